@@ -1,0 +1,1 @@
+"""RouteScope's engine: every retrieval route on one question, side by side. Never imports streamlit."""

@@ -1,0 +1,1 @@
+"""Real things behind Protocols (see `base`): embedder, indexes, LLM, web search."""

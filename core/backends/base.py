@@ -1,0 +1,131 @@
+"""What the engine asks of a backend. Each Protocol has a real implementation here and fakes only in tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.types import Passage
+
+Vector = NDArray[np.float32]  # shape (dim,), length 1
+Matrix = NDArray[np.float32]  # shape (n, dim), rows of length 1
+Rows = list[tuple[int, float]]  # (row of the corpus, score), best first, ties by row
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequest:
+    """All that decides a completion: its content hash, with endpoint and model, is the cache key.
+
+    `prompt` names the prompt and its version ("hyde/1"). `top_logprobs` > 0 asks for the alternatives of each token.
+    `schema` asks for JSON of that JSON schema.
+    """
+
+    prompt: str
+    messages: tuple[Message, ...]
+    max_tokens: int
+    temperature: float = 0.0
+    seed: int = 0
+    top_logprobs: int = 0
+    schema: Mapping[str, Any] | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """One generated token with its alternatives: (text, natural log of the probability), likeliest first."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A model's answer. `ms` is the measured time of the call that made it, also when it came from the cache or a recording."""
+
+    text: str
+    model: str
+    finish: str  # "stop" | "length" | ...
+    ms: float
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    logprobs: tuple[TokenLogprob, ...] = ()
+    source: Literal["live", "cache", "recording"] = "live"
+    created: str = ""  # ISO 8601, UTC: when the call was made
+
+
+class LLM(Protocol):
+    """A chat model. Raises ModelFailed, ModelTimedOut, Unavailable, Cancelled; never returns an unusable answer."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, as shown."""
+
+    @property
+    def endpoint(self) -> str:
+        """ "embedded" or the base URL, without secrets."""
+
+    @property
+    def local(self) -> bool:
+        """Whether it runs on this machine's cores, so that routes must not run side by side."""
+
+    def status(self) -> str | None:
+        """None if calls can be made (or started) now; else why not and how to get it. Must not block."""
+
+    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+        """Answer within `timeout` seconds in all, or raise; setting `cancel` ends the call at once."""
+
+
+class Embedder(Protocol):
+    """Turns text into unit vectors; query and passage may differ for some models."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def embed_query(self, text: str) -> Vector:
+        """One text, low latency."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Many texts, in batches."""
+
+
+class VectorIndex(Protocol):
+    """Inner-product search over unit vectors."""
+
+    def search(self, vector: Vector, k: int) -> Rows: ...
+
+
+class SparseIndex(Protocol):
+    """Term-based search; a passage that shares no term with the text is not returned."""
+
+    def search(self, text: str, k: int) -> Rows: ...
+
+    def explain(self, text: str, row: int) -> dict[str, float]:
+        """Each query term's contribution to the score of `row`; they add up to the score."""
+
+
+class WebSearch(Protocol):
+    """A search outside the corpus."""
+
+    @property
+    def label(self) -> str:
+        """How its results are to be labelled on screen."""
+
+    def search(self, text: str, k: int) -> list[tuple[Passage, float]]: ...

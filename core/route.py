@@ -1,0 +1,169 @@
+"""A route is a plain function over traced steps; this module turns it into a `Route` others can list and run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from core.errors import BadInput
+from core.types import Answer, Query
+
+if TYPE_CHECKING:
+    from core.steps import Steps
+
+Family = Literal[
+    "baseline", "hybrid", "query", "index", "scoring", "corrective", "agentic", "structured", "memory"
+]
+
+
+class Need(Enum):
+    """What must be there before a route can run."""
+
+    LLM = "a language model"
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """Bounds and help of one keyword argument of a route; choices come from a Literal, switches from bool."""
+
+    low: float | None = None
+    high: float | None = None
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KnobSpec:
+    """One knob as pages, the command line and the store see it."""
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def read(self, value: Any, owner: str) -> Any:
+        """`value` (text or typed) as this knob's type, or BadInput saying what is allowed."""
+        allowed = self._allowed()
+        wrong = BadInput(f"knob {owner}.{self.name}: {value!r} is not allowed; give {allowed}")
+        if self.choices:
+            if value in self.choices:
+                return value
+            raise wrong
+        if self.type is bool:
+            lowered = str(value).lower()
+            if lowered not in ("true", "false", "1", "0", "yes", "no", "on", "off"):
+                raise wrong
+            return lowered in ("true", "1", "yes", "on")
+        try:
+            number = self.type(str(value))
+        except ValueError:
+            raise wrong from None
+        if number != number or not (self.low is None or number >= self.low):  # NaN is never equal to itself
+            raise wrong
+        if not (self.high is None or number <= self.high):
+            raise wrong
+        return number
+
+    def _allowed(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.type is bool:
+            return "true or false"
+        kind = "a whole number" if self.type is int else "a number"
+        return (
+            f"{kind} from {self.low:g} to {self.high:g}"
+            if self.low is not None and self.high is not None
+            else kind
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A retrieval route: its function with what it declares."""
+
+    name: str
+    title: str
+    family: Family
+    summary: str
+    paper: str | None
+    needs: tuple[Need, ...]
+    knobs: tuple[KnobSpec, ...]
+    function: Callable[..., Answer]
+
+    def settle(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All knobs with `given` over the defaults, checked; an unknown knob is BadInput."""
+        known = {knob.name: knob for knob in self.knobs}
+        for name in given:
+            if name not in known:
+                names = ", ".join(known) or "none"
+                raise BadInput(f"route {self.name} has no knob {name!r}; it has: {names}")
+        return {name: knob.read(given.get(name, knob.default), self.name) for name, knob in known.items()}
+
+    def run(self, query: Query, do: Steps, knobs: Mapping[str, Any]) -> Answer:
+        """Call the route's function."""
+        return self.function(query, do, **knobs)
+
+
+def route(
+    title: str, *, family: Family, paper: str | None = None, needs: Sequence[Need] = ()
+) -> Callable[[Callable[..., Answer]], Route]:
+    """Declare a function `(query, do, *, knobs) -> Answer` a route; its module's name is the route's name."""
+
+    def declare(function: Callable[..., Answer]) -> Route:
+        name = function.__module__.rsplit(".", 1)[-1]
+        summary = (inspect.getdoc(function) or "").split("\n", 1)[0]
+        return Route(name, title, family, summary, paper, tuple(needs), _knobs(function), function)
+
+    return declare
+
+
+@cache
+def routes() -> Mapping[str, Route]:
+    """Every route by name: the `Route` objects of the modules in `core.routes`."""
+    import core.routes as package
+
+    found: dict[str, Route] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        for value in vars(importlib.import_module(f"{package.__name__}.{module.name}")).values():
+            if isinstance(value, Route):
+                found[value.name] = value
+    return dict(sorted(found.items()))
+
+
+def pick(names: str | Sequence[str]) -> list[Route]:
+    """The routes named ("all", "a,b" or a list) in the order given; BadInput lists the known ones."""
+    known = routes()
+    wanted = names.split(",") if isinstance(names, str) else list(names)
+    wanted = [name.strip() for name in wanted if name.strip()]
+    if wanted == ["all"]:
+        return list(known.values())
+    if not wanted:
+        raise BadInput(f"no route given; known: all, {', '.join(known)}")
+    for name in wanted:
+        if name not in known:
+            raise BadInput(f"unknown route {name!r}; known: all, {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(wanted)]
+
+
+def _knobs(function: Callable[..., Answer]) -> tuple[KnobSpec, ...]:
+    hints = get_type_hints(function, include_extras=True, localns={"Steps": object})
+    specs = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            continue
+        hint = hints[name]
+        knob = Knob()
+        if get_origin(hint) is Annotated:
+            hint, knob = get_args(hint)[:2]
+        choices = tuple(get_args(hint)) if get_origin(hint) is Literal else ()
+        kind = str if choices else hint
+        specs.append(KnobSpec(name, kind, parameter.default, knob.help, knob.low, knob.high, choices))
+    return tuple(specs)

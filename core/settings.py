@@ -1,0 +1,99 @@
+"""One typed settings object: defaults < file (`routescope.toml` in the home folder) < environment < request."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from platformdirs import user_cache_path
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from core.errors import BadInput
+
+PROJECT = Path(__file__).resolve().parent.parent
+ENV_PREFIX = "ROUTESCOPE_"
+
+
+def default_home() -> Path:
+    """Where sessions, indexes and caches live: ROUTESCOPE_HOME, else `var` in the project."""
+    return Path(os.environ.get(f"{ENV_PREFIX}HOME") or PROJECT / "var").expanduser().resolve()
+
+
+class Settings(BaseSettings):
+    """Every setting with its default; names are the field's, the environment's are upper case with ROUTESCOPE_."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
+
+    home: Path = Field(default_factory=default_home, description="sessions, indexes, caches")
+    models_dir: Path = Field(
+        default_factory=lambda: user_cache_path("routescope") / "models",
+        description="downloaded models, shared by every checkout on this machine",
+    )
+    embedder: str = Field("all-MiniLM-L6-v2", description="sentence-transformers model name or path")
+    llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
+    llm_base_url: str | None = Field(
+        None, description="OpenAI-compatible endpoint; none means the embedded server"
+    )
+    llm_api_key: SecretStr | None = Field(
+        None, description="key of that endpoint; never shown, logged or stored"
+    )
+    llm_mode: Literal["live", "record", "replay"] = Field(
+        "live",
+        description="live: cache, recordings, then the model; record: the model, and write; replay: never the model",
+    )
+    llm_timeout_s: float = Field(60.0, gt=0, description="total deadline of one model call")
+    llm_idle_minutes: float = Field(
+        20.0, gt=0, description="the embedded server stops after this long unused"
+    )
+    llm_context: int = Field(8192, ge=512, description="context length of the embedded server, tokens")
+    route_timeout_s: float = Field(120.0, gt=0, description="deadline of one route")
+    route_max_calls: int = Field(40, ge=1, description="model calls one route may make")
+    route_max_tokens: int = Field(40_000, ge=1, description="model tokens one route may use")
+    timing: Literal["shared", "isolated"] = Field(
+        "shared", description="share equal steps between routes, or not"
+    )
+    answers: Literal["none", "selected", "all"] = Field(
+        "none", description="for which routes to write answers"
+    )
+    exact_below: int = Field(50_000, ge=0, description="passages below which vector search is exact")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the name is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Request before environment before file."""
+        file = TomlConfigSettingsSource(settings_cls, default_home() / "routescope.toml")
+        return init_settings, env_settings, file
+
+
+def load(**request: Any) -> Settings:
+    """The settings in force, with `request` on top; raises BadInput naming the field, the value and what is allowed."""
+    try:
+        return Settings(**request)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])) or "settings"
+        given = "" if "key" in name else f" (given: {first.get('input')!r})"
+        raise BadInput(f"setting {name}: {first['msg']}{given}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{default_home() / 'routescope.toml'}: not TOML: {error}") from None
+
+
+@cache
+def current() -> Settings:
+    """The settings of this process, read once."""
+    return load()

@@ -1,0 +1,172 @@
+"""Records one route's steps on a clock that tells what the route would take alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from core.types import Hit, Passage, Reuse, Scored, Span, SpanKind, Tokens
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Branch:
+    """One thread of a route: where it is in the tree, and how far its own clock is ahead of the wall's."""
+
+    skew: float = 0.0
+    parent: int | None = None
+
+
+@dataclass(slots=True)
+class OpenSpan:
+    """A step under way; the step fills in what it found."""
+
+    id: int
+    parent: int | None
+    name: str
+    kind: SpanKind
+    start_ms: float
+    inputs: dict[str, Any]
+    output: Any = None
+    hits: Scored | None = None
+    tokens: Tokens | None = None
+    cost: float | None = None
+    calls: int = 0
+    shared_with: str | None = None
+    cached: Reuse | None = None
+    error: str | None = None
+    original_ms: float | None = (
+        None  # set when the work was done elsewhere or earlier: its full measured time
+    )
+
+    def close(self, ms: float) -> Span:
+        """The finished span; `inputs` and `output` become plain JSON values, so that a stored Run equals itself."""
+        return Span(
+            self.id, self.parent, self.name, self.kind, self.start_ms, ms, plain(self.inputs), plain(self.output),
+            self.hits, self.tokens, self.cost, self.calls, self.shared_with, self.cached, self.error,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Trace:
+    """The spans of one route, readable while the route still runs."""
+
+    owner: str = ""
+    _t0: float = field(default_factory=time.perf_counter)
+    _done: dict[int, Span] = field(default_factory=dict)
+    _open: dict[int, OpenSpan] = field(default_factory=dict)
+    _next: int = 1
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _branch: ContextVar[_Branch] = field(default_factory=lambda: ContextVar("branch"))
+    _root: _Branch = field(default_factory=_Branch)
+
+    def now(self) -> float:
+        """Milliseconds on this route's own clock: wall time, with reused work counted at its full time."""
+        return self._wall() + self._here().skew
+
+    @contextmanager
+    def span(self, name: str, kind: SpanKind, **inputs: Any) -> Iterator[OpenSpan]:
+        """Record one step; an exception is noted on the span and goes on."""
+        here = self._here()
+        with self._lock:
+            opened = OpenSpan(self._next, here.parent, name, kind, self.now(), inputs)
+            self._next += 1
+            self._open[opened.id] = opened
+        here.parent = opened.id
+        try:
+            yield opened
+        except BaseException as error:
+            opened.error = opened.error or describe(error)
+            raise
+        finally:
+            if opened.original_ms is not None:
+                here.skew = opened.start_ms + opened.original_ms - self._wall()
+            here.parent = opened.parent
+            with self._lock:
+                self._done[opened.id] = opened.close(self.now() - opened.start_ms)
+                del self._open[opened.id]
+
+    def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
+        """Run `calls` in threads of their own; afterwards the clock stands where the slowest of them ended."""
+        if len(calls) < 2:
+            return [call() for call in calls]
+        here = self._here()
+        results: dict[int, T] = {}
+        errors: dict[int, BaseException] = {}
+        ends: list[float] = []
+
+        def work(index: int, call: Callable[[], T]) -> None:
+            self._branch.set(_Branch(here.skew, here.parent))
+            try:
+                results[index] = call()
+            except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
+                errors[index] = error
+            ends.append(self.now())
+
+        threads = [
+            threading.Thread(target=copy_context().run, args=(work, i, call), daemon=True)
+            for i, call in enumerate(calls)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        here.skew = max(ends) - self._wall()
+        if errors:
+            raise errors[min(errors)]
+        return [results[i] for i in range(len(calls))]
+
+    def spans(self) -> tuple[Span, ...]:
+        """All spans so far in the order they began; one still open has its time so far."""
+        with self._lock:
+            wall = self._wall()
+            running = [o.close(max(0.0, wall - o.start_ms)) for o in self._open.values()]
+            return tuple(sorted([*self._done.values(), *running], key=lambda span: span.id))
+
+    def abandon(self, reason: str) -> tuple[Span, ...]:
+        """The spans of a route that did not end in time; each open one is marked with `reason`."""
+        with self._lock:
+            for opened in self._open.values():
+                opened.error = opened.error or reason
+        return self.spans()
+
+    def _wall(self) -> float:
+        return (time.perf_counter() - self._t0) * 1000
+
+    def _here(self) -> _Branch:
+        return self._branch.get(self._root)
+
+
+def describe(error: BaseException) -> str:
+    """One line for a page or a log: our own errors speak for themselves, others are named by type."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if type(error).__module__ == "core.errors" else f"{type(error).__name__}: {text}"
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON values only (dict, list, str, float, int, bool, None); vectors are told by their size."""
+    if isinstance(value, str | int | float | bool) or value is None:
+        return value
+    if isinstance(value, np.ndarray):
+        return f"{'x'.join(map(str, value.shape))} vector"
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Passage):
+        return value.id
+    if isinstance(value, Hit):
+        return [value.passage.id, value.score]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return str(value)
