@@ -10,15 +10,14 @@ import math
 import random
 import sqlite3
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 SCHEMA, LITERAL_ROWS, TARGET = HERE / "schema.sql", HERE / "literal_rows.sql", HERE / "support.sqlite"
-SEED = 48291
+SEED = 14
 FIRST_DAY, TODAY = date(2026, 1, 5), date(2026, 11, 20)
 HOLDS_SINCE = date(2026, 10, 20)
 ORDERS = 599  # and the literal one
@@ -36,13 +35,21 @@ COUNTRIES = {
 CUSTOMS_AT = {"CH": "Zurich", "NO": "Oslo", "US": "New York"}
 CLASS_WEIGHTS = {"Standard": 47, "Express": 20, "Economy": 11, "Freight": 14, "Chilled": 8}
 LATE_SHARE = {"Standard": 0.09, "Express": 0.07, "Economy": 0.15, "Freight": 0.21, "Chilled": 0.05}
-FEES = {"Standard": 4.9, "Express": 12.9, "Economy": 2.9, "Freight": 59.0, "Chilled": 14.9}
-FREE_SHIPPING_FROM = 80.0  # Standard only
-MOST_KILOS = {"Standard": 18.0, "Express": 18.0, "Economy": 2.0, "Freight": 900.0, "Chilled": 25.0}
+# "*" is the rest of the EU; then the value of goods from which a class is free
+FEES: Mapping[str, Mapping[str, float]] = {
+    "Standard": {"DE": 4.9, "GB": 12.9, "CH": 12.9, "NO": 12.9, "*": 6.9},
+    "Express": {"DE": 11.9, "NL": 11.9, "BE": 11.9, "CH": 24.9, "US": 34.0, "*": 16.9},
+    "Economy": {"GB": 4.4, "CH": 5.9, "*": 2.9},
+    "Freight": {"DE": 49.0, "IT": 95.0, "ES": 95.0, "SE": 95.0, "*": 69.0},
+    "Chilled": {"*": 9.5},
+}
+FREE_FROM = {"Standard": 59.0, "Express": math.inf, "Economy": 35.0, "Freight": 800.0, "Chilled": 120.0}
+FREE_FROM_ABROAD = 99.0  # Standard to GB, CH and NO
+MOST_KILOS = {"Standard": 25.0, "Express": 25.0, "Economy": 2.0, "Freight": 450.0, "Chilled": 18.0}
 HUBS = {"BWX": "Leipzig air", "PN": "Leipzig", "HP": "Leipzig", "NF": "Rotterdam", "CCD": "Leipzig cold dock"}
 LANES = {"GB": "LEJ-CVT", "CH": "CHZ-LEJ", "NO": "NOR-LEJ"}
 REASONS = ("changed_mind", "changed_mind", "wrong_item", "defective", "not_as_described")
-INSPECTIONS = ("as_new", "as_new", "opened", "opened", "worn", "rejected")
+GRADES = ("A", "A", "A", "B", "B", "B", "C", "C", "D")
 
 logger = logging.getLogger(__name__)
 
@@ -73,19 +80,9 @@ class Item(NamedTuple):
     quantity: int
 
 
-Row = tuple[object, ...]
-
-
-@dataclass
-class Rows:
-    """The drawn rows of each table in the order of its columns, so that one loop can insert them."""
-
-    orders: list[Row] = field(default_factory=list)
-    order_items: list[Row] = field(default_factory=list)
-    shipments: list[Row] = field(default_factory=list)
-    tracking_events: list[Row] = field(default_factory=list)
-    returns: list[Row] = field(default_factory=list)
-    refunds: list[Row] = field(default_factory=list)
+# the drawn rows of each table in the order of its columns, so that one loop can insert them
+Rows = dict[str, list[tuple[object, ...]]]
+TABLES = ("orders", "order_items", "shipments", "tracking_events", "returns", "refunds")
 
 
 def add_business_days(day: date, count: int) -> date:
@@ -107,7 +104,7 @@ def promise_days(shipping_class: str, country: str, fragile: bool) -> int:
     if shipping_class == "Standard":
         return (8 if country in ("GB", "CH", "NO") else 5) + fragile
     if shipping_class == "Express":
-        return 1 if country in ("DE", "NL", "BE") else (4 if country == "US" else 2)
+        return 1 if country in ("DE", "NL", "BE") else {"US": 5, "CH": 3}.get(country, 2)
     return {"Economy": 10, "Freight": 9, "Chilled": 1}[shipping_class]
 
 
@@ -118,8 +115,9 @@ def pick_items(products: Sequence[Product], shipping_class: str, rng: random.Ran
     elif shipping_class == "Freight":
         pool = [product for product in products if product.kilos > 7.0]
     else:
-        limit = 1.2 if shipping_class == "Economy" else 5.6
-        pool = [product for product in products if not product.perishable and product.kilos <= limit]
+        pool = [product for product in products if not product.perishable and product.kilos <= 5.6]
+    if shipping_class == "Economy":
+        pool = [row for row in pool if row.kilos <= 1.8 and row.price < 80 and not row.fragile]
     single = shipping_class in ("Economy", "Chilled")
     lines = 1 if single else rng.choice((1, 1, 2, 2, 3))
     return [Item(product, rng.randint(1, 1 if single else 3)) for product in rng.sample(pool, lines)]
@@ -135,7 +133,7 @@ def add_shipment(rows: Rows, order_no: int, carrier: Carrier, country: str, star
     arrival = add_business_days(shipped, taken)
     at_border = add_business_days(shipped, 1)
     crosses = country in CUSTOMS_AT and taken > 1 and at_border < TODAY
-    held = crosses and shipped >= HOLDS_SINCE and rng.random() < 0.3
+    held = crosses and shipped >= HOLDS_SINCE and rng.random() < 0.6
     lost = not held and arrival < HOLDS_SINCE and rng.random() < 0.008
     delivered = arrival if arrival <= TODAY and not lost and not held else None
     delivered_at = stamp(delivered, rng, 14, 19) if delivered else None
@@ -153,25 +151,25 @@ def add_shipment(rows: Rows, order_no: int, carrier: Carrier, country: str, star
         events.append((stamp(add_business_days(arrival, 10), rng, 9, 16), "declared_lost", hub, None))
     status = "delivered" if delivered else "lost" if lost else "held_at_customs" if held else "in_transit"
     number = "".join(str(rng.randint(0, 9)) if char == "9" else char for char in carrier.tracking_format)
-    shipment_id = len(rows.shipments) + 1
+    shipment_id = len(rows["shipments"]) + 1
     promised = add_business_days(shipped, promise).isoformat()
-    rows.shipments.append((shipment_id, number, order_no, carrier.id, shipped.isoformat(), promised,
-                           delivered_at, status, round(kilos, 1)))
-    rows.tracking_events.extend((shipment_id, seq, *event) for seq, event in enumerate(events, 1))
+    rows["shipments"].append((shipment_id, number, order_no, carrier.id, shipped.isoformat(), promised,
+                              delivered_at, status, round(kilos, 1)))
+    rows["tracking_events"].extend((shipment_id, seq, *event) for seq, event in enumerate(events, 1))
     return status, delivered
 
 
 def add_refund(rows: Rows, order_no: int, rma: str | None, reason: str, amount: float, asked: date,
                rng: random.Random, credit: bool = False) -> None:
-    """Append a refund, paid within five business days of the request unless that day is still to come."""
+    """Append a refund, due five business days after the request; some are late and some still to come."""
     if asked > TODAY:
         return
-    paid = add_business_days(asked, rng.randint(2, 5))
+    paid = add_business_days(asked, 5 if rng.random() < 0.85 else rng.randint(6, 9))
     status = "pending" if paid > TODAY else ("failed" if rng.random() < 0.04 else "paid")
     claim = f"DMG-{rng.randint(100000, 999999)}" if reason in ("damage", "cold_chain") else None
-    rows.refunds.append((7001 + len(rows.refunds), order_no, rma, claim, reason,
-                         "store_credit" if credit else "original_payment", round(amount, 2), status,
-                         asked.isoformat(), paid.isoformat() if status == "paid" else None))
+    rows["refunds"].append((7001 + len(rows["refunds"]), order_no, rma, claim, reason,
+                            "store_credit" if credit else "original_payment", round(amount, 2), status,
+                            asked.isoformat(), paid.isoformat() if status == "paid" else None))
 
 
 def add_return(rows: Rows, order_no: int, line_no: int, item: Item, lane: str, asked: date,
@@ -180,13 +178,13 @@ def add_return(rows: Rows, order_no: int, line_no: int, item: Item, lane: str, a
     rma = f"RMA-{rng.randint(200000, 899999)}"
     received = asked + timedelta(days=rng.randint(4, 13))
     inspected = add_business_days(received, rng.randint(1, 3))
-    result = rng.choice(INSPECTIONS)
+    grade = rng.choice(GRADES)
     seen = inspected <= TODAY
-    rows.returns.append((rma, order_no, line_no, item.quantity, rng.choice(REASONS), lane, asked.isoformat(),
-                         received.isoformat() if received <= TODAY else None,
-                         inspected.isoformat() if seen else None, result if seen else None))
-    if seen and result != "rejected":
-        share = 0.7 if result == "worn" else 1.0
+    rows["returns"].append((rma, order_no, line_no, item.quantity, rng.choice(REASONS), lane,
+                            asked.isoformat(), received.isoformat() if received <= TODAY else None,
+                            inspected.isoformat() if seen else None, grade if seen else None))
+    if seen and grade != "D":
+        share = 0.7 if grade == "C" else 1.0
         add_refund(rows, order_no, rma, "return", item.quantity * item.product.price * share, inspected, rng)
 
 
@@ -240,13 +238,16 @@ def add_order(rows: Rows, order_no: int, placed: date, carriers: Sequence[Carrie
         ranks = ("lost", "held_at_customs", "in_transit", "delivered")
         order_status = min(statuses, key=ranks.index)
     goods = sum(item.quantity * item.product.price for item in items)
-    free = shipping_class == "Standard" and goods >= FREE_SHIPPING_FROM
-    fee = 0.0 if free else FEES[shipping_class]
+    abroad = shipping_class == "Standard" and country in ("GB", "CH", "NO")
+    free = goods >= (FREE_FROM_ABROAD if abroad else FREE_FROM[shipping_class])
+    fee = 0.0 if free else FEES[shipping_class].get(country, FEES[shipping_class]["*"])
+    fee += 1.1 * max(0, math.ceil(kilos - 2)) if shipping_class == "Express" else 0.0
     gateway = "Stellapay" if rng.random() < 0.12 else "Adyra"
-    rows.orders.append((order_no, f"C-{rng.randint(10000, 29999)}", stamp(placed, rng, 6, 22), order_status,
-                        shipping_class, country, centre, gateway, fee, round(goods + fee, 2)))
-    rows.order_items.extend((order_no, line_no, item.product.sku, item.quantity, item.product.price)
-                            for line_no, item in enumerate(items, 1))
+    rows["orders"].append((order_no, f"C-{rng.randint(10000, 29999)}", stamp(placed, rng, 6, 22),
+                           order_status, shipping_class, country, centre, gateway, round(fee, 2),
+                           round(goods + fee, 2)))
+    rows["order_items"].extend((order_no, line_no, item.product.sku, item.quantity, item.product.price)
+                               for line_no, item in enumerate(items, 1))
     if order_status == "lost":
         add_refund(rows, order_no, None, "lost_parcel", goods + fee, add_business_days(placed, 25), rng)
     elif order_status == "delivered":
@@ -256,7 +257,7 @@ def add_order(rows: Rows, order_no: int, placed: date, carriers: Sequence[Carrie
 def draw_rows(carriers: Sequence[Carrier], products: Sequence[Product], seed: int = SEED) -> Rows:
     """Draw all orders; their numbers rise with the date, as the shop counts them up."""
     rng = random.Random(seed)
-    rows = Rows()
+    rows: Rows = {table: [] for table in TABLES}
     numbers = sorted(rng.sample([number for number in NUMBERS if number not in NOT_DRAWN], ORDERS))
     for number in numbers:
         offset = (number - NUMBERS.start) * (TODAY - FIRST_DAY).days // len(NUMBERS)
@@ -276,15 +277,14 @@ def build(target: Path = TARGET, seed: int = SEED) -> dict[str, int]:
         products = connection.execute(
             "SELECT sku, category, price_eur, weight_kg, fragile, perishable FROM products")
         rows = draw_rows([Carrier(*row) for row in carriers], [Product(*row) for row in products], seed)
-        tables = vars(rows)
-        for table, values in tables.items():
+        for table, values in rows.items():
             marks = ", ".join("?" * len(values[0]))
             connection.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
         connection.commit()
         connection.execute("VACUUM")
     finally:
         connection.close()
-    return {table: len(values) for table, values in tables.items()}
+    return {table: len(values) for table, values in rows.items()}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 -- Rows that are written out: carriers, products, and the order whose story the sample question asks for.
 
 INSERT INTO carriers VALUES
-    ('BWX', 'Brightway Express', 'Express', 'BWX999999999', 31.5),
+    ('BWX', 'Brightway Express', 'Express', 'BWX999999999', 30.0),
     ('PN', 'Parcelon', 'Standard', 'PN9999999999DE', 31.5),
     ('HP', 'Heron Post', 'Economy', 'HP99999999GB', 2.0),
-    ('NF', 'Norrland Freight', 'Freight', 'NF-9999999', 900.0),
-    ('CCD', 'CoolChain Direct', 'Chilled', 'CCD99999999', 25.0);
+    ('NF', 'Norrland Freight', 'Freight', 'NF-9999999', 450.0),
+    ('CCD', 'CoolChain Direct', 'Chilled', 'CCD99999999', 18.0);
 
 -- sku, name, category, price, weight, fragile, perishable, HS code
 INSERT INTO products VALUES
@@ -48,7 +48,7 @@ INSERT INTO products VALUES
 
 -- Order #48291: Swiss customs hold it since 30 October 2026; no document tells its status.
 INSERT INTO orders VALUES
-    (48291, 'C-21877', '2026-10-27 19:14', 'held_at_customs', 'Express', 'CH', 'FC-LEJ', 'Adyra', 12.9, 235.9);
+    (48291, 'C-21877', '2026-10-27 19:14', 'held_at_customs', 'Express', 'CH', 'FC-LEJ', 'Adyra', 28.2, 251.2);
 
 INSERT INTO order_items VALUES
     (48291, 1, 'LRK-CE-107', 2, 38.0),
@@ -57,7 +57,7 @@ INSERT INTO order_items VALUES
     (48291, 4, 'LRK-TX-314', 1, 22.0);
 
 INSERT INTO shipments VALUES
-    (1001, 'BWX204817366', 48291, 'BWX', '2026-10-29', '2026-11-02', NULL, 'held_at_customs', 4.4);
+    (1001, 'BWX204817366', 48291, 'BWX', '2026-10-29', '2026-11-03', NULL, 'held_at_customs', 4.4);
 
 INSERT INTO tracking_events VALUES
     (1001, 1, '2026-10-29 16:42', 'accepted', 'Leipzig air hub', NULL),

@@ -24,7 +24,7 @@ CREATE TABLE orders (
     customer_ref TEXT NOT NULL,           -- pseudonym; names and addresses are not kept here
     placed_at TEXT NOT NULL,              -- 'YYYY-MM-DD HH:MM'
     status TEXT NOT NULL CHECK (status IN ('processing', 'in_transit', 'held_at_customs', 'delivered',
-        'lost', 'cancelled')),            -- the least advanced of its shipments
+        'lost', 'cancelled')),            -- the one of its shipments that needs most attention
     shipping_class TEXT NOT NULL,
     destination_country TEXT NOT NULL,    -- ISO 3166-1 alpha-2; the United Kingdom is GB
     fulfilment_centre TEXT NOT NULL,      -- FC-LEJ Leipzig, FC-RTM Rotterdam, FC-CVT Coventry
@@ -74,7 +74,7 @@ CREATE TABLE returns (
     authorised_on TEXT NOT NULL,
     received_on TEXT,                     -- NULL while on its way back
     inspected_on TEXT,                    -- NULL until inspected
-    inspection TEXT CHECK (inspection IN ('as_new', 'opened', 'worn', 'rejected')),
+    grade TEXT CHECK (grade IN ('A', 'B', 'C', 'D')), -- grade of the inspection; D is not refunded here
     FOREIGN KEY (order_no, line_no) REFERENCES order_items (order_no, line_no)
 ) STRICT;
 
@@ -85,7 +85,7 @@ CREATE TABLE refunds (
     claim_number TEXT UNIQUE,             -- DMG- + 6 digits when it follows a damage claim
     reason TEXT NOT NULL,                 -- return, damage, lost_parcel, cold_chain, goodwill
     method TEXT NOT NULL CHECK (method IN ('original_payment', 'store_credit')),
-    amount_eur REAL NOT NULL CHECK (amount_eur > 0),
+    amount_eur REAL NOT NULL CHECK (amount_eur > 0), -- gross; the deduction for a label is booked apart
     status TEXT NOT NULL CHECK (status IN ('pending', 'paid', 'failed')),
     requested_on TEXT NOT NULL,
     paid_on TEXT                          -- NULL unless status is 'paid'
