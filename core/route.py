@@ -1,4 +1,4 @@
-"""A route is a plain function over traced steps; this module turns it into a `Route` others can list and run."""
+"""A route is a plain function over traced steps; this turns it into a `Route` others can list and run."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Need(Enum):
     """What must be there before a route can run."""
 
     LLM = "a language model"
+    WEB = "a web search"
 
 
 @dataclass(frozen=True, slots=True)

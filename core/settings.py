@@ -1,4 +1,4 @@
-"""One typed settings object: defaults < file (`routescope.toml` in the home folder) < environment < request."""
+"""One typed settings object: defaults < file (`routescope.toml` in home) < environment < request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """Every setting with its default; names are the field's, the environment's are upper case with ROUTESCOPE_."""
+    """Every setting with its default; names are the field's, the environment's are upper case with
+    ROUTESCOPE_.
+    """
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
 
@@ -48,7 +50,7 @@ class Settings(BaseSettings):
     )
     llm_mode: Literal["live", "record", "replay"] = Field(
         "live",
-        description="live: cache, recordings, then the model; record: the model, and write; replay: never the model",
+        description="live: stored answers, then the model; record: the model, and write; replay: stored only",
     )
     llm_timeout_s: float = Field(60.0, gt=0, description="total deadline of one model call")
     llm_idle_minutes: float = Field(
@@ -81,7 +83,9 @@ class Settings(BaseSettings):
 
 
 def load(**request: Any) -> Settings:
-    """The settings in force, with `request` on top; raises BadInput naming the field, the value and what is allowed."""
+    """The settings in force, with `request` on top; raises BadInput naming the field, the value and what is
+    allowed.
+    """
     try:
         return Settings(**request)
     except ValidationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,10 +49,13 @@ class OpenSpan:
     )
 
     def close(self, ms: float) -> Span:
-        """The finished span; `inputs` and `output` become plain JSON values, so that a stored Run equals itself."""
+        """The finished span; `inputs` and `output` become plain JSON values, so that a stored Run equals
+        itself.
+        """
         return Span(
-            self.id, self.parent, self.name, self.kind, self.start_ms, ms, plain(self.inputs), plain(self.output),
-            self.hits, self.tokens, self.cost, self.calls, self.shared_with, self.cached, self.error,
+            self.id, self.parent, self.name, self.kind, self.start_ms, ms, plain(self.inputs),
+            plain(self.output), self.hits, self.tokens, self.cost, self.calls, self.shared_with, self.cached,
+            self.error,
         )  # fmt: skip
 
 
@@ -60,13 +64,22 @@ class Trace:
     """The spans of one route, readable while the route still runs."""
 
     owner: str = ""
+    first_id: int = 1
+    offset_ms: float = (
+        0.0  # where this trace begins on the route's clock: later than 0 when it continues a stored one
+    )
     _t0: float = field(default_factory=time.perf_counter)
     _done: dict[int, Span] = field(default_factory=dict)
     _open: dict[int, OpenSpan] = field(default_factory=dict)
-    _next: int = 1
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _next: int = field(init=False)
+    _made: dict[int, tuple[object, int]] = field(default_factory=dict)
     _branch: ContextVar[_Branch] = field(default_factory=lambda: ContextVar("branch"))
-    _root: _Branch = field(default_factory=_Branch)
+    _root: _Branch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._next = self.first_id
+        self._root = _Branch(skew=self.offset_ms)
 
     def now(self) -> float:
         """Milliseconds on this route's own clock: wall time, with reused work counted at its full time."""
@@ -95,7 +108,7 @@ class Trace:
                 del self._open[opened.id]
 
     def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
-        """Run `calls` in threads of their own; afterwards the clock stands where the slowest of them ended."""
+        """Run `calls` in threads of their own; afterwards the clock stands where the slowest ended."""
         if len(calls) < 2:
             return [call() for call in calls]
         here = self._here()
@@ -123,6 +136,35 @@ class Trace:
         if errors:
             raise errors[min(errors)]
         return [results[i] for i in range(len(calls))]
+
+    def current(self) -> OpenSpan:
+        """The innermost step under way in this thread."""
+        parent = self._here().parent
+        if parent is None:
+            raise LookupError("no step is under way")
+        return self._open[parent]
+
+    def find(self, id: int) -> Span:
+        """A finished span by its id."""
+        return self._done[id]
+
+    def below(self, id: int) -> list[Span]:
+        """The finished span `id` and all spans inside it."""
+        inside = {id}
+        with self._lock:
+            for span in sorted(self._done.values(), key=lambda span: span.id):
+                if span.parent in inside:
+                    inside.add(span.id)
+            return [self._done[i] for i in sorted(inside)]
+
+    def remember(self, result: object, id: int) -> None:
+        """Note that span `id` produced `result`, so that a later step can name where its input came from."""
+        self._made[builtins.id(result)] = (result, id)
+
+    def made(self, result: object) -> int | None:
+        """The span that produced this very object, or None."""
+        known = self._made.get(builtins.id(result))
+        return known[1] if known else None
 
     def spans(self) -> tuple[Span, ...]:
         """All spans so far in the order they began; one still open has its time so far."""
@@ -152,7 +194,7 @@ def describe(error: BaseException) -> str:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON values only (dict, list, str, float, int, bool, None); vectors are told by their size."""
+    """`value` as JSON values only (dict, list, str, float, int, bool, None); a vector is told by its size."""
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     if isinstance(value, np.ndarray):

@@ -55,7 +55,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a route returns: its final ranking and, if one was asked for, a text with the passages it cites."""
+    """What a route returns: its final ranking and, if asked for, a text with the passages it cites."""
 
     hits: Ranking
     text: str | None = None
@@ -77,7 +77,8 @@ class Span:
 
     `start_ms` and `ms` are on the route's own clock, as if it ran alone: a step whose work another route did
     (`shared_with` = "route#span") or that came from the cache or a recording (`cached`) keeps the full time
-    that the work took when it was done. `hits` is the step's whole list, compact. `ms` is measured, never estimated.
+    that the work took when it was done. `hits` is the step's whole list, compact. `ms` is measured, never
+    estimated.
     """
 
     id: int
@@ -101,7 +102,8 @@ class Span:
 class RouteResult:
     """What one route did; a failed route keeps the spans it has.
 
-    `ms` is the route's time as if alone; `start_ms` and `wall_ms` are when it ran in this run and for how long.
+    `ms` is the route's time as if alone; `start_ms` and `wall_ms` are when it ran in this run and for how
+    long.
     """
 
     route: str

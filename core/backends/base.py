@@ -29,8 +29,8 @@ class Message:
 class LLMRequest:
     """All that decides a completion: its content hash, with endpoint and model, is the cache key.
 
-    `prompt` names the prompt and its version ("hyde/1"). `top_logprobs` > 0 asks for the alternatives of each token.
-    `schema` asks for JSON of that JSON schema.
+    `prompt` names the prompt and its version ("hyde/1"). `top_logprobs` > 0 asks for the alternatives of each
+    token. `schema` asks for JSON of that JSON schema.
     """
 
     prompt: str
@@ -54,7 +54,9 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's answer. `ms` is the measured time of the call that made it, also when it came from the cache or a recording."""
+    """A model's answer. `ms` is the measured time of the call that made it, also when it came from the cache
+    or a recording.
+    """
 
     text: str
     model: str
@@ -69,7 +71,9 @@ class Completion:
 
 
 class LLM(Protocol):
-    """A chat model. Raises ModelFailed, ModelTimedOut, Unavailable, Cancelled; never returns an unusable answer."""
+    """A chat model. Raises ModelFailed, ModelTimedOut, Unavailable, Cancelled; never returns an unusable
+    answer.
+    """
 
     @property
     def model(self) -> str:

@@ -1,0 +1,1 @@
+"""One file a route; `core.route.routes()` finds them."""

@@ -1,0 +1,13 @@
+from core.route import route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Dense",
+    family="baseline",
+    paper="Karpukhin et al. 2020, arXiv:2004.04906; Reimers & Gurevych 2019, arXiv:1908.10084",
+)
+def dense(query: Query, do: Steps) -> Answer:
+    """Rank passages by the similarity of their embedding to the question's."""
+    return do.answer(query.text, do.dense(query.text))

@@ -1,0 +1,17 @@
+from typing import Annotated
+
+from core.route import Knob, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route("Hybrid (linear)", family="hybrid", paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934")
+def hybrid_linear(
+    query: Query,
+    do: Steps,
+    *,
+    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's")] = 0.5,
+) -> Answer:
+    """Add BM25 and dense scores after min-max normalisation."""
+    lists = (do.sparse(query.text), do.dense(query.text))
+    return do.answer(query.text, do.linear(lists, (1 - alpha, alpha)))

@@ -1,0 +1,19 @@
+from typing import Annotated
+
+from core.route import Knob, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route("Hybrid (RRF)", family="hybrid", paper="Cormack, Clarke & Buettcher 2009, doi:10.1145/1571941.1572114")
+def hybrid_rrf(
+    query: Query,
+    do: Steps,
+    *,
+    k: Annotated[int, Knob(1, 1000, "added to each rank: larger evens out the top ranks")] = 60,
+    dense_weight: Annotated[float, Knob(0, 10, "weight of the dense list")] = 1.0,
+    bm25_weight: Annotated[float, Knob(0, 10, "weight of the BM25 list")] = 1.0,
+) -> Answer:
+    """Fuse BM25 and dense by reciprocal rank."""
+    lists = (do.sparse(query.text), do.dense(query.text))
+    return do.answer(query.text, do.rrf(lists, k, (bm25_weight, dense_weight)))

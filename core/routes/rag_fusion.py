@@ -1,0 +1,19 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route("RAG-Fusion", family="query", paper="Rackauckas 2024, arXiv:2402.03367", needs=[Need.LLM])
+def rag_fusion(
+    query: Query,
+    do: Steps,
+    *,
+    n: Annotated[int, Knob(1, 8, "variants besides the question itself")] = 3,
+    k: Annotated[int, Knob(1, 1000, "RRF constant")] = 60,
+) -> Answer:
+    """Search with the question and variants of it, fuse all lists by reciprocal rank."""
+    texts = (query.text, *do.variants(query.text, n))
+    lists = tuple(ranking for text in texts for ranking in (do.sparse(text), do.dense(text)))
+    return do.answer(query.text, do.rrf(lists, k))

@@ -1,0 +1,96 @@
+"""Fusion of rankings: pure functions, and the steps that trace them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import BadInput
+from core.steps.base import StepBase, step
+from core.types import Hit, Passage, Ranking
+
+
+def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | None = None) -> Ranking:
+    """Reciprocal rank fusion: sum over lists of weight / (k + rank), rank from 1; a list without it adds 0.
+
+    A passage repeated inside one list counts once, at its best rank. Ties break by passage id.
+    Source: Cormack, Clarke & Buettcher 2009, "Reciprocal Rank Fusion", SIGIR, section 2.
+    """
+    if k < 0:
+        raise BadInput(f"RRF k is {k}; give 0 or more")
+    scores = [{id: 1 / (k + rank) for rank, id in enumerate(_best(ranking), 1)} for ranking in lists]
+    return _weighted(lists, scores, weights)
+
+
+def linear(lists: Sequence[Ranking], *, weights: Sequence[float] | None = None) -> Ranking:
+    """Weighted sum of each list's min-max normalised scores; a list without the passage adds 0.
+
+    Where all scores of a list are equal (one hit, or ties) each counts 1.0: they are its best. Ties break by
+    id.
+    Source: Bruch, Gai & Ingber 2022, "An Analysis of Fusion Functions ...", arXiv:2210.11934.
+    """
+    return _weighted(lists, [min_max(_best(ranking)) for ranking in lists], weights)
+
+
+def min_max(scores: dict[str, float]) -> dict[str, float]:
+    """Scores mapped onto [0, 1]; all equal: 1.0 each; none: none."""
+    if not scores:
+        return {}
+    low, high = min(scores.values()), max(scores.values())
+    if high == low:
+        return dict.fromkeys(scores, 1.0)
+    return {id: (score - low) / (high - low) for id, score in scores.items()}
+
+
+def _best(ranking: Ranking) -> dict[str, float]:
+    """Score by passage id in rank order; of repeats the first, which is the best, stands."""
+    best: dict[str, float] = {}
+    for hit in ranking:
+        best.setdefault(hit.passage.id, hit.score)
+    return best
+
+
+def _weighted(
+    lists: Sequence[Ranking], scores: Sequence[dict[str, float]], weights: Sequence[float] | None
+) -> Ranking:
+    shares = [1.0] * len(lists) if weights is None else list(weights)
+    if len(shares) != len(lists):
+        raise BadInput(f"{len(shares)} weights for {len(lists)} lists; give one weight a list")
+    passages: dict[str, Passage] = {}
+    total: dict[str, float] = {}
+    for ranking, score, share in zip(lists, scores, shares, strict=True):
+        passages.update((hit.passage.id, hit.passage) for hit in ranking)
+        for id, value in score.items():
+            total[id] = total.get(id, 0.0) + share * value
+    ranked = sorted(total, key=lambda id: (-total[id], id))
+    return tuple(Hit(passages[id], total[id]) for id in ranked)
+
+
+class Fuse(StepBase):
+    """Fusion as traced steps. The span keeps the names of the lists, so that shares can be told from stored
+    spans.
+    """
+
+    @step("CHAIN", "fuse by reciprocal rank")
+    def rrf(
+        self, lists: tuple[Ranking, ...], k: float = 60, weights: tuple[float, ...] | None = None
+    ) -> Ranking:
+        """See `rrf`."""
+        self._name_lists(lists)
+        return rrf(lists, k=k, weights=weights)
+
+    @step("CHAIN", "fuse by normalised scores")
+    def linear(self, lists: tuple[Ranking, ...], weights: tuple[float, ...] | None = None) -> Ranking:
+        """See `linear`."""
+        self._name_lists(lists)
+        return linear(lists, weights=weights)
+
+    @step("CHAIN", "append the rest")
+    def append(self, first: Ranking, rest: Ranking) -> Ranking:
+        """`first`, then what `rest` has besides; scores become 1 / rank, because the two lists' do not
+        compare.
+        """
+        merged = {hit.passage.id: hit.passage for hit in (*first, *rest)}
+        return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(merged.values(), 1))
+
+    def _name_lists(self, lists: tuple[Ranking, ...]) -> None:
+        self.span.inputs["lists"] = [self.context.trace.made(ranking) for ranking in lists]

@@ -1,0 +1,109 @@
+"""Steps that judge what was found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from core.backends.base import Completion
+from core.errors import BadInput, ModelFailed
+from core.steps.base import StepBase, step
+from core.steps.prompts import GRADE
+from core.types import Hit, Passage, Ranking
+
+Action = Literal["correct", "ambiguous", "incorrect"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """How relevant a passage was judged, 0 to 1. A grade that could not be had is no pass and no fail."""
+
+    id: str
+    grade: float | None
+    state: Literal["scored", "not scored", "error"]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The grades and what follows from them."""
+
+    grades: tuple[Grade, ...]
+    decision: Action
+    low: float
+    high: float
+
+
+class Judge(StepBase):
+    """Grading passages and deciding on the grades."""
+
+    @step("EVALUATOR", "grade passage")
+    def grade(self, text: str, passage: Passage) -> Grade:
+        """The probability of Yes against No, from the first token's alternatives.
+
+        Source: Nogueira et al. 2020, arXiv:2003.06713, section 3 (the word "true" against "false").
+        """
+        answer = self._ask(
+            GRADE, max_tokens=1, top_logprobs=10, passage=f"{passage.title}\n{passage.text}", question=text
+        )
+        score = yes_probability(answer)
+        if score is None:
+            return Grade(
+                passage.id, None, "not scored", f"neither Yes nor No among the answers: {answer.text!r}"
+            )
+        return Grade(passage.id, score, "scored")
+
+    @step("EVALUATOR", "grade and decide")
+    def judge(self, text: str, hits: Ranking, low: float, high: float) -> Verdict:
+        """Grade each hit and choose CRAG's action.
+
+        Source: Yan et al. 2024, "Corrective Retrieval Augmented Generation", arXiv:2401.15884, section 4.3. A
+        grader's failure on a passage is noted on its grade; with no grade at all the step fails.
+        """
+        grades = []
+        for hit in hits:
+            try:
+                grades.append(self.grade(text, hit.passage))
+            except ModelFailed as error:
+                grades.append(Grade(hit.passage.id, None, "error", str(error)))
+        if hits and all(grade.grade is None for grade in grades):
+            raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
+        return Verdict(tuple(grades), decide(grades, low, high), low, high)
+
+    @step("RERANKER", "keep by grade")
+    def keep(self, hits: Ranking, verdict: Verdict) -> Ranking:
+        """The hits whose grade is at least the lower threshold, best grade first; ungraded ones last."""
+        grades = {grade.id: grade.grade for grade in verdict.grades}
+        self.span.inputs["verdict"] = verdict.decision
+        kept = [hit for hit in hits if (g := grades[hit.passage.id]) is None or g >= verdict.low]
+        kept.sort(key=lambda hit: -1.0 if (g := grades[hit.passage.id]) is None else g, reverse=True)
+        return tuple(Hit(hit.passage, grades[hit.passage.id] or 0.0) for hit in kept)
+
+
+def decide(grades: Sequence[Grade], low: float, high: float) -> Action:
+    """Correct: some grade is at least `high`; incorrect: all are below `low`, or there is none; else
+    ambiguous.
+    """
+    if low > high:
+        raise BadInput(f"the lower threshold {low:g} is above the upper one {high:g}")
+    best = max((grade.grade for grade in grades if grade.grade is not None), default=0.0)
+    if best >= high and grades:
+        return "correct"
+    return "incorrect" if best < low or not grades else "ambiguous"
+
+
+def yes_probability(answer: Completion) -> float | None:
+    """P(yes) / (P(yes) + P(no)) at the first token, or None if neither is among its alternatives."""
+    if not answer.logprobs:
+        return None
+    first = answer.logprobs[0]
+    mass = {"yes": 0.0, "no": 0.0}
+    alternatives: dict[str, Any] = dict(first.top) or {first.token: first.logprob}
+    for token, logprob in alternatives.items():
+        word = token.strip().strip(".,!*\"'").lower()
+        if word in mass:
+            mass[word] += math.exp(logprob)
+    total = mass["yes"] + mass["no"]
+    return mass["yes"] / total if total > 0 else None

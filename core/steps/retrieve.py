@@ -1,0 +1,58 @@
+"""Steps that search: dense, BM25, the web."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.backends.base import Vector
+from core.errors import Unavailable
+from core.steps.base import StepBase, step
+from core.types import Hit, Ranking
+
+POOL = 100  # hits each retriever returns, so that routes share one search and recall@100 can be told
+
+
+class Retrieve(StepBase):
+    """Embedding and searching."""
+
+    @step("EMBEDDING", "embed")
+    def embed(self, text: str) -> Vector:
+        """The unit vector of `text`, shape (dim,)."""
+        return self.context.embedder.embed_query(text)
+
+    @step("EMBEDDING", "mean of embeddings")
+    def mean_of(self, texts: tuple[str, ...]) -> Vector:
+        """The mean of the texts' vectors, scaled back to length 1, shape (dim,) (Gao et al. 2022, equation
+        8).
+        """
+        vectors = np.stack([self.embed(text) for text in texts])
+        mean: Vector = vectors.mean(axis=0, dtype=np.float32)
+        self.span.inputs["spread"] = float(1 - np.linalg.norm(mean))  # 0: all alike
+        return mean / max(float(np.linalg.norm(mean)), 1e-12)
+
+    @step("RETRIEVER", "search vectors")
+    def nearest(self, vector: Vector, k: int = POOL) -> Ranking:
+        """The `k` passages of highest inner product with `vector`."""
+        self.span.inputs["index"] = self.context.corpus.info.vector_index
+        return self.context.corpus.search_dense(vector, k)
+
+    def dense(self, text: str, k: int = POOL) -> Ranking:
+        """Embed `text`, then `nearest`."""
+        return self.nearest(self.embed(text), k)
+
+    @step("RETRIEVER", "search BM25")
+    def sparse(self, text: str, k: int = POOL) -> Ranking:
+        """The `k` passages of highest BM25 score; a passage without a common term is no hit.
+
+        Source: Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond".
+        """
+        return self.context.corpus.search_sparse(text, k)
+
+    @step("TOOL", "search the web")
+    def web(self, text: str, k: int = 5) -> Ranking:
+        """Up to `k` results from outside the corpus; Unavailable without a web search."""
+        if self.context.web is None:
+            raise Unavailable("no web search is set up")
+        self.span.inputs["source"] = self.context.web.label
+        found = self.context.web.search(text, k)
+        return tuple(Hit(passage, score) for passage, score in found)
