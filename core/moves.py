@@ -1,0 +1,76 @@
+"""What moved between two rankings: the words of every comparison on screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from core.types import Ranking, RouteResult
+
+Kind = Literal["better", "worse", "same", "new"]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where a passage went: `by` ranks up (better) or down (worse); `was` is its rank before, if any."""
+
+    kind: Kind
+    by: int = 0
+    was: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Moves of the passages in a top `depth`, and `lost`: those of the baseline's that fell out of it."""
+
+    of: Mapping[str, Move]
+    lost: tuple[str, ...]
+    counts: Mapping[Kind, int]
+
+
+def ranks(ranking: Ranking) -> dict[str, int]:
+    """Rank from 1 by passage id; of a repeat the first counts."""
+    found: dict[str, int] = {}
+    for rank, hit in enumerate(ranking, 1):
+        found.setdefault(hit.passage.id, rank)
+    return found
+
+
+def moves(baseline: Ranking, ranking: Ranking, depth: int) -> Moves:
+    """Compare the top `depth` of two rankings. A passage from below the baseline's top is new; `was` tells
+    its rank there.
+    """
+    before, after = ranks(baseline), ranks(ranking)
+    of: dict[str, Move] = {}
+    for id, rank in after.items():
+        if rank > depth:
+            continue
+        was = before.get(id)
+        if was is None or was > depth:
+            of[id] = Move("new", 0, was)
+        elif was == rank:
+            of[id] = Move("same", 0, was)
+        else:
+            of[id] = Move("better" if was > rank else "worse", abs(was - rank), was)
+    lost = tuple(id for id, rank in before.items() if rank <= depth and id not in of)
+    counts = Counter(move.kind for move in of.values())
+    return Moves(of, lost, {kind: counts[kind] for kind in ("better", "worse", "same", "new")})
+
+
+def fate(result: RouteResult, id: str) -> str:
+    """Why a passage is not in a route's top, told from its spans: the last list that had it, and what came
+    after.
+    """
+    rank = ranks(result.hits).get(id)
+    if rank is not None:
+        return f"at rank {rank}"
+    lists = [span for span in result.spans if span.hits is not None]
+    having = [n for n, span in enumerate(lists) if any(hit[0] == id for hit in span.hits or ())]
+    if not having:
+        return "not found by any step"
+    last = lists[having[-1]]
+    place = [hit[0] for hit in last.hits or ()].index(id) + 1
+    dropped = f", dropped by “{lists[having[-1] + 1].name}”" if having[-1] + 1 < len(lists) else ""
+    return f"rank {place} in “{last.name}”{dropped}"

@@ -1,0 +1,127 @@
+"""Reads a route's spans the way people ask: what was searched with, graded, reused. Knows no route by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.types import RouteResult, Run, Span
+
+WORKING = ("LLM", "CHAIN")  # kinds of step that can turn one text into another
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """One step that wrote text to search with; `single` tells a rewritten question from a list of texts."""
+
+    span: Span
+    before: str
+    after: tuple[str, ...]
+    single: bool
+
+    @property
+    def changed(self) -> bool:
+        """Whether it wrote anything but the text it was given."""
+        return self.after != (self.before,)
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """One passage's grade from 0 to 1, or None with the reason."""
+
+    id: str
+    value: float | None
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grading:
+    """One step that graded passages and decided on it."""
+
+    span: Span
+    grades: tuple[Grade, ...]
+    low: float
+    high: float
+    decision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """How much of a route's time was not spent in this run: milliseconds, by reason."""
+
+    shared_ms: float
+    cached_ms: float
+    recorded_ms: float
+    model: str | None  # whose answers the cached and recorded ones are
+    made: str | None  # when the oldest of them was made, ISO 8601
+
+
+def top(result: RouteResult) -> list[Span]:
+    """The steps the route itself called, without the calls below them."""
+    return [span for span in result.spans if span.parent is None]
+
+
+def rewritings(result: RouteResult) -> list[Rewriting]:
+    """The steps that wrote what was searched with, in order; the answer is none of them."""
+    found = []
+    for span in top(result):
+        before, output = span.inputs.get("text"), span.output
+        if span.kind not in WORKING or not isinstance(before, str) or span.hits is not None:
+            continue
+        if isinstance(output, str) and output and output != result.answer:
+            found.append(Rewriting(span, before, (output,), True))
+        elif isinstance(output, list) and output and all(isinstance(item, str) for item in output):
+            found.append(Rewriting(span, before, tuple(output), False))
+    return found
+
+
+def gradings(result: RouteResult) -> list[Grading]:
+    """The steps that graded a list of passages."""
+    found = []
+    for span in top(result):
+        output = span.output
+        if (
+            span.kind == "EVALUATOR"
+            and isinstance(output, Mapping)
+            and isinstance(output.get("grades"), list)
+        ):
+            grades = tuple(
+                Grade(
+                    str(g.get("id")), _number(g.get("grade")), str(g.get("state", "")), str(g.get("why", ""))
+                )
+                for g in output["grades"]
+                if isinstance(g, Mapping)
+            )
+            low, high = _number(output.get("low")) or 0.0, _number(output.get("high"))
+            high = 1.0 if high is None else high
+            found.append(Grading(span, grades, low, high, str(output.get("decision", ""))))
+    return found
+
+
+def reuse(run: Run, result: RouteResult) -> Reuse:
+    """What of the route's time was taken over from other routes, the cache, and the recordings."""
+    shared = cached = recorded = 0.0
+    made: list[str] = []
+    for span in top(result):
+        below = [span, *(child for child in result.spans if child.parent == span.id)]
+        sources = {child.cached for child in below}
+        if "recording" in sources:
+            recorded += span.ms
+        elif "cache" in sources:
+            cached += span.ms
+        elif span.shared_with:
+            shared += span.ms
+        made += [str(child.inputs["made"]) for child in below if child.inputs.get("made")]
+    told = run.settings.get("llm") if cached or recorded else None
+    return Reuse(shared, cached, recorded, None if told is None else str(told), min(made, default=None))
+
+
+def worked(run: Run) -> list[RouteResult]:
+    """The routes that have a ranking to compare."""
+    return [result for result in run.results if result.status == "ok"]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,282 @@
+"""A realistic Run made by hand, for pages, charts and stores: no model, no index, the same every time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from core.types import (
+    Hit,
+    Passage,
+    Query,
+    Ranking,
+    Reuse,
+    RouteResult,
+    Run,
+    Scored,
+    Span,
+    SpanKind,
+    Status,
+    Tokens,
+    Turn,
+)
+
+QUESTION = "What about the other one?"
+STANDALONE = "How do I claim for the second vase that arrived crushed?"
+VARIANTS = [
+    "How to report a damaged second item?",
+    "Damage claim for one of two vases",
+    "Broken on arrival: evidence and deadline",
+]
+IMAGINED = (
+    "If an item arrives damaged, report it within 48 hours with photographs of all six sides of the box. "
+    "Each damaged item of an order has its own claim, and the packaging must be kept until the claim ends."
+)
+MODEL = "qwen2.5-coder-1.5b"
+TOPICS = (
+    "damage claims",
+    "returns",
+    "customs",
+    "peak season",
+    "labels",
+    "perishables",
+    "carriers",
+    "refunds",
+)
+HOSTILE = (
+    "<img src=http://evil.example/x.png onerror=alert(1)><script>alert(2)</script>",
+    "![pixel](http://evil.example/pixel.png) [link](javascript:alert(3))",
+    '</style></div><svg onload=alert(4)>" onmouseover="alert(5)',
+    "\u202egnp.exe\u202c مرحبا بالعالم 👩‍👩‍👧‍👦 $x^2$ :smile: :red[red] **bold** `code`",
+)
+
+
+def passages(count: int = 60, *, hostile: bool = False) -> list[Passage]:
+    """`count` passages with ids like real ones; some carry hostile text if asked for."""
+    made = []
+    for n in range(count):
+        topic = TOPICS[n % len(TOPICS)]
+        document = f"{topic.replace(' ', '-')}/page-{n // len(TOPICS)}.md"
+        text = (
+            f"This section of the handbook is about {topic}. Rule {n} says that a case is opened within "
+            f"{n + 2} hours, that the owner writes down the order number, and tells the carrier on that day. "
+            f"Exceptions to rule {n} are listed in the appendix and need the approval of the shift lead."
+        )
+        title = f"{topic.capitalize()}, part {n // len(TOPICS) + 1}"
+        if hostile and n % 3 == 0:
+            payload = HOSTILE[n // 3 % len(HOSTILE)]
+            title, text = f"{payload} {n}", f"{payload} {text}"
+        start = 600 * (n % 5)
+        made.append(
+            Passage(
+                f"{document}:{start}-{start + len(text)}", document, title, text, start, start + len(text)
+            )
+        )
+    return made
+
+
+def ranking(pool: Sequence[Passage], seed: int, size: int) -> Ranking:
+    """A ranking of `size` passages: near the pool's order, shuffled by `seed`."""
+    noise = random.Random(seed)
+    order = sorted(range(len(pool)), key=lambda n: n + noise.uniform(0, 14))[:size]
+    return tuple(Hit(pool[n], round(12.5 / (rank + 1.3), 4)) for rank, n in enumerate(order))
+
+
+def scored(hits: Ranking) -> Scored:
+    """A ranking as a span keeps it."""
+    return tuple((hit.passage.id, hit.score) for hit in hits)
+
+
+class Steps:
+    """Writes a route's spans one after another, as its clock would."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.clock = 0.0
+
+    def add(
+        self,
+        name: str,
+        kind: SpanKind,
+        ms: float,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        output: Any = None,
+        hits: Ranking | None = None,
+        parent: int | None = None,
+        shared: str | None = None,
+        cached: Reuse | None = None,
+        error: str | None = None,
+        tokens: Tokens | None = None,
+    ) -> int:
+        """Append a span; one with a parent begins where the parent began."""
+        start = self.clock if parent is None else self.spans[parent - 1].start_ms
+        number = len(self.spans) + 1
+        self.spans.append(
+            Span(
+                number,
+                parent,
+                name,
+                kind,
+                start,
+                ms,
+                dict(inputs or {}),
+                output,
+                None if hits is None else scored(hits),
+                tokens,
+                None,
+                int(kind == "LLM"),
+                shared,
+                cached,
+                error,
+            )
+        )
+        if parent is None:
+            self.clock += ms
+        return number
+
+    def hybrid(self, text: str, sparse: Ranking, dense: Ranking, fused: Ranking, *, shared: bool) -> None:
+        """BM25, embedding, vectors and their fusion."""
+        by = (lambda owner: owner) if shared else (lambda _: None)
+        self.add(
+            "search BM25", "RETRIEVER", 1.4, inputs={"text": text, "k": 100}, hits=sparse, shared=by("bm25#1")
+        )
+        self.add("embed", "EMBEDDING", 3.1, inputs={"text": text}, output="384 vector", shared=by("dense#1"))
+        self.add(
+            "search vectors", "RETRIEVER", 2.2, inputs={"vector": "384 vector", "k": 100}, hits=dense,
+            shared=by("dense#2"),
+        )  # fmt: skip
+        self.add(
+            "fuse by reciprocal rank",
+            "CHAIN",
+            0.2,
+            inputs={"lists": [1, 3], "k": 60, "weights": [1.0, 1.0]},
+            hits=fused,
+        )
+
+    def model(
+        self,
+        name: str,
+        ms: float,
+        output: Any,
+        *,
+        text: str = QUESTION,
+        cached: Reuse | None = None,
+        **inputs: Any,
+    ) -> None:
+        """A step that asks the model, with the call under it."""
+        parent = self.add(name, "LLM", ms, inputs={"text": text, **inputs}, output=output)
+        made = {"made": "2026-11-18T09:30:00+00:00"} if cached else {}
+        self.add(
+            f"ask {MODEL}", "LLM", ms, parent=parent, cached=cached, tokens=Tokens(120, 48),
+            inputs={"text": f"system: Do as you are told.\n\nuser: {text}", "max_tokens": 60, **made},
+            output=output if isinstance(output, str) else "\n".join(output),
+        )  # fmt: skip
+
+
+def make_run(
+    *, mishaps: bool = True, hostile: bool = False, size: int = 30, run_id: str = "0190f3a5b7c81a2b"
+) -> Run:
+    """Eight routes over one corpus. With `mishaps`, one fails, one times out and one is unavailable."""
+    pool = passages(hostile=hostile)
+    sparse, dense = ranking(pool, 1, size), ranking(pool, 2, size)
+    fused, blended = ranking(pool, 3, size), ranking(pool, 4, size)
+    results = []
+
+    def done(
+        name: str, title: str, steps: Steps, hits: Ranking, status: Status = "ok", error: str | None = None
+    ) -> None:
+        start = sum(result.wall_ms for result in results)
+        wall = sum(s.ms for s in steps.spans if s.parent is None and not s.shared_with and not s.cached)
+        results.append(
+            RouteResult(
+                name, title, status, steps.clock, start, wall, hits, None, (), tuple(steps.spans), {}, error
+            )
+        )
+
+    steps = Steps()
+    steps.add("search BM25", "RETRIEVER", 1.4, inputs={"text": QUESTION, "k": 100}, hits=sparse)
+    done("bm25", "BM25", steps, sparse)
+
+    steps = Steps()
+    steps.add("embed", "EMBEDDING", 3.1, inputs={"text": QUESTION}, output="384 vector")
+    steps.add("search vectors", "RETRIEVER", 2.2, inputs={"vector": "384 vector", "k": 100}, hits=dense)
+    done("dense", "Dense", steps, dense)
+
+    steps = Steps()
+    steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
+    done("hybrid_rrf", "Hybrid (RRF)", steps, fused)
+
+    steps = Steps()
+    steps.hybrid(QUESTION, sparse, dense, blended, shared=True)
+    done("hybrid_linear", "Hybrid (linear)", steps, blended)
+
+    steps = Steps()
+    steps.model("rewrite as a standalone question", 1430, STANDALONE, cached="recording")
+    steps.hybrid(
+        STANDALONE, ranking(pool, 5, size), ranking(pool, 6, size), ranking(pool, 7, size), shared=False
+    )
+    done("rewrite", "Rewrite + hybrid", steps, ranking(pool, 7, size))
+
+    steps = Steps()
+    steps.model("write query variants", 2210, VARIANTS, cached="cache", n=3)
+    steps.hybrid(
+        VARIANTS[0], ranking(pool, 8, size), ranking(pool, 9, size), ranking(pool, 10, size), shared=False
+    )
+    if mishaps:
+        done("rag_fusion", "RAG-Fusion", steps, (), "failed", "ModelFailed: " + HOSTILE[0] if hostile else
+             "KeyError: 'weights'")  # fmt: skip
+    else:
+        done("rag_fusion", "RAG-Fusion", steps, ranking(pool, 10, size))
+
+    steps = Steps()
+    if mishaps:
+        steps.add("write hypothetical passages", "LLM", 60_000, inputs={"text": QUESTION, "n": 1},
+                  error="the route's time is up")  # fmt: skip
+        done("hyde", "HyDE", steps, (), "timeout", "the route's time is up")
+    else:
+        steps.model("write hypothetical passages", 3120, [IMAGINED], n=1)
+        steps.add(
+            "mean of embeddings",
+            "EMBEDDING",
+            6.0,
+            inputs={"texts": [IMAGINED, QUESTION]},
+            output="384 vector",
+        )
+        steps.add(
+            "search vectors", "RETRIEVER", 2.3, inputs={"vector": "384 vector"}, hits=ranking(pool, 11, size)
+        )
+        done("hyde", "HyDE", steps, ranking(pool, 11, size))
+
+    steps = Steps()
+    steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
+    grades = [
+        {"id": hit.passage.id, "grade": grade, "state": "error" if grade is None else "scored", "why": ""}
+        for hit, grade in zip(fused[:5], (0.94, 0.71, None, 0.33, 0.08), strict=True)
+    ]
+    verdict = {"grades": grades, "decision": "correct", "low": 0.2, "high": 0.9}
+    steps.add(
+        "grade and decide", "EVALUATOR", 5200, inputs={"text": QUESTION, "hits": "5 hits"}, output=verdict
+    )
+    kept = tuple(hit for hit, grade in zip(fused[:5], grades, strict=True) if grade["grade"] != 0.08)
+    steps.add("keep by grade", "RERANKER", 0.1, inputs={"hits": "5 hits"}, hits=kept)
+    done("crag", "CRAG", steps, kept + fused[5:])
+    if mishaps:
+        reason = "unavailable: no language model is here; get one with: python -m core models pull " + MODEL
+        results[-1] = replace(results[-1], status="unavailable", hits=(), spans=(), ms=0.0, error=reason)
+
+    question = f"{QUESTION} {HOSTILE[0]}" if hostile else QUESTION
+    return Run(
+        run_id,
+        "2026-11-20T10:15:30.250+00:00",
+        Query(question, (Turn("user", "My box arrived crushed."), Turn("assistant", "Sorry to hear that."))),
+        "support",
+        "f1" * 16,
+        {"llm": MODEL, "answers": "none", "timing": "shared"},
+        tuple(results),
+        {passage.id: passage for passage in pool},
+        sum(result.wall_ms for result in results),
+        "done",
+    )
