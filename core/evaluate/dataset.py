@@ -1,0 +1,196 @@
+"""Labelled questions, as their author wrote them and as tied to the passages of a corpus."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from core.errors import BadInput
+from core.evaluate.files import Qrels, lines, merge, objects, parse, read_qrels
+from core.types import Query, Turn
+
+_TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question as asked, with what its author knows about it."""
+
+    id: str
+    query: Query
+    mode: str | None = None
+    split: str | None = None
+    answer: str | None = None
+    sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """An author's label: a document, or the place in it that `quote` stands at. `where` is for messages."""
+
+    doc: str
+    grade: int
+    quote: str | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """Questions with graded passages; yes-or-no measures call a passage relevant from grade `relevant_from`.
+
+    `drop_self`: BEIR's rule that a passage with the question's own id is no result (ArguAna asks with its
+    passages).
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    qrels: Qrels
+    relevant_from: int = 1
+    drop_self: bool = False
+
+    def labelled(self, question_id: str) -> bool:
+        """Whether some passage is relevant, so that finding it can be measured."""
+        return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
+
+    def sample(self, count: int, seed: int) -> LabelledSet:
+        """`count` questions drawn with `seed`, in their old order; all of them when there are fewer."""
+        if count >= len(self.questions):
+            return self
+        drawn = set(random.Random(seed).sample(sorted(q.id for q in self.questions), count))
+        return replace(self, questions=tuple(q for q in self.questions if q.id in drawn))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Questions with labels as their author wrote them: places in documents, not yet passages."""
+
+    name: str
+    questions: tuple[Question, ...]
+    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)
+
+
+def is_beir(path: Path) -> bool:
+    """Whether `path` is a folder laid out as BEIR's."""
+    return path.is_dir() and (path / "corpus.jsonl").is_file()
+
+
+def beir(folder: Path, *, split: str = "test") -> LabelledSet:
+    """The questions of a BEIR folder that have judgements in `split` ("all": every file of qrels/).
+
+    Raises BadInput naming the file and line of what cannot be read, or what was looked for and is not there.
+    """
+    have = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
+    if not have:
+        raise BadInput(
+            f"no relevance judgements: looked for {folder / 'qrels' / f'{split}.tsv'} "
+            "(tab-separated: query-id, corpus-id, score)"
+        )
+    if split != "all" and split not in have:
+        raise BadInput(
+            f"no judgements for split {split!r} in {folder / 'qrels'}; there are: {', '.join(have)}, all"
+        )
+    if not (folder / "queries.jsonl").is_file():
+        raise BadInput(f"no questions: looked for {folder / 'queries.jsonl'}")
+    qrels: Qrels = {}
+    for name, file in have.items():
+        if split in (name, "all"):
+            merge(qrels, read_qrels(file))
+    questions = [
+        Question(item["_id"], _conversation(item), answer=_answer(item.get("metadata") or {}), split=split)
+        for item in objects(folder / "queries.jsonl", needed=("_id", "text"))
+        if item["_id"] in qrels
+    ]
+    if not questions:
+        raise BadInput(
+            f"no question of {folder / 'queries.jsonl'} is judged in qrels; its ids must be query-ids"
+        )
+    asked = {question.id for question in questions}
+    kept = {qid: labels for qid, labels in qrels.items() if qid in asked}
+    return LabelledSet(folder.name, tuple(questions), kept, drop_self=True)
+
+
+def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
+    """Questions from JSONL or CSV files: id, text; if known, history, mode, answer, relevant, split, sql."""
+    questions: dict[str, Question] = {}
+    evidence: dict[str, tuple[Evidence, ...]] = {}
+    splits: set[str] = set()
+    for path in paths:
+        for line, item in lines(path):
+            where = f"{path} line {line}"
+            question = _question(item, where)
+            if question.id in questions:
+                raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
+            splits.add(question.split or "none")
+            if split not in ("all", question.split):
+                continue
+            questions[question.id] = question
+            evidence[question.id] = tuple(_evidence(entry, where) for entry in item.get("relevant") or ())
+    if not questions:
+        raise BadInput(
+            f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
+        )
+    return Written(name, tuple(questions.values()), evidence)
+
+
+def turns(items: Any, where: str) -> tuple[Turn, ...]:
+    """A conversation from a list of {"role", "text"}, oldest first."""
+    if not isinstance(items, list):
+        raise BadInput(f"{where}: a history is a list of {{'role', 'text'}}, not {type(items).__name__}")
+    history = []
+    for item in items:
+        role = item.get("role") if isinstance(item, dict) else None
+        if role not in ("user", "assistant") or not isinstance(item.get("text"), str):
+            raise BadInput(
+                f"{where}: a turn is {{'role': 'user' or 'assistant', 'text': ...}}, not {item!r}"[:300]
+            )
+        history.append(Turn(role, item["text"]))
+    return tuple(history)
+
+
+def _conversation(item: Mapping[str, Any]) -> Query:
+    """BEIR's text, with the turns before it if the metadata has the conversation ("|user|: ..." lines)."""
+    said = (item.get("metadata") or {}).get("all_user_turns")
+    parts = _TURN.split(said)[1:] if isinstance(said, str) else []
+    roles: list[Literal["user", "assistant"]] = [
+        "user" if role == "user" else "assistant" for role in parts[::2]
+    ]
+    spoken = [Turn(role, text.strip()) for role, text in zip(roles, parts[1::2], strict=True)]
+    return Query(item["text"], tuple(spoken[:-1]))
+
+
+def _answer(metadata: Mapping[str, Any]) -> str | None:
+    answer = metadata.get("answer") or next(iter(metadata.get("answers") or ()), None)
+    return answer if isinstance(answer, str) else None
+
+
+def _question(item: Mapping[str, Any], where: str) -> Question:
+    identifier, text = _first(item, "id", "_id", "qid"), _first(item, "text", "question", "query")
+    if not identifier or not isinstance(text, str):
+        raise BadInput(
+            f"{where}: a question needs 'id' and 'text'; it has: {', '.join(map(str, item)) or 'nothing'}"
+        )
+    history = item.get("history") or []
+    if isinstance(history, str):
+        history = parse(history, f"{where}, history")
+    return Question(
+        str(identifier),
+        Query(text, turns(history, where)),
+        *(item.get(key) or None for key in ("mode", "split", "answer", "sql")),
+    )
+
+
+def _evidence(entry: Any, where: str) -> Evidence:
+    doc, grade = (entry.get("doc"), entry.get("grade", 1)) if isinstance(entry, dict) else (None, None)
+    if not isinstance(doc, str) or type(grade) is not int or grade < 0:
+        raise BadInput(
+            f"{where}: 'relevant' holds {{'doc', 'grade': 0 or more, 'quote'}}, not {entry!r}"[:300]
+        )
+    return Evidence(doc, grade, entry.get("quote") or None, where)
+
+
+def _first(item: Mapping[str, Any], *keys: str) -> Any:
+    return next((item[key] for key in keys if item.get(key) not in (None, "")), None)

@@ -1,0 +1,42 @@
+"""TREC run and qrels files that other tools read to the same figures as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from core.types import Scored
+
+
+def strict(scores: Sequence[float]) -> list[float]:
+    """`scores` made strictly decreasing, each moved as little as a 4-byte float allows.
+
+    trec_eval keeps scores in 4 bytes and breaks ties by passage id, backwards; without this a tie would be
+    judged in another order than the one shown.
+    """
+    last, moved = np.float32(np.inf), []
+    for score in np.nan_to_num(np.asarray(scores, dtype=np.float32)):
+        last = score if score < last else np.nextafter(last, np.float32(-np.inf))
+        moved.append(last)
+    return [float(str(score)) for score in moved]
+
+
+def run_lines(name: str, rankings: Mapping[str, Scored]) -> Iterator[str]:
+    """Lines of a run file: question Q0 passage rank score name; ranks from 1."""
+    for question, hits in rankings.items():
+        scores = strict([score for _, score in hits])
+        for rank, ((passage, _), score) in enumerate(zip(hits, scores, strict=True), 1):
+            yield f"{_word(question)} Q0 {_word(passage)} {rank} {score!r} {_word(name)}\n"
+
+
+def qrels_lines(qrels: Mapping[str, Mapping[str, int]], questions: Iterable[str]) -> Iterator[str]:
+    """Lines of a qrels file for `questions`: question 0 passage grade."""
+    for question in questions:
+        for passage, grade in qrels.get(question, {}).items():
+            yield f"{_word(question)} 0 {_word(passage)} {grade}\n"
+
+
+def _word(text: str) -> str:
+    """`text` with white space, which separates columns here, percent-encoded, and so the percent sign."""
+    return "".join(f"%{ord(char):02X}" if char.isspace() or char == "%" else char for char in text)
