@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from core import settings as settings_module
-from core.errors import BadInput, Cancelled, Stopped, Unavailable
+from core.errors import BadInput, Cancelled, ModelTimedOut, Stopped, Unavailable
 from core.route import Need, Route, pick
 from core.settings import Settings
 from core.steps import Context, Memo, Steps
@@ -324,7 +324,7 @@ class Job:
             return self._ended(route, trace, "unavailable", describe(error))
         except Cancelled as error:
             return self._ended(route, trace, "cancelled", describe(error))
-        except Stopped as error:
+        except (Stopped, ModelTimedOut) as error:
             return self._ended(route, trace, "timeout", describe(error))
         except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
             return self._ended(route, trace, "failed", describe(error))

@@ -104,7 +104,10 @@ class Trace:
                 here.skew = opened.start_ms + opened.original_ms - self._wall()
             here.parent = opened.parent
             with self._lock:
-                self._done[opened.id] = opened.close(self.now() - opened.start_ms)
+                own = self.now() - opened.start_ms
+                self._done[opened.id] = opened.close(
+                    own if opened.original_ms is None else opened.original_ms
+                )
                 del self._open[opened.id]
 
     def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
@@ -163,7 +166,9 @@ class Trace:
 
     def made(self, result: object) -> int | None:
         """The span that produced this very object, or None."""
-        known = self._made.get(builtins.id(result))
+        known = (
+            self._made.get(builtins.id(result)) if result != () else None
+        )  # every empty tuple is one object
         return known[1] if known else None
 
     def spans(self) -> tuple[Span, ...]:

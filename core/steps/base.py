@@ -15,7 +15,7 @@ import numpy as np
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
 from core.backends.llm.text import looks_refused
-from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, Stopped
+from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Stopped
 from core.steps.prompts import FIRMER, Prompt
 from core.trace import OpenSpan, Trace
 from core.types import Hit, Reuse, Span, SpanKind, Tokens
@@ -167,7 +167,11 @@ class StepBase:
         ) as span:
             span.calls = 1
             context.spend(1, 0)
-            answer = context.llm.complete(request, timeout=timeout, cancel=context.cancel)
+            try:
+                answer = context.llm.complete(request, timeout=timeout, cancel=context.cancel)
+            except ModelTimedOut:
+                context.left()  # the route's own time may be what was up
+                raise
             span.output = answer.text
             span.tokens = Tokens(answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
             if answer.source != "live":

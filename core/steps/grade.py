@@ -88,10 +88,10 @@ def decide(grades: Sequence[Grade], low: float, high: float) -> Action:
     """
     if low > high:
         raise BadInput(f"the lower threshold {low:g} is above the upper one {high:g}")
-    best = max((grade.grade for grade in grades if grade.grade is not None), default=0.0)
-    if best >= high and grades:
+    known = [grade.grade for grade in grades if grade.grade is not None]
+    if any(grade >= high for grade in known):
         return "correct"
-    return "incorrect" if best < low or not grades else "ambiguous"
+    return "ambiguous" if any(grade >= low for grade in known) else "incorrect"
 
 
 def yes_probability(answer: Completion) -> float | None:

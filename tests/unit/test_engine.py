@@ -1,0 +1,210 @@
+"""The engine: sharing, honest time, limits, cancel, bad input."""
+
+import threading
+import time
+
+import pytest
+
+from core.engine import MAX_QUESTION, Request, clean
+from core.errors import BadInput, ModelFailed, Unavailable
+from core.types import Query, Turn
+from tests.fakes import FakeEngine, ScriptedLLM
+
+QUESTION = Query("How do I send a fragile item back?")
+
+
+def by_route(run):
+    return {result.route: result for result in run.results}
+
+
+def test_equal_steps_are_done_once_and_charged_to_every_route(tmp_path):
+    engine = FakeEngine(tmp_path)
+    run = engine.ask(Request(QUESTION, "tiny", ("bm25", "dense", "hybrid_rrf")))
+    assert [r.status for r in run.results] == ["ok"] * 3
+    corpus = engine.fakes["tiny"]
+    assert corpus.searches == [QUESTION.text]
+    assert corpus.embedder.calls == [QUESTION.text]
+    results = by_route(run)
+    own = next(s for s in results["bm25"].spans if s.kind == "RETRIEVER")
+    shared = next(s for s in results["hybrid_rrf"].spans if s.name == own.name)
+    assert shared.shared_with == f"bm25#{own.id}"
+    assert shared.ms == pytest.approx(own.ms, abs=1e-6)
+    assert shared.hits == own.hits
+    assert results["hybrid_rrf"].ms >= own.ms
+
+
+def test_isolated_timing_shares_nothing(tmp_path):
+    engine = FakeEngine(tmp_path)
+    run = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf"), timing="isolated"))
+    assert len(engine.fakes["tiny"].searches) == 2
+    assert not any(span.shared_with for result in run.results for span in result.spans)
+
+
+def test_a_routes_time_is_the_same_whoever_did_the_model_call(tmp_path):
+    llm = ScriptedLLM({"variants/1": "one way to ask\nanother way to ask\na third way to ask"}, delay=0.05)
+    run = FakeEngine(tmp_path, llm=llm).ask(
+        Request(QUESTION, "tiny", ("rag_fusion", "hyde", "rewrite"), {"rag_fusion": {"k": 10}})
+    )
+    again = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("rag_fusion",), timing="isolated"))
+    assert by_route(run)["rag_fusion"].ms == pytest.approx(by_route(again)["rag_fusion"].ms, rel=0.5)
+    assert run.wall_ms >= max(result.wall_ms for result in run.results)
+
+
+def test_fusion_spans_name_the_spans_their_lists_came_from(tmp_path):
+    run = FakeEngine(tmp_path).ask(Request(QUESTION, "tiny", ("hybrid_rrf",)))
+    spans = {span.id: span for span in run.results[0].spans}
+    fuse = next(s for s in spans.values() if s.name.startswith("fuse"))
+    assert [spans[i].name for i in fuse.inputs["lists"]] == ["search BM25", "search vectors"]
+
+
+def test_model_routes_come_last(tmp_path):
+    run = FakeEngine(tmp_path).ask(Request(QUESTION, "tiny", ("hyde", "bm25")))
+    results = by_route(run)
+    assert [r.route for r in run.results] == ["hyde", "bm25"]
+    assert results["bm25"].start_ms < results["hyde"].start_ms
+
+
+def test_a_failing_route_keeps_its_spans_and_the_others_finish(tmp_path):
+    llm = ScriptedLLM({"hyde/1": ModelFailed("the endpoint answered HTML")})
+    run = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("hyde", "bm25", "rag_fusion")))
+    results = by_route(run)
+    assert results["hyde"].status == "failed"
+    assert results["hyde"].error == "the endpoint answered HTML"
+    assert results["hyde"].spans[-1].error == "the endpoint answered HTML"
+    assert results["bm25"].status == results["rag_fusion"].status == "ok"
+
+
+def test_an_absent_model_is_unavailable_not_failed(tmp_path):
+    run = FakeEngine(tmp_path, llm=ScriptedLLM(missing="no model; pull it")).ask(Request(QUESTION, "tiny"))
+    statuses = {r.route: r.status for r in run.results}
+    assert statuses["hyde"] == "unavailable"
+    assert statuses["bm25"] == "ok"
+    assert by_route(run)["hyde"].error == "no model; pull it"
+    assert statuses["rewrite"] == "ok", (
+        "without a conversation there is nothing to rewrite, so no model is needed"
+    )
+
+
+def test_stop_keeps_what_is_finished(tmp_path):
+    job = FakeEngine(tmp_path, llm=ScriptedLLM(delay=30)).start(
+        Request(QUESTION, "tiny", ("bm25", "hyde", "crag"))
+    )
+    while not any(name == "hyde" and state == "running" for name, state, _ in job.pending()):
+        time.sleep(0.005)
+    job.cancel()
+    run = job.wait(5)
+    results = by_route(run)
+    assert run.status == "cancelled"
+    assert results["bm25"].status == "ok"
+    assert results["hyde"].status == results["crag"].status == "cancelled"
+
+
+def test_a_route_past_its_deadline_is_a_timeout_and_the_next_one_runs(tmp_path):
+    llm = ScriptedLLM({"variants/1": "a b c"}, delay=30)
+    engine = FakeEngine(tmp_path, llm=llm, route_timeout_s=0.2, llm_timeout_s=10)
+    run = engine.ask(Request(QUESTION, "tiny", ("hyde", "bm25")))
+    assert by_route(run)["hyde"].status == "timeout"
+    assert by_route(run)["hyde"].error == "the route's time is up"
+    assert by_route(run)["bm25"].status == "ok"
+
+
+def test_a_model_call_past_its_own_deadline_is_a_timeout(tmp_path):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM(delay=30), llm_timeout_s=0.05)
+    result = engine.ask(Request(QUESTION, "tiny", ("hyde",))).results[0]
+    assert (result.status, result.error) == ("timeout", "no answer within 0.05 s")
+
+
+def test_a_route_that_hangs_is_given_up_with_its_spans(tmp_path, monkeypatch):
+    monkeypatch.setattr("core.engine.GRACE_S", 0.05)
+    engine = FakeEngine(tmp_path, route_timeout_s=0.1)
+    hold = threading.Event()
+    corpus = engine.fakes["tiny"]
+    monkeypatch.setattr(corpus, "search_sparse", lambda text, k: hold.wait(10) and ())
+    run = engine.ask(Request(QUESTION, "tiny", ("bm25", "dense")))
+    hold.set()
+    result = by_route(run)["bm25"]
+    assert result.status == "timeout"
+    assert "given up" in result.error
+    assert result.spans[0].error == "had not ended when the route was given up"
+    assert by_route(run)["dense"].status == "ok"
+
+
+def test_the_budget_of_model_calls_is_kept(tmp_path):
+    engine = FakeEngine(tmp_path, route_max_calls=2)
+    run = engine.ask(Request(QUESTION, "tiny", ("hyde",), {"hyde": {"n": 8}}))
+    assert run.results[0].status == "timeout"
+    assert run.results[0].error == "the route's budget of 2 model calls is spent"
+    assert len(engine.fake_llm.requests) == 2
+
+
+def test_a_shared_error_is_the_same_error_and_a_stop_is_not_shared(tmp_path):
+    llm = ScriptedLLM({"grade/1": ModelFailed("no")})
+    run = FakeEngine(tmp_path, llm=llm, web={}).ask(Request(QUESTION, "tiny", ("crag",)))
+    assert run.results[0].status == "failed"
+    assert "none of 5 passages could be graded: no" in run.results[0].error
+
+
+def test_answers_are_made_only_where_asked_for(tmp_path):
+    llm = ScriptedLLM({"answer/1": "Ask for an authorization [1], see also [9]."})
+    engine = FakeEngine(tmp_path, llm=llm)
+    request = Request(QUESTION, "tiny", ("bm25", "dense"), answers="selected", answered=("bm25",))
+    results = by_route(engine.ask(request))
+    assert results["bm25"].answer.startswith("Ask for an authorization")
+    assert results["bm25"].citations == (results["bm25"].hits[0].passage.id,)
+    assert results["bm25"].spans[-2].inputs["wrong citations"] == [9]
+    assert results["dense"].answer is None
+
+
+def test_an_answer_can_be_added_to_a_stored_run(tmp_path):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"answer/1": "It is so [1]."}))
+    run = engine.ask(Request(QUESTION, "tiny", ("bm25",)))
+    added = engine.add_answer(run, "bm25").results[0]
+    before = run.results[0]
+    assert added.answer == "It is so [1]."
+    assert added.spans[: len(before.spans)] == before.spans
+    assert added.spans[-1].id > before.spans[-1].id
+    assert added.spans[-1].start_ms >= before.ms
+    with pytest.raises(BadInput, match="no finished result"):
+        engine.add_answer(run, "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request(Query("  \x00 "), "tiny"), "the question is empty"),
+        (Request(Query("x" * 20_000), "tiny"), "20,000 characters; at most 10,000"),
+        (Request(Query("q"), "tiny", ("bm26",)), "unknown route 'bm26'; known: all, bm25"),
+        (Request(Query("q"), "tiny", ("bm25",), {"bm25": {"k": 1}}), "route bm25 has no knob 'k'"),
+        (
+            Request(Query("q"), "tiny", ("hyde",), {"hyde": {"n": 9}}),
+            "hyde.n: 9 is not allowed; give a whole number",
+        ),
+        (Request(Query("q"), "tiny", ("hyde",), {"hyde": {"n": "two"}}), "hyde.n: 'two' is not allowed"),
+        (Request(Query("q"), "tiny", ("bm25",), {"hyde": {"n": 1}}), "not among the routes"),
+        (Request(Query("q", (Turn("user", "x" * 20_000),)), "tiny"), "turn 1 has 20,000 characters"),
+    ],
+)
+def test_bad_input_is_refused_with_one_line_that_names_it(tmp_path, request_, message):
+    with pytest.raises(BadInput) as caught:
+        FakeEngine(tmp_path).start(request_)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unbuilt_corpus_is_refused_at_once(tmp_path):
+    with pytest.raises(Unavailable, match="nowhere"):
+        FakeEngine(tmp_path).start(Request(QUESTION, "nowhere"))
+
+
+def test_control_characters_are_replaced_and_told():
+    cleaned, warnings = clean(Query("a\x00b\u202eקבל\ud800"))
+    assert cleaned.text == "a b\u202eקבל"
+    assert warnings == ["2 control characters were replaced by spaces"]
+    assert len(clean(Query("é" * MAX_QUESTION))[0].text) == MAX_QUESTION
+
+
+def test_remote_models_let_routes_run_side_by_side(tmp_path):
+    llm = ScriptedLLM({"variants/1": "a b\nc d\ne f"}, delay=0.2, local=False)
+    run = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("hyde", "rag_fusion")))
+    assert run.wall_ms < sum(result.wall_ms for result in run.results)
+    assert run.settings["routes ran"] == "side by side"

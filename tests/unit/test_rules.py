@@ -1,0 +1,53 @@
+"""Rules about the code itself."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.route import routes
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = sorted((ROOT / "core").rglob("*.py"))
+PAGES = [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py")), *sorted((ROOT / "ui").rglob("*.py"))]
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_never_imports_streamlit_and_nothing_is_pickled(path):
+    roots = {name.split(".")[0] for name in imported(path)}
+    assert not roots & {"streamlit", "pickle", "dill", "joblib", "shelve", "marshal"}
+    assert "allow_pickle=True" not in path.read_text()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_page_names_no_route(path):
+    words = set(re.findall(r"[\"']([a-z0-9_]+)[\"']", path.read_text()))
+    assert not words & set(routes())
+    assert not any(name.startswith("core.routes") for name in imported(path))
+
+
+def test_routes_know_only_steps():
+    for path in (ROOT / "core" / "routes").glob("*.py"):
+        allowed = ("core.route", "core.steps", "core.types", "typing", "__future__")
+        assert all(name.startswith(allowed) for name in imported(path)), path
+
+
+def test_a_cold_process_imports_nothing_heavy():
+    code = (
+        "import sys, core.engine, core.route; core.route.routes();"
+        "print([m for m in ('torch','transformers','sentence_transformers','faiss','openai','pandas',"
+        "'sklearn','streamlit','scipy') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

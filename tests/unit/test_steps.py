@@ -1,0 +1,235 @@
+"""What the steps send, make of the reply, and record; the golden step sequence of each route."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.backends.base import Completion, TokenLogprob
+from core.engine import Request
+from core.errors import BadInput, ModelFailed
+from core.steps.grade import Grade, decide, yes_probability
+from core.steps.prompts import GRADE, HYDE
+from core.steps.refine import Strip, recompose
+from core.types import Query, Turn
+from tests.fakes import FakeEngine, ScriptedLLM
+
+CRUSHED = Query(
+    "What do I do now?", (Turn("user", "My box arrived crushed."), Turn("assistant", "I am sorry."))
+)
+WEB = {"duty:0-50": "Customs duties on textiles depend on the HS chapter."}
+
+
+def ask(tmp_path, route, replies, query=CRUSHED, web=None, **knobs):
+    llm = ScriptedLLM(replies)
+    run = FakeEngine(tmp_path, llm=llm, web=WEB if web is None else web).ask(
+        Request(query, "tiny", (route,), {route: knobs})
+    )
+    return run.results[0], llm
+
+
+def names(result):
+    depth = {None: -1}
+    lines = []
+    for span in result.spans:
+        depth[span.id] = depth[span.parent] + 1
+        lines.append("  " * depth[span.id] + span.name)
+    return lines
+
+
+GOLDEN = {
+    "bm25": ["search BM25"],
+    "dense": ["embed", "search vectors"],
+    "hybrid_rrf": ["search BM25", "embed", "search vectors", "fuse by reciprocal rank"],
+    "hybrid_linear": ["search BM25", "embed", "search vectors", "fuse by normalised scores"],
+    "rewrite": [
+        "rewrite as a standalone question", "  ask scripted",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+    ],
+    "rag_fusion": [
+        "write query variants", "  ask scripted",
+        *["search BM25", "embed", "search vectors"] * 4, "fuse by reciprocal rank",
+    ],
+    "hyde": [
+        "write hypothetical passages", "  ask scripted",
+        "mean of embeddings", "  embed", "  embed", "search vectors",
+    ],
+    "crag": [
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        "grade and decide", *["  grade passage", "    ask scripted"] * 5,
+        "keep by grade", "keep the strips that matter", "  embed", "append the rest",
+    ],
+}  # fmt: skip
+REPLIES = {
+    "rewrite": "what to do when a box arrived crushed",
+    "variants": "crushed parcel\ndamaged box\nbroken pack",
+    "grade": "0.95",
+}
+
+
+@pytest.mark.parametrize("route", GOLDEN)
+def test_golden_steps(tmp_path, route):
+    result, _ = ask(tmp_path, route, REPLIES)
+    assert (result.status, result.error) == ("ok", None)
+    assert names(result) == GOLDEN[route]
+    assert bool(result.hits) is (route != "bm25")  # the question as it stands shares no word with any passage
+
+
+def test_rewrite_searches_with_the_standalone_question(tmp_path):
+    result, llm = ask(tmp_path, "rewrite", REPLIES)
+    sent = llm.requests[0].messages[-1].content
+    assert "user: My box arrived crushed." in sent
+    assert "Last message: What do I do now?" in sent
+    assert result.spans[0].output == REPLIES["rewrite"]
+    assert result.spans[0].inputs["text"] == "What do I do now?"
+    assert result.hits[0].passage.id == "crushed:0-80"
+
+
+def test_rewrite_without_a_conversation_asks_no_model(tmp_path):
+    result, llm = ask(tmp_path, "rewrite", {}, query=Query("What do I do now?"))
+    assert not llm.requests
+    assert result.spans[0].output == "What do I do now?"
+    assert "no conversation" in result.spans[0].inputs["note"]
+
+
+def test_variants_drop_bullets_repeats_and_the_question_itself(tmp_path):
+    reply = "1. crushed parcel\n- crushed parcel\nWhat do I do now?\n* damaged box\n\nMore:\n3) broken pack"
+    result, _ = ask(tmp_path, "rag_fusion", {"variants": reply})
+    assert result.spans[0].output == ["crushed parcel", "damaged box", "broken pack"]
+
+
+def test_too_few_variants_are_asked_for_again_once_and_said(tmp_path):
+    result, llm = ask(tmp_path, "rag_fusion", {"variants": "crushed parcel"})
+    assert [request.prompt for request in llm.requests] == ["variants/1", "variants/1/firmer"]
+    assert "1 of 3 queries" in llm.requests[1].messages[-1].content
+    assert result.spans[0].output == ["crushed parcel"]
+    assert "1 of 3 variants, also when asked again" in result.spans[0].inputs["note"]
+
+
+def test_a_refusal_is_retried_once_and_shown(tmp_path):
+    replies = {
+        "hyde/1": "As an AI language model, I cannot help with that.",
+        "hyde/1/firmer": "Crushed boxes are refunded in full.",
+    }
+    result, _ = ask(tmp_path, "hyde", replies)
+    asked = [span for span in result.spans if span.name.startswith("ask")]
+    assert [span.inputs["prompt"] for span in asked] == ["hyde/1", "hyde/1/firmer"]
+    assert result.spans[0].output == ["Crushed boxes are refunded in full."]
+
+
+def test_two_refusals_fail_the_route(tmp_path):
+    result, _ = ask(tmp_path, "hyde", {"hyde": "As an AI language model, I cannot help with that."})
+    assert result.status == "failed"
+    assert "refused twice" in result.error
+
+
+def test_hyde_averages_proxies_and_question(tmp_path):
+    result, llm = ask(tmp_path, "hyde", {"hyde": lambda r: f"crushed box number {r.seed} photos claim"}, n=3)
+    assert [request.seed for request in llm.requests] == [0, 1, 2]
+    assert {request.temperature for request in llm.requests} == {0.7}
+    engine = FakeEngine(tmp_path)
+    texts = [f"crushed box number {i} photos claim" for i in range(3)] + [CRUSHED.text]
+    mean = engine.fakes["tiny"].embedder.embed(texts).mean(0)
+    expected = engine.fakes["tiny"].search_dense(mean / np.linalg.norm(mean), 100)
+    assert [h.passage.id for h in result.hits] == [h.passage.id for h in expected]
+    assert [h.score for h in result.hits] == pytest.approx([h.score for h in expected], abs=1e-5)
+
+
+def test_the_instruction_given_is_the_instruction_sent(tmp_path):
+    _, llm = ask(tmp_path, "hyde", {}, instruction="Write it as a pirate would.")
+    assert llm.requests[0].messages[0].content == "Write it as a pirate would."
+    assert llm.requests[0].prompt == "hyde/1/custom"
+
+
+def test_a_prompt_takes_braces_in_documents_literally():
+    sent = GRADE.fill({"passage": "see {question} and {0} {{x}}", "question": "why {passage}?"})[1].content
+    assert "see {question} and {0} {{x}}" in sent
+    assert "why {passage}?" in sent
+    assert HYDE.fill({"question": "q"})[1].content.startswith("Question: q")
+
+
+@pytest.mark.parametrize(
+    ("grades", "decision", "web"),
+    [
+        ({"crushed:0-80": 0.95}, "correct", False),
+        ({"crushed:0-80": 0.5}, "ambiguous", True),
+        ({}, "incorrect", True),
+    ],
+)
+def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
+    def grade(request):
+        return str(next((g for id, g in grades.items() if "six sides" in request.messages[-1].content), 0.01))
+
+    result, _ = ask(
+        tmp_path, "crag", {"grade": grade, "web-query": "crushed box"}, Query("My box arrived crushed")
+    )
+    assert result.error is None
+    verdict = next(span for span in result.spans if span.name == "grade and decide").output
+    assert verdict["decision"] == decision
+    assert any(span.name == "search the web" for span in result.spans) is web
+    from_web = [h.passage.id for h in result.hits if h.passage.id.startswith("web/")]
+    assert bool(from_web) is web
+    if decision == "incorrect":
+        assert len(from_web) == len(result.hits)
+    else:
+        assert "crushed:0-80" in [h.passage.id for h in result.hits[:2]]
+
+
+def test_crag_without_a_web_search_says_so(tmp_path):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"grade": "0.01"}))
+    job = engine.start(Request(Query("My box arrived crushed"), "tiny", ("crag",)))
+    run = job.wait(10)
+    assert run.results[0].status == "unavailable"
+    assert run.results[0].error == "no web search is set up"
+    assert any("no web search" in warning for warning in job.warnings)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=6), st.floats(0, 1), st.floats(0, 1))
+def test_decide_by_its_definition(values, low, high):
+    grades = [Grade(str(i), v, "not scored" if v is None else "scored") for i, v in enumerate(values)]
+    if low > high:
+        with pytest.raises(BadInput):
+            decide(grades, low, high)
+        return
+    known = [v for v in values if v is not None]
+    if any(v >= high for v in known):
+        assert decide(grades, low, high) == "correct"
+    elif all(v < low for v in known):
+        assert decide(grades, low, high) == "incorrect"
+    else:
+        assert decide(grades, low, high) == "ambiguous"
+
+
+def test_a_graders_failure_is_neither_pass_nor_fail(tmp_path):
+    def grade(request):
+        if "six sides" in request.messages[-1].content:
+            return "0.99"
+        raise ModelFailed("the endpoint answered HTML")
+
+    result, _ = ask(tmp_path, "crag", {"grade": grade}, Query("My box arrived crushed"))
+    grades = next(span for span in result.spans if span.name == "grade and decide").output["grades"]
+    assert sorted(g["state"] for g in grades) == ["error"] * 4 + ["scored"]
+    assert result.hits[0].passage.id == "crushed:0-80"
+
+
+def test_yes_probability_adds_spellings_and_ignores_other_words():
+    top = (("Yes", math.log(0.4)), (" yes", math.log(0.2)), ("No", math.log(0.2)), ("Maybe", math.log(0.2)))
+    answer = Completion("Yes", "m", "stop", 1.0, 1, 1, 0, (TokenLogprob("Yes", math.log(0.4), top),))
+    assert yes_probability(answer) == pytest.approx(0.75)
+    other = Completion("Hm", "m", "stop", 1.0, 1, 1, 0, (TokenLogprob("Hm", 0.0, (("Hm", 0.0),)),))
+    assert yes_probability(other) is None
+
+
+def test_strips_keep_each_passages_best_and_all_above_the_floor(tmp_path):
+    result, _ = ask(tmp_path, "crag", {"grade": "0.95"}, strip_floor=1.0)
+    strips = next(span for span in result.spans if span.name == "keep the strips that matter").output
+    passages = {strip["id"] for strip in strips}
+    for id in passages:
+        own = [s for s in strips if s["id"] == id]
+        assert [s["kept"] for s in own].count(True) >= 1
+        assert max(own, key=lambda s: s["score"])["kept"]
+    assert recompose((Strip("a", "x", 1, True), Strip("a", "y", 0, False), Strip("a", "z", 1, True))) == {
+        "a": "x z"
+    }
