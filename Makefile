@@ -1,0 +1,60 @@
+# Two commands do everything: `make run` and `make test`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+PYTHON ?= python3
+PORT ?= 8501
+MODEL ?= default          # `make run MODEL=fast` takes the smaller model
+TORCH_ARGS ?=             # e.g. an index of CPU-only builds
+VENV := .venv
+PY := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run setup test test-unit test-slow lint format bench shots docs clean
+
+run: setup  ## install, fetch models, build corpora, open the dashboard
+	$(PY) -m streamlit run app.py --server.port $(PORT)
+
+setup: $(VENV)/.installed
+	$(PY) -m core models pull $(strip $(MODEL))
+	for corpus in support web pydocs; do $(PY) -m core index $$corpus; done
+
+$(VENV)/.installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "RouteScope needs Python 3.11 or newer; this is %d.%d. Set PYTHON=python3.11 or newer." % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --progress-bar on $(TORCH_ARGS) "$$(grep '^torch==' requirements.txt)"
+	$(PY) -m pip install --progress-bar on -r requirements.txt
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	$(PY) -m pip install -q -r requirements-dev.txt
+	touch $@
+
+test: $(VENV)/.installed-dev lint  ## everything: style, types, unit, pages, small models, headless browser
+	scripts/ensure-chromium
+	$(PY) -m core models pull smollm2-135m
+	$(MAKE) test-unit test-slow
+
+test-unit: $(VENV)/.installed-dev
+	$(PYTEST) -n 2 -m "not model and not browser and not bench"
+
+test-slow: $(VENV)/.installed-dev
+	$(PYTEST) -m "model or browser or bench"
+
+lint: $(VENV)/.installed-dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(VENV)/.installed-dev
+	$(PY) -m ruff check --fix-only .
+	$(PY) -m ruff format .
+
+bench: $(VENV)/.installed-dev setup  ## write bench/results.json
+	$(PY) -m bench.run
+
+shots: $(VENV)/.installed-dev setup  ## screenshots of each page into docs/
+	$(PY) -m scripts.screenshots
+
+clean:  ## remove what can be made again; sessions in var/ stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis var/indexes var/cache
