@@ -1,0 +1,1 @@
+"""From a folder of documents to an opened, searchable corpus."""

@@ -30,6 +30,6 @@ class LoadReport:
         counted = (
             (self.empty, "empty documents left out"),
             (self.duplicates, "documents repeat the text of another one and are kept"),
-            (self.replaced, "documents have characters that could not be decoded and were replaced"),
+            (self.replaced, "documents hold U+FFFD: some of their characters did not decode"),
         )
         return tuple(f"{count} {what}" for count, what in counted if count) + tuple(self.skipped)
