@@ -1,4 +1,4 @@
-"""Reads a route's spans the way people ask: what was searched with, graded, reused. Knows no route by name."""
+"""Reads a route's spans the way people ask: what was searched with, graded, reused. Knows no route."""
 
 from __future__ import annotations
 
@@ -125,3 +125,27 @@ def worked(run: Run) -> list[RouteResult]:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def found_by_text(result: RouteResult, depth: int) -> dict[str, set[str]]:
+    """Passages in the top `depth` of the searches made with each text; a vector belongs to the text embedded
+    last.
+    """
+    found: dict[str, set[str]] = {}
+    embedded = None
+    for span in top(result):
+        text = span.inputs.get("text")
+        if span.kind == "EMBEDDING":
+            embedded = text
+        elif span.kind == "RETRIEVER" and span.hits is not None:
+            searched = text if isinstance(text, str) else embedded
+            if isinstance(searched, str):
+                found.setdefault(searched, set()).update(hit[0] for hit in span.hits[:depth])
+    return found
+
+
+def asked_again(result: RouteResult, span: Span) -> str | None:
+    """The first reply to a step, where it could not be used and the model was asked once more."""
+    calls = [child for child in result.spans if child.parent == span.id and child.kind == "LLM"]
+    again = any(str(child.inputs.get("prompt", "")).endswith("/firmer") for child in calls)
+    return str(calls[0].output) if again else None

@@ -8,8 +8,8 @@ from typing import Any
 
 from core.types import SpanKind
 
-# Okabe & Ito 2008, "Color Universal Design": told apart with every common form of colour blindness. Vermillion is
-# kept for errors.
+# Okabe & Ito 2008, "Color Universal Design": told apart with every common form of colour blindness.
+# Vermillion is kept for errors.
 KINDS: Mapping[SpanKind, tuple[str, str]] = {
     "LLM": ("language model", "#E69F00"),
     "EMBEDDING": ("embedding", "#56B4E9"),

@@ -1,0 +1,1 @@
+"""What pages are made of. May import streamlit; names no route."""
