@@ -1,0 +1,143 @@
+"""The embedders: MiniLM through ONNX (quick to start), any other model through sentence-transformers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.backends.base import Embedder, Matrix, Vector
+from core.errors import Unavailable
+from core.settings import Settings
+from core.trace import describe
+
+MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+BATCH = 8  # texts of like length; larger batches are slower on a processor (110 passages/s at 8, 85 at 32)
+
+
+def load_embedder(name: str, *, settings: Settings) -> Embedder:
+    """The embedder called `name`; raises Unavailable when its model cannot be loaded.
+
+    The first use of MiniLM makes its ONNX file (about 15 s), once for every checkout on this machine.
+    """
+    if name in MINILM:
+        from core.backends.onnx_store import minilm_folder, onnx_file
+
+        folder = minilm_folder()
+        if folder is not None:
+            return OnnxEmbedder(MINILM[0], folder, onnx_file(folder, settings.models_dir))
+    return SentenceEmbedder(name)
+
+
+def identity(name: str) -> str:
+    """What an index records of its embedder: changes when the vectors would; cheap, loads nothing.
+
+    A local folder is told by its files' names, sizes and times, a model of the hub by its name.
+    """
+    if name in MINILM:
+        return MINILM[0]
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return name
+    facts = [
+        (str(file.relative_to(folder)), file.stat().st_size, file.stat().st_mtime_ns)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    ]
+    return f"{name}@{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]}"
+
+
+class OnnxEmbedder:
+    """A BERT-like model with pooling and normalisation in the graph; safe to call from several threads."""
+
+    def __init__(self, name: str, model_folder: Path, onnx_file: Path) -> None:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        self.name = name
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = min(4, os.cpu_count() or 1)
+        # Spinning threads would take the cores from a language model that runs beside.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
+        self.dim = int(self._session.get_outputs()[0].shape[1])
+        self._tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
+        self._tokenizer.no_padding()  # the file pads to 128: 30 ms a question instead of 4
+        limits = json.loads((model_folder / "sentence_bert_config.json").read_text())
+        self._tokenizer.enable_truncation(limits["max_seq_length"])
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of one text, shape (dim,)."""
+        vector: Vector = self._run([self._tokenizer.encode(_clean(text)).ids])[0]
+        return vector
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors in the order of `texts`, shape (n, dim); texts of like length share a batch."""
+        ids = [encoded.ids for encoded in self._tokenizer.encode_batch([_clean(text) for text in texts])]
+        out = np.empty((len(ids), self.dim), np.float32)
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            out[rows] = self._run([ids[row] for row in rows])
+        return out
+
+    def _run(self, ids: list[list[int]]) -> Matrix:
+        shape = (len(ids), max(map(len, ids)))
+        tokens, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for row, one in enumerate(ids):
+            tokens[row, : len(one)] = one
+            mask[row, : len(one)] = 1
+        vectors: Matrix = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})[0]
+        return vectors
+
+
+class SentenceEmbedder:
+    """Any sentence-transformers model by name or folder; its prompts for queries and documents are used."""
+
+    def __init__(self, name: str) -> None:
+        try:
+            from sentence_transformers import SentenceTransformer
+
+            self._model: Any = SentenceTransformer(
+                str(Path(name).expanduser()) if Path(name).expanduser().is_dir() else name, device="cpu"
+            )
+        except Exception as error:  # the library and the hub's client raise whatever they like
+            raise Unavailable(
+                f"embedder {name!r} cannot be loaded; give all-MiniLM-L6-v2, a sentence-transformers model"
+                f" or its folder ({describe(error)[:300]})"
+            ) from error
+        self.name = name
+        self._lock = threading.Lock()  # tokenizers of transformers are not safe to share between threads
+        self.dim = len(self.embed_query(""))
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of one question, shape (dim,)."""
+        with self._lock:
+            vector: Vector = self._model.encode_query(
+                _clean(text), normalize_embeddings=True, show_progress_bar=False
+            )
+        return vector.astype(np.float32)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors in the order of `texts`, shape (n, dim)."""
+        if not texts:
+            return np.empty((0, self.dim), np.float32)
+        with self._lock:
+            vectors: Matrix = self._model.encode_document(
+                [_clean(text) for text in texts],
+                batch_size=BATCH,
+                normalize_embeddings=True,
+                show_progress_bar=False,
+            )
+        return vectors.astype(np.float32)
+
+
+def _clean(text: str) -> str:
+    """`text` without halves of surrogate pairs, which tokenizers refuse."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,83 @@
+"""Writes a sentence-transformers model as one ONNX file, in a process of its own: torch leaves with it.
+
+`python -m core.backends.onnx_export MODEL_FOLDER OUT_FILE` prints one line of JSON: sha256, bytes, cosine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SAME = 0.99999  # lowest cosine to sentence-transformers at which the export is accepted
+SENTENCES = (
+    "a",
+    "How do I start a return?",
+    "The idempotency key is stored for 24 hours; a repeat within that time gets the first answer.",
+    "Größe, naïve café, 東京 and 🎉 are all text.",
+    "def search(self, vector: Vector, k: int) -> Rows: ...",
+    "A long passage is cut after 256 tokens. " * 60,
+)
+
+
+def export(model_folder: Path, out: Path) -> dict[str, Any]:
+    """Write `out` and return what to record of it; raises ValueError when it disagrees with the model.
+
+    Pooling and normalisation are inside: inputs input_ids and attention_mask (n, tokens), output (n, dim).
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(model_folder), device="cpu").eval()
+
+    class Embed(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+            embedded: torch.Tensor = self.model({"input_ids": input_ids, "attention_mask": attention_mask})[
+                "sentence_embedding"
+            ]
+            return embedded
+
+    sample = torch.ones((2, 8), dtype=torch.long)
+    free = {0: "n", 1: "tokens"}
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # the tracer warns of constants; the comparison below is the real check
+        torch.onnx.export(
+            Embed(), (sample, sample), str(out), dynamo=False, opset_version=17,
+            input_names=["input_ids", "attention_mask"], output_names=["embedding"],
+            dynamic_axes={"input_ids": free, "attention_mask": free, "embedding": {0: "n"}},
+        )  # fmt: skip
+    cosine = _agreement(model, model_folder, out)
+    if cosine < SAME:
+        raise ValueError(
+            f"the export differs from the model: cosine {cosine:.7f}, at least {SAME} is asked for"
+        )
+    return {
+        "sha256": hashlib.sha256(out.read_bytes()).hexdigest(),
+        "bytes": out.stat().st_size,
+        "cosine": cosine,
+    }
+
+
+def _agreement(model: Any, model_folder: Path, out: Path) -> float:
+    """The lowest cosine between both, each sentence alone and all in one padded batch."""
+    from core.backends.embedder import OnnxEmbedder
+
+    ours = OnnxEmbedder(model_folder.name, model_folder, out)
+    expected = model.encode(list(SENTENCES), normalize_embeddings=True)
+    alone = np.stack([ours.embed_query(text) for text in SENTENCES])
+    return float(min((alone * expected).sum(1).min(), (ours.embed(SENTENCES) * expected).sum(1).min()))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(export(Path(sys.argv[1]), Path(sys.argv[2]))) + "\n")

@@ -1,0 +1,109 @@
+"""BM25: the index is built by bm25s, and read from its files without importing it."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Rows
+from core.backends.terms import Analyzer
+from core.backends.topk import top_k
+
+K1, B = 1.5, 0.75
+DATA, ROWS, STARTS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"  # bm25s's names
+TERMS, TERM_STARTS, COLUMNS, ANALYZER = "terms.bin", "term_starts.npy", "term_columns.npy", "analyzer.json"
+
+
+class BM25Index:
+    """Scores by BM25 in Lucene's variant; a passage without a common term is no hit. Safe in threads.
+
+    The score of every (term, passage) pair is computed at build time (Lù 2024, arXiv:2407.03618), so that a
+    search only adds them up. The files are mapped, not read: opening costs the same at any size.
+    """
+
+    def __init__(self, folder: Path, size: int) -> None:
+        """Open the index in `folder`, of `size` passages."""
+        self.size = size
+        stored = json.loads((folder / ANALYZER).read_text(encoding="utf-8"))
+        self._analyzer = Analyzer(stored["language"], tuple(stored["stop_words"]))
+        self._data, self._rows, self._starts, self._term_starts, self._columns = (
+            _mapped(folder / name) for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
+        )
+        self._terms = (folder / TERMS).read_bytes()
+
+    def search(self, text: str, k: int) -> Rows:
+        """The `k` best rows for `text`, ties by row."""
+        return top_k(self.scores(text), k)
+
+    def scores(self, text: str) -> NDArray[np.float32]:
+        """The score of every passage, shape (size,)."""
+        total = np.zeros(self.size, np.float32)
+        for term, count in Counter(self._analyzer.terms(text)).items():
+            rows, data = self._postings(term)
+            total[rows] += data * np.float32(count)
+        return total
+
+    def explain(self, text: str, row: int) -> dict[str, float]:
+        """What each word of `text` adds to the score of `row`; 0 for a word the passage does not have."""
+        parts: dict[str, float] = {}
+        for word, term in self._analyzer.words(text):
+            rows, data = self._postings(term)
+            at = int(np.searchsorted(rows, row))
+            part = float(data[at]) if at < len(rows) and rows[at] == row else 0.0
+            parts[word] = parts.get(word, 0.0) + part
+        return parts
+
+    def _postings(self, term: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Rows that have `term`, ascending, and what it adds to the score of each."""
+        wanted, starts = term.encode("utf-8", "replace"), self._term_starts
+        at = bisect_left(range(len(starts) - 1), wanted, key=lambda i: self._terms[starts[i] : starts[i + 1]])
+        if at == len(starts) - 1 or self._terms[starts[at] : starts[at + 1]] != wanted:
+            return self._rows[:0], self._data[:0]
+        first, last = self._starts[self._columns[at]], self._starts[self._columns[at] + 1]
+        return self._rows[first:last], self._data[first:last]
+
+
+def _mapped(file: Path) -> NDArray[Any]:
+    """The array in `file` as a plain view of the mapped file: `np.memmap` makes each slice costly."""
+    mapped: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return mapped
+
+
+def write_index(
+    texts: Iterable[str], folder: Path, analyzer: Analyzer, check: Callable[[int], None] = lambda _: None
+) -> None:
+    """Build the index of `texts`, in row order, in a new `folder`; `check` is called with each row."""
+    columns: dict[str, int] = {}
+    documents: list[array[int]] = []
+    for row, text in enumerate(texts):
+        check(row)
+        terms = analyzer.terms(text)
+        documents.append(array("i", [columns.setdefault(term, len(columns)) for term in terms]))
+    folder.mkdir()
+    if columns:
+        import bm25s
+
+        index = bm25s.BM25(k1=K1, b=B, method="lucene", csc_backend="scipy")
+        index.index((documents, columns), create_empty_token=False, show_progress=False)
+        index.save(folder, show_progress=False)
+        for name in ("vocab.index.json", "params.index.json"):  # ours are below
+            (folder / name).unlink()
+    else:
+        for name, kind in ((DATA, np.float32), (ROWS, np.int32)):
+            np.save(folder / name, np.empty(0, kind))
+        np.save(folder / STARTS, np.zeros(1, np.int32))
+    ordered = sorted((term.encode(), column) for term, column in columns.items())
+    (folder / TERMS).write_bytes(b"".join(term for term, _ in ordered))
+    np.save(folder / TERM_STARTS, np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64))
+    np.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
+    stored = {**asdict(analyzer), "k1": K1, "b": B, "method": "lucene"}
+    (folder / ANALYZER).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")

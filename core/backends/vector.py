@@ -1,0 +1,121 @@
+"""Dense search with FAISS: exact below a size, a graph above it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.backends.base import Matrix, Rows, Vector
+
+if TYPE_CHECKING:
+    import faiss
+
+LINKS, BUILD_EFFORT, SEARCH_EFFORT = 32, 200, 200  # HNSW: Malkov & Yashunin 2016, arXiv:1603.09320
+BLAS_FROM = 4  # queries in a batch; below it a scan a query is quicker (measured at 30k to 100k passages)
+MARGIN = 8  # candidates fetched beyond k, so that equal scores at the edge are seen
+SAME = 1e-6  # scores this close may be equal but for rounding
+
+
+class FaissIndex:
+    """Inner-product search over unit vectors; equal scores come in the order of rows, in batches as alone.
+
+    FAISS rounds differently in a scan and in a matrix product, so the scores of what it finds are computed
+    again, one way. Safe to call from several threads.
+    """
+
+    def __init__(self, vectors: Matrix, graph: Path | None = None) -> None:
+        """Index `vectors` (n, dim); with `graph`, through the HNSW graph stored there."""
+        import faiss
+
+        self._faiss = faiss
+        self._vectors = vectors
+        self.size, self.dim = vectors.shape
+        self._exact = faiss.IndexFlatIP(max(1, self.dim))
+        if self.size:
+            self._exact.add(np.ascontiguousarray(vectors))
+        self._graph: Any = None
+        if graph is not None:
+            self._graph = faiss.read_index(str(graph))
+            self._graph.storage, self._graph.own_fields = self._exact, False
+
+    @property
+    def kind(self) -> str:
+        """ "flat" when search is exact, else "hnsw"."""
+        return "flat" if self._graph is None else "hnsw"
+
+    def search(self, vector: Vector, k: int) -> Rows:
+        """The `k` rows of highest inner product with `vector`, shape (dim,)."""
+        return self.search_many(vector[None, :], k)[0]
+
+    def search_many(self, vectors: Matrix, k: int) -> list[Rows]:
+        """`search` for each row of `vectors` (n, dim), sharing the reading of the index."""
+        return self._search(self._graph or self._exact, vectors, k)
+
+    def search_exact(self, vector: Vector, k: int) -> Rows:
+        """`search` without the graph: what an approximate search is measured against."""
+        return self._search(self._exact, vector[None, :], k)[0]
+
+    def recall(self, sample: np.ndarray[Any, np.dtype[np.int64]], k: int = 10) -> float:
+        """The share of the exact `k` nearest that `search` finds, with the rows in `sample` as questions."""
+        queries = self._vectors[sample]
+        found = self._search(self._graph or self._exact, queries, k)
+        truth = self._search(self._exact, queries, k)
+        shares = [
+            len({row for row, _ in a} & {row for row, _ in b}) / max(1, len(b))
+            for a, b in zip(found, truth, strict=True)
+        ]
+        return float(np.mean(shares)) if shares else 1.0
+
+    def _search(self, index: faiss.Index, vectors: Matrix, k: int) -> list[Rows]:
+        k = min(k, self.size)
+        queries = np.ascontiguousarray(vectors, np.float32)
+        if k < 1 or not len(queries):
+            return [[] for _ in queries]
+        found = self._candidates(index, queries, min(self.size, k + MARGIN))
+        results = [self._ranked(query, rows) for query, rows in zip(queries, found, strict=True)]
+        for i, ranked in enumerate(results):
+            fetched = k + MARGIN
+            # Equal scores may go on past what was fetched: look further until they end.
+            while (
+                k <= len(ranked) < self.size
+                and ranked[-1][1] >= ranked[k - 1][1] - SAME
+                and fetched < self.size
+            ):
+                fetched *= 8
+                ranked = self._ranked(
+                    queries[i], self._candidates(index, queries[i : i + 1], min(self.size, fetched))[0]
+                )
+            results[i] = ranked[:k]
+        return results
+
+    def _candidates(self, index: faiss.Index, queries: Matrix, k: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Rows for each query, shape (n, k), in FAISS's order; -1 where it found fewer."""
+        faiss = self._faiss
+        # For each call, as the count belongs to the calling thread: one query is slower on two threads.
+        faiss.omp_set_num_threads(1 if len(queries) == 1 else os.cpu_count() or 1)
+        faiss.cvar.distance_compute_blas_threshold = BLAS_FROM * self.dim  # in queries times dimensions
+        params = None
+        if index is self._graph:
+            params = faiss.SearchParametersHNSW(efSearch=max(SEARCH_EFFORT, k))
+        rows: np.ndarray[Any, np.dtype[np.int64]] = index.search(queries, k, params=params)[1]
+        return rows
+
+    def _ranked(self, query: Vector, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Rows:
+        rows = rows[rows >= 0]
+        scores = (self._vectors[rows] * query).sum(axis=1)
+        order = np.lexsort((rows, -scores))
+        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+
+def write_graph(vectors: Matrix, path: Path) -> None:
+    """Build the HNSW graph of `vectors` (n, dim) on all cores; write it to `path` without the vectors."""
+    import faiss
+
+    faiss.omp_set_num_threads(os.cpu_count() or 1)
+    index = faiss.IndexHNSWFlat(vectors.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = BUILD_EFFORT
+    index.add(np.ascontiguousarray(vectors))
+    faiss.write_index(index, faiss.FileIOWriter(str(path)), faiss.IO_FLAG_SKIP_STORAGE)
