@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,6 +53,13 @@ class LabelledSet:
     relevant_from: int = 1
     drop_self: bool = False
 
+    def __post_init__(self) -> None:
+        counted = Counter(question.id for question in self.questions)
+        if twice := [id for id, count in counted.items() if count > 1]:
+            raise BadInput(
+                f"{self.name}: {len(twice)} ids belong to several questions, for example {twice[0]!r}"
+            )
+
     def labelled(self, question_id: str) -> bool:
         """Whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
@@ -71,11 +79,6 @@ class Written:
     name: str
     questions: tuple[Question, ...]
     evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)
-
-
-def is_beir(path: Path) -> bool:
-    """Whether `path` is a folder laid out as BEIR's."""
-    return path.is_dir() and (path / "corpus.jsonl").is_file()
 
 
 def beir(folder: Path, *, split: str = "test") -> LabelledSet:
@@ -100,9 +103,9 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
         if split in (name, "all"):
             merge(qrels, read_qrels(file))
     questions = [
-        Question(item["_id"], _conversation(item), answer=_answer(item.get("metadata") or {}), split=split)
+        Question(str(item["_id"]), _conversation(item), answer=_answer(item), split=split)
         for item in objects(folder / "queries.jsonl", needed=("_id", "text"))
-        if item["_id"] in qrels
+        if str(item["_id"]) in qrels
     ]
     if not questions:
         raise BadInput(
@@ -153,18 +156,25 @@ def turns(items: Any, where: str) -> tuple[Turn, ...]:
 
 def _conversation(item: Mapping[str, Any]) -> Query:
     """BEIR's text, with the turns before it if the metadata has the conversation ("|user|: ..." lines)."""
-    said = (item.get("metadata") or {}).get("all_user_turns")
+    said = _metadata(item).get("all_user_turns")
     parts = _TURN.split(said)[1:] if isinstance(said, str) else []
     roles: list[Literal["user", "assistant"]] = [
         "user" if role == "user" else "assistant" for role in parts[::2]
     ]
     spoken = [Turn(role, text.strip()) for role, text in zip(roles, parts[1::2], strict=True)]
-    return Query(item["text"], tuple(spoken[:-1]))
+    return Query(str(item["text"]), tuple(spoken[:-1]))
 
 
-def _answer(metadata: Mapping[str, Any]) -> str | None:
-    answer = metadata.get("answer") or next(iter(metadata.get("answers") or ()), None)
+def _answer(item: Mapping[str, Any]) -> str | None:
+    metadata = _metadata(item)
+    several = metadata.get("answers")
+    answer = metadata.get("answer") or (several[0] if isinstance(several, list) and several else None)
     return answer if isinstance(answer, str) else None
+
+
+def _metadata(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = item.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _question(item: Mapping[str, Any], where: str) -> Question:

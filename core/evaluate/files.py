@@ -36,10 +36,10 @@ def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def objects(path: Path, *, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The objects of a JSONL file, each with text under the keys `needed`."""
+    """The objects of a JSONL file, each with text (or, as an id, a number) under the keys `needed`."""
     for number, item in lines(path):
         for key in needed:
-            if not isinstance(item.get(key), str):
+            if not isinstance(item.get(key), str | int):
                 raise BadInput(f"{path} line {number}: no text under {key!r}; it has: {', '.join(item)}")
         yield item
 
@@ -73,7 +73,7 @@ def read_qrels(path: Path) -> Qrels:
             continue
         if len(cells) not in (3, 4) or not re.fullmatch(r"[+-]?\d+", cells[-1].strip()):
             raise BadInput(
-                f"{path} line {number}: expected query-id, corpus-id and a whole score, by tabs; got {line[:60]!r}"
+                f"{path} line {number}: expected query-id, corpus-id, score between tabs; got {line[:60]!r}"
             )
         merge(qrels, {cells[0].strip(): {cells[-2].strip(): int(cells[-1])}})
     if not qrels:

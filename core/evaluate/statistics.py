@@ -50,7 +50,7 @@ def paired_p(route: Sequence[float], baseline: Sequence[float]) -> float:
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:
-    """p-values adjusted for their number (Holm 1979): smallest first, times the number left, never falling."""
+    """p-values adjusted for their number (Holm 1979): smallest first, times those left, never falling."""
     adjusted: dict[Key, float] = {}
     floor = 0.0
     for place, (key, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):

@@ -15,8 +15,9 @@ def strict(scores: Sequence[float]) -> list[float]:
     trec_eval keeps scores in 4 bytes and breaks ties by passage id, backwards; without this a tie would be
     judged in another order than the one shown.
     """
-    last, moved = np.float32(np.inf), []
-    for score in np.nan_to_num(np.asarray(scores, dtype=np.float32)):
+    largest = np.finfo(np.float32).max / 2  # not an edge of the type, which would leave no room below it
+    last, moved = np.float32(largest), []
+    for score in np.nan_to_num(np.asarray(scores)).clip(-largest, largest).astype(np.float32):
         last = score if score < last else np.nextafter(last, np.float32(-np.inf))
         moved.append(last)
     return [float(str(score)) for score in moved]

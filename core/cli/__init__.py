@@ -1,0 +1,95 @@
+"""The command line: commands load when asked for; every error becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from core.errors import BadInput, RouteScopeError
+
+OK, FAILED, BAD_INPUT = 0, 1, 2
+COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
+    "ask": "ask",
+    "corpora": "corpora",
+    "doctor": "doctor",
+    "eval": "evaluate",
+    "export": "sessions",
+    "import": "sessions",
+    "index": "corpora",
+    "models": "models",
+    "routes": "routes",
+}
+
+
+class Lazy(click.Group):
+    """Loads a command's module when it is asked for, so that the quick commands stay quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """All names, in order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        """The command, or None if there is none of that name."""
+        if name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"core.cli.{COMMANDS[name]}"), f"{name}_")
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the names that are allowed in the message."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise BadInput(f"unknown command {args[0]!r}; known: {', '.join(sorted(COMMANDS))}")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def cli() -> None:
+    """Every retrieval route on one question, side by side.
+
+    Every command takes --json (one JSON document on stdout; progress and logs on stderr) and --debug. It
+    exits with 0 on success, 1 on a failed run and 2 on bad input, with one line on stderr that says what is
+    wrong.
+    """
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; nothing but one line is said about an error."""
+    given = list(sys.argv[1:] if args is None else args)
+    debug = "--debug" in given
+    try:
+        code = cli.main(given, prog_name="python -m core", standalone_mode=False)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("stopped by the user", FAILED, debug=debug)
+    except click.UsageError as error:
+        where = f"{error.ctx.command_path} --help" if error.ctx else "python -m core --help"
+        return _fail(f"{error.format_message()} (see {where})", BAD_INPUT, debug=debug)
+    except click.ClickException as error:
+        return _fail(error.format_message(), BAD_INPUT, debug=debug)
+    except BadInput as error:
+        return _fail(str(error), BAD_INPUT, debug=debug)
+    except RouteScopeError as error:
+        return _fail(str(error), FAILED, debug=debug)
+    except BrokenPipeError:
+        # Whoever read stdout has gone; without this the interpreter complains again on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - shown as one line; --debug shows all of it
+        hint = "" if debug else " (add --debug for the traceback)"
+        return _fail(f"{type(error).__name__}: {error}{hint}", FAILED, debug=debug)
+    return code if isinstance(code, int) else OK
+
+
+def _fail(message: str, code: int, *, debug: bool) -> int:
+    from core.cli.text import one_line
+
+    if debug:
+        click.echo(traceback.format_exc(), err=True)
+    click.echo(f"error: {one_line(message)}", err=True)
+    return code

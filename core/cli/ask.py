@@ -1,0 +1,194 @@
+"""`ask`: one question by many routes, printed side by side and stored."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from core.cli.common import emit, note, output_options
+from core.cli.text import cut, one_line, table
+from core.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.engine import Job
+    from core.types import RouteResult, Run, Turn
+
+URL = "http://localhost:8501/?run="
+TOP = 10  # hits printed
+_SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
+
+
+@click.command("ask")
+@click.argument("question")
+@click.option("--corpus", default="support", show_default=True, help="A corpus that `corpora` lists.")
+@click.option("--routes", default="all", show_default=True, metavar="A,B", help="Routes that `routes` lists.")
+@click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
+              help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".')  # fmt: skip
+@click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
+@click.option("--answers", type=click.Choice(["none", "selected", "all"]),
+              help="For which routes to write an answer.")  # fmt: skip
+@click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
+@click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
+@output_options
+def ask_(
+    question: str,
+    corpus: str,
+    routes: str,
+    history: Path | None,
+    knobs: Sequence[str],
+    answers: Literal["none", "selected", "all"] | None,
+    answered: str,
+    timing: Literal["shared", "isolated"] | None,
+    as_json: bool,
+) -> int:
+    """Ask QUESTION and compare what the routes find."""
+    from core import settings
+    from core.cli.shapes import run_document
+    from core.engine import Request, shared_engine
+    from core.route import pick
+    from core.types import Query
+
+    now = settings.current()
+    answers = answers or ("selected" if answered else now.answers)
+    if (answers == "selected") != bool(answered):
+        raise BadInput(
+            "--answers selected and --answered A,B go together: one says so, the other which routes"
+        )
+    job = shared_engine().start(
+        Request(
+            Query(question, read_history(history) if history else ()),
+            corpus,
+            tuple(routes.split(",")),
+            read_knobs(knobs),
+            answers=answers,
+            answered=tuple(route.name for route in pick(answered)) if answered else (),
+            timing=timing or now.timing,
+        )
+    )
+    run = _wait(job)
+    for warning in job.warnings:
+        note(f"warning: {warning}")
+    emit(run_document(run), lambda: comparison(run), as_json=as_json)
+    return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
+
+
+def _wait(job: Job) -> Run:
+    """The finished run; after Ctrl-C what is done of it."""
+    try:
+        return job.wait()
+    except KeyboardInterrupt:
+        note("stopping; what is done is kept")
+        job.cancel()
+        return job.wait()
+
+
+def read_knobs(given: Sequence[str]) -> dict[str, dict[str, str]]:
+    """{route: {knob: value}} from "route.knob=value"; the engine checks names and values."""
+    knobs: dict[str, dict[str, str]] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        route, dot, knob = name.partition(".")
+        if not (equals and dot and route and knob):
+            raise BadInput(f"knob {item!r} is not understood; write ROUTE.NAME=VALUE, for example hyde.n=3")
+        knobs.setdefault(route, {})[knob] = value
+    return knobs
+
+
+def read_history(path: Path) -> tuple[Turn, ...]:
+    """A conversation, oldest turn first; a line without a speaker goes on with the turn before it."""
+    from core.evaluate.dataset import turns
+
+    try:
+        text = path.read_text(encoding="utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"history {path} cannot be read: {error}") from None
+    items: Any = []
+    if text.startswith("["):
+        try:
+            items = json.loads(text)
+        except ValueError as error:
+            raise BadInput(f"history {path}: not JSON: {error}") from None
+        return turns(items, f"history {path}")
+    for number, line in enumerate(text.split("\n"), 1):
+        if said := _SAID.fullmatch(line.strip()):
+            items.append({"role": said[1].lower(), "text": said[2]})
+        elif items:
+            items[-1]["text"] += f"\n{line}"
+        elif line.strip():
+            raise BadInput(f'history {path} line {number}: begin with "user: ..." or "assistant: ..."')
+    return turns(items, f"history {path}")
+
+
+def comparison(run: Run) -> str:
+    """The run for people: what each route did, which rank it gave each passage, what models wrote."""
+    parts = [
+        f"Question  {one_line(run.query.text)}",
+        f"Corpus    {run.corpus}    wall time {run.wall_ms:.0f} ms",
+        "",
+        table(
+            ("route", "status", "ms", "model calls", "best hit"),
+            [
+                (
+                    result.route, result.status, f"{result.ms:.0f}", sum(span.calls for span in result.spans),
+                    result.error or _best(result),
+                )
+                for result in run.results
+            ],
+            right=(2, 3),
+        ),
+    ]  # fmt: skip
+    found = [result for result in run.results if result.hits]
+    if found:
+        parts += ["", f"Ranks, by the best any route gave (its first {TOP} hits)", _ranks(found)]
+    for result in run.results:
+        parts += _wrote(result)
+    return "\n".join([*parts, "", f"Reopen: {URL}{run.id}"])
+
+
+def _best(result: RouteResult) -> str:
+    return (result.hits[0].passage.title or result.hits[0].passage.id) if result.hits else "nothing found"
+
+
+def _ranks(results: Sequence[RouteResult]) -> str:
+    ranks: dict[str, dict[str, int]] = {}
+    titles: dict[str, str] = {}
+    for result in results:
+        for rank, hit in enumerate(result.hits[:TOP], 1):
+            ranks.setdefault(hit.passage.id, {})[result.route] = rank
+            titles[hit.passage.id] = hit.passage.title
+
+    def best(id: str) -> tuple[int, int, str]:
+        mine = ranks[id].values()
+        return min(mine), sum(mine) - (TOP + 1) * len(mine), id
+
+    names = [result.route for result in results]
+    rows = [
+        (*(ranks[id].get(name, "-") for name in names), cut(id, 40), titles[id])
+        for id in sorted(ranks, key=best)
+    ]
+    return table((*names, "passage", "title"), rows, right=range(len(names)))
+
+
+def _wrote(result: RouteResult) -> list[str]:
+    """Texts that steps made of the question, and the answer."""
+    texts = [
+        f"  {span.name}: {one_line(text)}"
+        for span in result.spans
+        if span.kind == "LLM" and span.parent is None
+        for text in _texts(span.output)
+    ]
+    if result.answer is not None:
+        cited = f"  [{', '.join(map(one_line, result.citations))}]" if result.citations else ""
+        texts.append(f"  answer: {one_line(result.answer)}{cited}")
+    return ["", f"{result.route}", *texts] if texts else []
+
+
+def _texts(output: Any) -> list[str]:
+    if isinstance(output, str):
+        return [output]
+    return [item for item in output if isinstance(item, str)] if isinstance(output, list) else []

@@ -1,0 +1,62 @@
+"""Plain text for terminals: aligned, and without the control characters that hostile text may bring."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import unicodedata
+from collections.abc import Sequence
+
+WIDTH = 110  # where stdout is no terminal
+
+
+def one_line(text: str) -> str:
+    """`text` on one line, safe to print: control, format and unassigned characters become spaces."""
+    return " ".join("".join(" " if unicodedata.category(c)[0] == "C" else c for c in text).split())
+
+
+def cut(text: str, width: int) -> str:
+    """`text` on one line of at most `width` columns."""
+    text = one_line(text)
+    if _columns(text) <= width:
+        return text
+    while _columns(text) > width - 1:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> str:
+    """Rows under headers, two spaces apart; those in `right` are flushed right, the last is cut to fit."""
+    cells = [[one_line(str(cell)) for cell in row] for row in [headers, *rows]]
+    widths = [max(_columns(row[i]) for row in cells) for i in range(len(headers))]
+    room = shutil.get_terminal_size((WIDTH, 24)).columns
+    lines = []
+    for row in cells:
+        line = ""
+        for i, cell in enumerate(row):
+            last = i == len(row) - 1
+            shown = cut(cell, max(12, room - _columns(line))) if last else cell
+            blank = " " * (widths[i] - _columns(shown))
+            line += blank + shown if i in right else shown + blank
+            line += "" if last else "  "
+        lines.append(line.rstrip())
+    lines.insert(1, "  ".join("-" * width for width in widths)[:room])
+    return "\n".join(lines)
+
+
+def amount(value: float | None, digits: int = 4) -> str:
+    """A figure, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    power = min(3, int(math.log(count, 1024))) if count >= 1 else 0
+    return f"{count / 1024**power:.{1 if power else 0}f} {('B', 'KiB', 'MiB', 'GiB')[power]}"
+
+
+def _columns(text: str) -> int:
+    """Terminal columns: East Asian wide characters take two, combining marks none."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )

@@ -1,0 +1,170 @@
+"""What `eval --out` leaves behind: figures, run files that other tools read, and a page for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from core.evaluate.dataset import LabelledSet
+from core.evaluate.metrics import COMPARED, METRICS
+from core.evaluate.runner import Outcomes
+from core.evaluate.trec import qrels_lines, run_lines
+
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--ground:#fff;--good:#116329;
+--bad:#a40e26}
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--soft:#9198a1;--line:#3d444d;--ground:#0d1117;
+--good:#56d364;--bad:#ff7b72}}
+body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--ground);max-width:72rem;
+margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}p,li,small{color:var(--soft)}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:.35rem .7rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
+th:first-child,td:first-child{text-align:left}small{display:block;font-size:.8rem}
+.better{color:var(--good)}.worse{color:var(--bad)}
+"""
+
+
+def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outcomes: Outcomes) -> None:
+    """Write metrics.json, ROUTE.run, qrels.txt, latency.json and report.html into `folder`.
+
+    ir_measures over qrels.txt and a run file, with the measures of metrics.json, gives the same figures.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    asked = [q.id for q in labelled.questions if q.id in outcomes]
+    measured = [id for id in asked if labelled.labelled(id)]
+    _lines(folder / "qrels.txt", qrels_lines(labelled.qrels, measured))
+    times: dict[str, dict[str, float]] = {}
+    for route in figures["routes"]:
+        ok = {id: outcomes[id][route] for id in asked if outcomes[id][route].status == "ok"}
+        _lines(folder / f"{route}.run", run_lines(route, {id: one.hits for id, one in ok.items()}))
+        times[route] = {id: one.ms for id, one in ok.items()}
+    _lines(folder / "latency.json", [json.dumps({"unit": "ms", "routes": times}, indent=1)])
+    _lines(folder / "metrics.json", [json.dumps(figures, indent=1, allow_nan=False)])
+    _lines(folder / "report.html", [page(figures)])
+
+
+def page(figures: Mapping[str, Any]) -> str:
+    """The figures as one HTML page that needs nothing else; every name in it is escaped."""
+    routes, baseline = figures["routes"], figures["baseline"]
+    name = escape(str(figures["dataset"]))
+    counted = (
+        f"{figures['queries']} questions asked, {figures['labelled']} of them with a relevant passage; the "
+        f"others count for time only. Differences are against <b>{escape(baseline)}</b>."
+    )
+    parts = [
+        f"<h1>{name}: {len(routes)} routes compared</h1><p>{counted}</p>",
+        "<h2>What was found</h2>",
+        _table(["route", *METRICS], [[route, *_quality(row)] for route, row in routes.items()]),
+        f"<p>Small print under a figure: 95 % interval. {_measures(figures['measures'])}</p>",
+        f"<h2>Against {escape(baseline)}</h2>",
+        _table(
+            ["route", *COMPARED],
+            [
+                [route, *(_difference(row["vs_baseline"].get(name)) for name in COMPARED)]
+                for route, row in routes.items()
+                if route != baseline
+            ],
+        ),
+        f"<p>{escape(figures['statistics']['test'])}; a difference is called better or worse when the adjusted "
+        f"p is below {figures['statistics']['alpha']}. “No difference shown” is not “the same”.</p>",
+        "<h2>Time, failures, model use</h2>",
+        _table(
+            ["route", "p50 ms", "p95 ms", "failed", "model calls", "prompt tokens", "written tokens"],
+            [[route, *_cost(row)] for route, row in routes.items()],
+        ),
+        *_errors(routes),
+        *_modes(figures.get("by_mode") or {}, baseline),
+    ]
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{name}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<style>{_STYLE}</style><body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _quality(row: Mapping[str, Any]) -> list[str]:
+    return [_figure(row[name], row["ci95"].get(name)) for name in METRICS]
+
+
+def _figure(value: float | None, ends: Sequence[float] | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" + (f"<small>{ends[0]:.3f} to {ends[1]:.3f}</small>" if ends else "")
+
+
+def _difference(one: Mapping[str, Any] | None) -> str:
+    if one is None:
+        return "-"
+    kind = one["verdict"] if one["verdict"] in ("better", "worse") else "none"
+    return (
+        f'<span class="{kind}">{one["delta"]:+.4f}</span>'
+        f"<small>{one['verdict']}, p {one['p_holm']:.3f}, n {one['n']}</small>"
+    )
+
+
+def _cost(row: Mapping[str, Any]) -> list[str]:
+    times = ["-" if row[key] is None else f"{row[key]:.1f}" for key in ("p50_ms", "p95_ms")]
+    return [
+        *times,
+        *(f"{row[key]:,}" for key in ("failed", "llm_calls", "prompt_tokens", "completion_tokens")),
+    ]
+
+
+def _errors(routes: Mapping[str, Any]) -> list[str]:
+    items = [
+        f"<li>{escape(route)}: {escape(error)}</li>"
+        for route, row in routes.items()
+        for error in row["errors"]
+    ]
+    return [f"<p>Errors seen, at most five kinds a route:</p><ul>{''.join(items)}</ul>"] if items else []
+
+
+def _modes(by_mode: Mapping[str, Any], baseline: str) -> list[str]:
+    if not by_mode:
+        return []
+    routes = list(next(iter(by_mode.values())))
+    rows = []
+    for mode, table in by_mode.items():
+        cells = []
+        for route in routes:
+            row = table[route]
+            against = row["vs_baseline"].get("ndcg@10") if route != baseline else None
+            cells.append(
+                _figure(row["ndcg@10"], row["ci95"].get("ndcg@10"))
+                + (_difference(against) if against else "")
+            )
+        rows.append([f"{mode} ({table[baseline]['n']})", *cells])
+    return [
+        "<h2>nDCG@10 by kind of question</h2>",
+        _table(["kind (questions)", *routes], rows),
+    ]
+
+
+def _measures(used: Mapping[str, str]) -> str:
+    return (
+        "Measures: "
+        + ", ".join(f"{escape(name)} is {escape(measure)}" for name, measure in used.items())
+        + "."
+    )
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """An HTML table; headers and the first cell of a row are escaped, the other cells are our own markup."""
+    head = "".join(f"<th>{escape(header)}</th>" for header in headers)
+    body = "".join(
+        f"<tr><td>{escape(first)}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+        for first, *cells in rows
+    )
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a whole file or none: a reader never sees half of one."""
+    draft = path.with_name(f"{path.name}.tmp")
+    with draft.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+    draft.replace(path)

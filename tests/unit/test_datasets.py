@@ -1,0 +1,175 @@
+"""Labelled sets: what is read, what is refused with which words, and how quotes become passages."""
+
+import json
+import random
+
+import pytest
+
+from core.corpus.chunk import Chunking, passages
+from core.corpus.types import Document
+from core.errors import BadInput
+from core.evaluate import dataset, labels
+from core.evaluate.dataset import Evidence, LabelledSet, Question, Written
+from core.evaluate.files import read_qrels
+from core.types import Passage, Query, Turn
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "one"}\n{"_id": "d2", "text": "two"}\n')
+    (tmp_path / "queries.jsonl").write_text(
+        '{"_id": "q1", "text": "first?", "metadata": {"answer": "one"}}\n'
+        '{"_id": "q2", "text": "And that?", '
+        '"metadata": {"all_user_turns": "|user|: What is X?\\n|user|: And that?"}}\n'
+        '{"_id": "q3", "text": "unjudged"}\n'
+    )
+    (tmp_path / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t2\nq2\td2\t1\n"
+    )
+    return tmp_path
+
+
+def test_beir_keeps_judged_questions_with_their_conversation(folder):
+    found = dataset.beir(folder)
+    assert [q.id for q in found.questions] == ["q1", "q2"]
+    assert found.questions[0].answer == "one"
+    assert found.questions[1].query == Query("And that?", (Turn("user", "What is X?"),))
+    assert found.qrels == {"q1": {"d1": 1}, "q2": {"d2": 2}}  # of two grades for one pair the higher holds
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "told"),
+    [
+        ("queries.jsonl", '{"_id": "q4", "text": "cut off', r"queries\.jsonl line 4: not JSON"),
+        ("queries.jsonl", "[1, 2]", r"queries\.jsonl line 4: expected a JSON object, not list"),
+        ("queries.jsonl", '{"id": "q4"}', r"queries\.jsonl line 4: no text under '_id'; it has: id"),
+        ("qrels/test.tsv", "q1\td1", r"test\.tsv line 5: expected query-id"),
+        ("qrels/test.tsv", "q1\td1\tgood", r"test\.tsv line 5: expected .* 'q1\\td1\\tgood'"),
+    ],
+)
+def test_a_broken_line_is_named_by_file_and_line(folder, file, line, told):
+    with (folder / file).open("a") as out:
+        out.write(line + "\n")
+    with pytest.raises(BadInput, match=told):
+        dataset.beir(folder)
+
+
+def test_missing_judgements_say_what_was_looked_for(folder):
+    with pytest.raises(BadInput, match=r"split 'dev'.*there are: test, all"):
+        dataset.beir(folder, split="dev")
+    (folder / "qrels" / "test.tsv").unlink()
+    with pytest.raises(BadInput, match=r"looked for .*qrels/test\.tsv"):
+        dataset.beir(folder)
+
+
+def test_trec_judgements_and_csv_questions(tmp_path):
+    (tmp_path / "q.csv").write_text(
+        'id,question,mode,history\n1,"What, now?",plain,\n2,x,,"[{""role"":""user"",""text"":""a""}]"\n'
+    )
+    (tmp_path / "q.qrels").write_text("1 0 d1 3\n1 0 d2 0\n")
+    found = dataset.written([tmp_path / "q.csv"], name="mine")
+    assert found.questions[0] == Question("1", Query("What, now?"), "plain")
+    assert found.questions[1].query.history == (Turn("user", "a"),)
+    assert read_qrels(tmp_path / "q.qrels") == {"1": {"d1": 3, "d2": 0}}
+
+
+def test_written_questions_are_chosen_by_split_and_refused_with_their_line(tmp_path):
+    path = tmp_path / "q.jsonl"
+    lines = [
+        {"id": "a", "text": "one", "split": "dev"},
+        {"id": "b", "text": "two", "split": "test", "relevant": [{"doc": "d", "quote": "x", "grade": 2}]},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    found = dataset.written([path], name="mine", split="test")
+    assert [q.id for q in found.questions] == ["b"]
+    assert found.evidence["b"] == (Evidence("d", 2, "x", f"{path} line 2"),)
+    with pytest.raises(BadInput, match="no questions of split 'train'; there are: dev, test, all"):
+        dataset.written([path], name="mine", split="train")
+    for broken, told in [
+        ({"id": "a", "text": "again"}, "'a' is taken"),
+        ({"id": "c"}, "needs 'id' and 'text'"),
+        ({"id": "c", "text": "t", "history": [{"role": "boss", "text": "x"}]}, "a turn is"),
+        ({"id": "c", "text": "t", "relevant": [{"doc": "d", "grade": "3"}]}, "'relevant' holds"),
+    ]:
+        path.write_text("\n".join(map(json.dumps, [*lines, broken])))
+        with pytest.raises(BadInput, match=f"q.jsonl line 3.*{told}"):
+            dataset.written([path], name="mine")
+
+
+def test_a_sample_repeats_and_keeps_the_order():
+    full = LabelledSet("s", tuple(Question(f"q{n}", Query("x")) for n in range(50)), {})
+    one, again, other = full.sample(10, 1), full.sample(10, 1), full.sample(10, 2)
+    assert one == again
+    assert one != other
+    assert len(one.questions) == 10
+    assert [q for q in full.questions if q in one.questions] == list(one.questions)
+    assert full.sample(500, 1) is full
+
+
+def piece(start, text, doc="d"):
+    return Passage(f"{doc}:{start}-{start + len(text)}", doc, "", text, start, start + len(text))
+
+
+# 0123456789...   "alpha beta gamma delta" cut as "alpha beta" [0,10) and "gamma delta" [11,22)
+CUT = [piece(0, "alpha beta"), piece(11, "gamma delta")]
+
+
+@pytest.mark.parametrize(
+    ("quote", "carriers"),
+    [
+        ("alpha beta", [0]),
+        ("beta gamma", [1]),  # [6,16): 4 of 10 in the first is less than half, 5 in the second just enough
+        ("alpha beta gam", [0]),
+        ("ta gamma  delta", [1]),  # white space is not compared
+    ],
+)
+def test_a_quote_labels_the_passages_that_hold_half_of_it(quote, carriers):
+    assert labels.holding(Evidence("d", 3, quote), CUT) == [CUT[n].id for n in carriers]
+
+
+def test_overlapping_passages_both_carry_the_grade():
+    cut = [piece(0, "alpha beta gamma"), piece(6, "beta gamma delta")]
+    assert labels.holding(Evidence("d", 3, "beta gamma"), cut) == [p.id for p in cut]
+
+
+def test_a_quote_over_many_passages_goes_to_the_one_that_holds_most():
+    cut = [piece(0, "aa bb"), piece(6, "cc dd e"), piece(14, "ff gg")]
+    assert labels.holding(Evidence("d", 3, "aa bb cc dd e ff gg"), cut) == ["d:6-13"]
+
+
+def test_labels_need_the_corpus_and_the_highest_grade_wins():
+    evidence = {"q": (Evidence("d", 1), Evidence("d", 3, "gamma"), Evidence("d", 2, "delta"))}
+    placed = labels.place(Written("s", (Question("q", Query("x")),), evidence), CUT)
+    assert placed.qrels == {"q": {CUT[0].id: 1, CUT[1].id: 3}}
+    assert placed.relevant_from == 2
+    with pytest.raises(BadInput, match="f line 1: 'd' as indexed does not hold the quote 'omega'"):
+        labels.holding(Evidence("d", 3, "omega", "f line 1"), CUT)
+    with pytest.raises(BadInput, match="document 'e' is not in the corpus"):
+        labels.place(Written("s", (), {"q": (Evidence("e", 1),)}), CUT)
+
+
+def test_labels_are_found_again_whatever_the_chunking():
+    rng = random.Random(3)
+    words = [f"w{n}" for n in range(400)]
+    text = " ".join(words)
+    document = Document("doc.txt", "t", text)
+    for size in (60, 150, 700, 0):
+        cut = passages(document, Chunking(size))
+        for _ in range(20):
+            first = rng.randrange(380)
+            quote = " ".join(words[first : first + rng.randrange(1, 12)])
+            at = text.index(quote + " ")
+            share = {p.id: max(0, min(p.end, at + len(quote)) - max(p.start, at)) / len(quote) for p in cut}
+            wanted = {id for id, part in share.items() if part >= 0.5} or {max(share, key=share.__getitem__)}
+            found = set(labels.holding(Evidence("doc.txt", 3, quote + " "), cut))
+            assert found == wanted or max(share.values()) < 0.5
+
+
+def test_document_ids_are_spread_over_passages_and_strangers_are_told():
+    judged = LabelledSet("s", (), {"q": {"d": 2, CUT[0].id: 1, "gone": 1}})
+    settled, unknown = labels.with_judgements(judged, CUT)
+    assert settled.qrels == {"q": {CUT[0].id: 2, CUT[1].id: 2, "gone": 1}}
+    assert unknown == {"gone"}
+    with pytest.raises(BadInput, match="none of the 1 judged ids"):
+        labels.with_judgements(LabelledSet("s", (), {"q": {"gone": 1}}), CUT)

@@ -1,0 +1,342 @@
+"""Metrics against a second implementation, statistics by hand, runs that stop and go on."""
+
+import itertools
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.evaluate import report, statistics, summary, trec
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.metrics import COMPARED, METRICS, by_question, measures
+from core.evaluate.runner import JOURNAL, Journal, Outcome, Plan, run
+from core.types import Query
+from tests.fakes import FakeEngine, ScriptedLLM
+
+
+def random_task(seed, questions=30):
+    rng = random.Random(seed)
+    qrels = {
+        f"q{n}": {f"d{d}": rng.randrange(4) for d in rng.sample(range(300), 12)} for n in range(questions)
+    }
+    for labels in qrels.values():
+        labels["d300"] = 3  # every question has something to find
+    rankings = {
+        q: tuple((f"d{d}", float(200 - rank)) for rank, d in enumerate(rng.sample(range(301), 150)))
+        for q in qrels
+    }
+    return qrels, rankings
+
+
+def test_metrics_equal_ranx():
+    """In a process of its own, uncompiled: ranx would otherwise compile itself for minutes on first use."""
+    qrels, rankings = random_task(1)
+    found = by_question(qrels, rankings, relevant_from=2)
+    names = ["ndcg@10", "recall@10-l2", "recall@100-l2", "mrr@10-l2", "map-l2", "precision@5-l2"]
+    code = (
+        "import json, sys; from ranx import Qrels, Run, evaluate\n"
+        "qrels, run, names = json.load(sys.stdin); run = Run(run, name='r')\n"
+        "evaluate(Qrels(qrels), run, names)\n"
+        "print(json.dumps({n: {q: float(v) for q, v in run.scores[n].items()} for n in names}))"
+    )
+    theirs = json.loads(
+        subprocess.run(
+            [sys.executable, "-c", code],
+            input=json.dumps([qrels, {q: dict(hits) for q, hits in rankings.items()}, names]),
+            env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=True,
+        ).stdout
+    )  # fmt: skip
+    for ours, name in zip(METRICS, names, strict=False):
+        assert {q: by[ours] for q, by in found.items()} == pytest.approx(theirs[name], abs=1e-9), ours
+
+
+def test_metrics_by_hand():
+    qrels = {"q": {"a": 3, "b": 1, "c": 2, "z": 0}}
+    one = by_question(qrels, {"q": (("z", 9.0), ("a", 8.0), ("x", 7.0), ("b", 6.0))}, relevant_from=2)["q"]
+    gains = 3 / np.log2(3) + 1 / np.log2(5)
+    assert one["ndcg@10"] == pytest.approx(gains / (3 + 2 / np.log2(3) + 1 / np.log2(4)))
+    assert one["recall@10"] == one["recall@100"] == 0.5  # of a and c
+    assert one["mrr@10"] == 0.5
+    assert one["map"] == 0.25
+    assert one["precision@5"] == pytest.approx(0.2)
+    assert one["unjudged@10"] == 0.25
+
+
+def test_ties_are_judged_in_the_order_shown():
+    """trec_eval alone would put "z" first among equal scores."""
+    hits = tuple((id, 0.5) for id in "abcz")
+    assert by_question({"q": {"z": 1}}, {"q": hits})["q"]["mrr@10"] == 0.25
+    assert by_question({"q": {"a": 1}}, {"q": hits})["q"]["mrr@10"] == 1.0
+
+
+def test_an_empty_ranking_found_nothing_and_an_unjudged_question_counts_not():
+    assert by_question({"q": {"a": 1}}, {"q": (), "r": (("a", 1.0),)}) == {"q": dict.fromkeys(METRICS, 0.0)}
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=40))
+@settings(max_examples=150, deadline=None)
+def test_scores_of_a_run_file_fall_strictly(scores):
+    moved = np.float32(trec.strict(sorted(scores, key=lambda s: -s if s == s else 0)))
+    assert (np.diff(moved) < 0).all()
+
+
+def test_scores_that_fall_already_stay():
+    assert trec.strict([3.0, 2.5, 0.25]) == [3.0, 2.5, 0.25]
+
+
+def test_randomisation_by_hand():
+    """Differences 1, 2, 3: of the 8 ways to sign them only +++ and --- are as far from 0, so p = 2/8."""
+    assert statistics.paired_p([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == 0.25
+    differences = [0.4, -0.1, 0.3, 0.2, 0.0, 0.25, -0.05]
+    signed = [sum(d * s for d, s in zip(differences, signs, strict=True))
+              for signs in itertools.product((1, -1), repeat=7)]  # fmt: skip
+    exact = sum(abs(total) >= abs(sum(differences)) - 1e-12 for total in signed) / len(signed)
+    assert statistics.paired_p(differences, [0.0] * 7) == pytest.approx(exact)
+    assert statistics.paired_p([0.5, 0.5], [0.5, 0.5]) == 1.0
+
+
+def test_a_sampled_test_repeats_and_finds_what_is_there():
+    rng = np.random.default_rng(5)
+    base = rng.random(200)
+    worse, noise = base - 0.1 + rng.normal(0, 0.1, 200), base + rng.normal(0, 0.1, 200)
+    assert statistics.paired_p(worse, base) == statistics.paired_p(worse, base) < 0.001
+    assert statistics.paired_p(noise, base) > 0.05
+
+
+def test_holm_by_hand():
+    """Sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04; the last may not be below the one before."""
+    adjusted = statistics.holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005})
+    assert adjusted == pytest.approx({"d": 0.02, "a": 0.03, "c": 0.06, "b": 0.06})
+    assert statistics.holm({}) == {}
+    assert statistics.holm({"a": 0.9, "b": 0.8}) == {"b": 1.0, "a": 1.0}
+
+
+def test_intervals():
+    values = np.random.default_rng(2).normal(0.5, 0.1, 400)
+    low, high = statistics.interval(values)
+    half = 1.96 * values.std() / 20  # what theory says for a mean of 400
+    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.002)
+    assert statistics.interval([0.7, 0.7, 0.7]) == pytest.approx((0.7, 0.7))
+    assert statistics.interval([0.7]) is None
+
+
+def small_set():
+    """Three answered questions, one without a relevant passage."""
+    asked = {
+        "q1": ("How do I send something back for a refund?", "returns:0-90", "plain"),
+        "q2": ("Is a fragile vase shipped double boxed?", "fragile:0-80", "plain"),
+        "q3": ("How long are keys stored?", "keys:0-80", "abstract"),
+        "q4": ("What is the meaning of life?", None, "no_answer"),
+    }
+    questions = tuple(Question(id, Query(text), mode) for id, (text, _, mode) in asked.items())
+    return LabelledSet("small", questions, {id: {hit: 1} for id, (_, hit, _) in asked.items() if hit})
+
+
+PLAN = Plan("tiny", ("bm25", "dense", "hyde"))
+
+
+def outcomes_of(scores):
+    """Outcomes by {question: {route: hit ids, or None for a failure}}."""
+    return {
+        question: {
+            route: Outcome("failed", 9e9, error="broken <b>")
+            if ids is None
+            else Outcome("ok", 10.0, tuple((id, 1.0 - n / 10) for n, id in enumerate(ids)), calls=2)
+            for route, ids in routes.items()
+        }
+        for question, routes in scores.items()
+    }
+
+
+def test_failed_questions_are_counted_beside_the_mean_and_never_as_zero():
+    labelled = LabelledSet("s", tuple(Question(q, Query("x")) for q in "abc"), {q: {"d": 1} for q in "ab"})
+    outcomes = outcomes_of({
+        "a": {"one": ["d"], "two": ["d"]},
+        "b": {"one": ["x", "d"], "two": None},
+        "c": {"one": ["x"], "two": ["x"]},
+    })  # fmt: skip
+    figures = summary.summarise(labelled, outcomes, ["one", "two"])
+    one, two = figures["routes"]["one"], figures["routes"]["two"]
+    assert (one["mrr@10"], one["n"], one["failed"]) == (0.75, 2, 0)
+    assert (two["mrr@10"], two["n"], two["failed"]) == (1.0, 1, 1)
+    assert (figures["queries"], figures["labelled"], figures["unlabelled"]) == (3, 2, 1)
+    assert two["p95_ms"] == 10.0  # a failure's time is no latency
+    assert two["errors"] == ["broken <b>"]
+    assert two["vs_baseline"]["mrr@10"]["delta"] == 0.0  # over question a alone, where both ended well
+    assert two["vs_baseline"]["mrr@10"]["n"] == 1
+    assert two["vs_baseline"]["mrr@10"]["verdict"] == "no difference shown"
+    assert "vs_baseline" not in one
+    assert two["llm_calls"] == 4
+
+
+def test_a_route_that_never_ended_well_has_no_figures():
+    labelled = LabelledSet("s", (Question("a", Query("x")),), {"a": {"d": 1}})
+    row = summary.summarise(labelled, outcomes_of({"a": {"one": None}}), ["one"])["routes"]["one"]
+    assert [row[name] for name in METRICS] == [None] * 7
+    assert (row["p50_ms"], row["ci95"]["ndcg@10"], row["failed"]) == (None, None, 1)
+
+
+def test_p_values_are_adjusted_over_all_comparisons():
+    rng = random.Random(4)
+    names = ["base", "one", "two"]
+    labelled = LabelledSet(
+        "s", tuple(Question(f"q{n}", Query("x"), f"m{n % 2}") for n in range(12)),
+        {f"q{n}": {"d": 1} for n in range(12)},
+    )  # fmt: skip
+    outcomes = outcomes_of(
+        {q.id: {name: rng.sample("dabcefghij", 10) for name in names} for q in labelled.questions}
+    )
+    figures = summary.summarise(labelled, outcomes, names, baseline="one")
+    found = {
+        (route, metric): one
+        for route in ("base", "two")
+        for metric, one in figures["routes"][route]["vs_baseline"].items()
+    }
+    assert len(found) == 2 * len(COMPARED)
+    adjusted = statistics.holm({key: one["p"] for key, one in found.items()})
+    assert {key: one["p_holm"] for key, one in found.items()} == adjusted
+    assert set(figures["by_mode"]) == {"m0", "m1"}
+    mine = figures["by_mode"]["m0"]["base"]
+    assert mine["n"] == 6
+    assert set(mine["vs_baseline"]) == {"ndcg@10", "recall@10"}
+    with pytest.raises(BadInput, match="baseline 'x' is not among the routes: base, one, two"):
+        summary.summarise(labelled, outcomes, names, baseline="x")
+
+
+def test_what_a_run_finds_is_what_asking_finds(tmp_path):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"hyde": "keys are stored for 24 hours"}))
+    labelled = small_set()
+    outcomes, whole = run(engine, labelled, PLAN)
+    assert whole
+    assert list(outcomes) == ["q1", "q2", "q3", "q4"]
+    from core.engine import Request
+
+    asked = engine.ask(Request(labelled.questions[0].query, "tiny", PLAN.routes))
+    for result in asked.results:
+        assert outcomes["q1"][result.route].hits == tuple((h.passage.id, h.score) for h in result.hits)
+    assert outcomes["q3"]["hyde"].calls == 1
+    assert outcomes["q3"]["hyde"].prompt_tokens == 10
+    assert outcomes["q3"]["bm25"].calls == 0
+
+
+def test_the_questions_own_passage_is_no_result(tmp_path):
+    """BEIR's rule, needed for ArguAna; a judged passage stays whatever its name."""
+    engine = FakeEngine(tmp_path, texts={"q1": "send it back", "r": "send it", "q2": "send"})
+    questions = (Question("q1", Query("send it")), Question("q2", Query("send")))
+    labelled = LabelledSet("s", questions, {"q1": {"r": 1}, "q2": {"q2": 1}}, drop_self=True)
+    outcomes, _ = run(engine, labelled, Plan("tiny", ("bm25",)))
+    assert [id for id, _ in outcomes["q1"]["bm25"].hits] == ["r", "q2"]
+    assert "q2" in dict(outcomes["q2"]["bm25"].hits)
+
+
+class Interrupting(FakeEngine):
+    """Ctrl-C while the nth question is under way."""
+
+    left = 2
+
+    def start(self, request):
+        job = super().start(request)
+        self.left -= 1
+        if self.left < 0:
+
+            def stop(timeout=None):
+                raise KeyboardInterrupt
+
+            job.wait, self.stopped = stop, job
+        return job
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
+    labelled, conditions = small_set(), {"routes": list(PLAN.routes)}
+    engine = Interrupting(tmp_path)
+    with Journal.open(tmp_path / "out", conditions) as journal:
+        outcomes, whole = run(engine, labelled, PLAN, journal=journal)
+    assert (list(outcomes), whole) == (["q1", "q2"], False)
+    assert engine.stopped._cancel.is_set()
+    with (tmp_path / "out" / JOURNAL).open("a") as file:
+        file.write('{"question": "q3", "rou')  # what a killed process leaves
+    engine.left, said = 99, []
+    with Journal.open(tmp_path / "out", conditions) as journal:
+        resumed, whole = run(engine, labelled, PLAN, journal=journal, progress=lambda *at: said.append(at))
+    assert whole
+    assert engine.left == 97  # two questions were asked, not four
+    assert said == [(2, 4), (3, 4), (4, 4)]
+    assert {q: resumed[q] for q in outcomes} == outcomes
+    with Journal.open(tmp_path / "out", conditions) as journal:
+        assert run(engine, labelled, PLAN, journal=journal)[0] == resumed
+    assert engine.left == 97
+
+
+def test_a_journal_of_another_evaluation_is_refused_unless_told_to_forget(tmp_path):
+    with Journal.open(tmp_path, {"routes": ["bm25"], "corpus": "a"}) as journal:
+        journal.add("q", {"bm25": Outcome("failed", 1.0)})
+    with (
+        pytest.raises(BadInput, match=r"another evaluation \(corpus: 'a' there, 'b' now\).*--fresh"),
+        Journal.open(tmp_path, {"routes": ["bm25"], "corpus": "b"}),
+    ):
+        pass
+    with Journal.open(tmp_path, {"routes": ["bm25"], "corpus": "a"}, retry=True) as journal:
+        assert journal.done == {}
+    with Journal.open(tmp_path, {"corpus": "b"}, fresh=True) as journal:
+        assert journal.done == {}
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+
+def test_what_is_written_is_read_by_other_tools_to_the_same_figures(tmp_path):
+    qrels, rankings = random_task(7, questions=8)
+    evil = '<img src="http://evil.example/x.png">'
+    labelled = LabelledSet(evil, tuple(Question(q, Query("x"), evil) for q in qrels), qrels, relevant_from=2)
+    outcomes = {
+        q: {
+            "one": Outcome("ok", 5.0, tuple((f"{id} %", score // 7) for id, score in hits)),
+            "two": Outcome("failed", 1.0, error=evil) if q == "q0" else Outcome("ok", 5.0, hits),
+        }
+        for q, hits in rankings.items()
+    }
+    labelled.qrels.update({q: {f"{id} %": grade for id, grade in by.items()} for q, by in qrels.items()})
+    figures = summary.summarise(labelled, outcomes, ["one", "two"])
+    report.write(tmp_path, figures, labelled, outcomes)
+    assert json.loads((tmp_path / "metrics.json").read_text()) == figures
+    used = {name: ir_measures.parse_measure(text) for name, text in figures["measures"].items()}
+    assert used == measures(2)
+    theirs = ir_measures.calc_aggregate(
+        [m for name, m in used.items() if name in COMPARED],
+        list(ir_measures.read_trec_qrels(str(tmp_path / "qrels.txt"))),
+        list(ir_measures.read_trec_run(str(tmp_path / "one.run"))),
+    )
+    for name in COMPARED:
+        assert theirs[used[name]] == pytest.approx(figures["routes"]["one"][name], abs=1e-9), name
+    ranks = [line.split() for line in (tmp_path / "one.run").read_text().splitlines()]
+    assert all(len(row) == 6 for row in ranks)
+    assert [row[3] for row in ranks[:3]] == ["1", "2", "3"]
+    assert json.loads((tmp_path / "latency.json").read_text())["routes"]["two"].keys() == qrels.keys() - {
+        "q0"
+    }
+    html = (tmp_path / "report.html").read_text()
+    tags = Tags()
+    tags.feed(html)
+    assert {tag for tag, _ in tags.seen} <= {
+        "html", "meta", "title", "style", "body", "h1", "h2", "p", "b", "div", "table", "thead", "tbody", "tr",
+        "th", "td", "small", "span", "ul", "li",
+    }  # fmt: skip
+    assert not any({"src", "href", "style", "onclick"} & attrs.keys() for _, attrs in tags.seen)
+    assert "no difference shown" in html
+    assert not re.search(r"url\(|@import", html)
