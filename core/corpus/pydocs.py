@@ -125,9 +125,8 @@ def _load(name: str) -> Any:
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:
-            with contextlib.redirect_stdout(sys.stderr):
-                module = importlib.import_module(".".join(parts[:cut]))
-                return functools.reduce(getattr, parts[cut:], module)
+            module = importlib.import_module(".".join(parts[:cut]))
+            return functools.reduce(getattr, parts[cut:], module)
         except Exception as error:  # noqa: BLE001 - importing runs foreign code, which can raise anything
             logger.debug("%s: %r", name, error)
     return None
@@ -200,9 +199,10 @@ def _kind(thing: object) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """Write the documents as JSON lines to standard output; what imported packages print goes to stderr."""
-    out = sys.stdout
-    for document in extract(arguments or DEFAULT):
-        out.write(json.dumps(asdict(document), ensure_ascii=False) + "\n")
+    with contextlib.redirect_stdout(sys.stderr):
+        found = extract(arguments or DEFAULT)
+    for document in found:
+        sys.stdout.write(json.dumps(asdict(document), ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
