@@ -1,0 +1,48 @@
+"""The language model: embedded llama.cpp or any OpenAI-compatible endpoint, behind cache and recordings.
+
+Importing this is light: `openai`, `httpx2` and `xllamacpp` wait for the first call that needs the model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.backends.llm.cache import CompletionCache
+from core.backends.llm.model import CachedLLM, EmbeddedLLM, RemoteLLM
+from core.backends.llm.recordings import Recordings
+from core.backends.llm.state import ServerState
+from core.settings import PROJECT, Settings
+
+RECORDINGS = PROJECT / "data" / "recordings"
+
+
+def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
+    """The model the settings name; starts and fetches nothing. Raises BadInput for a wrong name or URL."""
+    return CachedLLM(
+        RemoteLLM(settings) if settings.llm_base_url else EmbeddedLLM(settings),
+        cache=CompletionCache(settings.home / "cache" / "llm.sqlite"),
+        recordings=Recordings(recordings),
+        mode=settings.llm_mode,
+    )
+
+
+def server_state(settings: Settings) -> ServerState | None:
+    """The phase of the embedded server; None when another endpoint is set. Reads one small file."""
+    return None if settings.llm_base_url else EmbeddedLLM(settings).server.state()
+
+
+def start_server(settings: Settings) -> ServerState | None:
+    """Start loading the model before it is needed, if its file is here; returns in well under a second."""
+    if settings.llm_base_url:
+        return None
+    model = EmbeddedLLM(settings)
+    return model.server.state() if model.status() else model.server.start()
+
+
+def stop_server(settings: Settings) -> None:
+    """End the embedded server of these settings, for every program that uses it."""
+    if not settings.llm_base_url:
+        EmbeddedLLM(settings).server.stop()
+
+
+__all__ = ["CachedLLM", "load_llm", "server_state", "start_server", "stop_server"]

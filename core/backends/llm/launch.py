@@ -1,0 +1,140 @@
+"""Starts, finds and stops the embedded server: one for all of a user's programs that ask for one model."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.backends.llm import state as states
+from core.backends.llm.state import ServerState
+from core.errors import Cancelled, ModelTimedOut, Unavailable
+from core.settings import PROJECT
+
+log = logging.getLogger(__name__)
+POLL_S = 0.03
+SPAWN_S = 30.0  # a process that says nothing for so long is given up
+RETRY_AFTER_S = 10.0  # a server that could not start is not tried again before
+_children: list[subprocess.Popen[bytes]] = []  # kept so that an ended one is reaped, not left a zombie
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedServer:
+    """The server of one model file with one context length; holds no connection and no process."""
+
+    name: str
+    model: Path
+    models_dir: Path
+    context: int
+    idle_minutes: float
+    sha256: str = ""
+
+    def state(self) -> ServerState:
+        """Where the server is now; reads one small file."""
+        _reap()
+        return states.read(self._file("json"))
+
+    def start(self) -> ServerState:
+        """Start it unless it runs; returns at once with the phase it is in. Raises Unavailable."""
+        from filelock import FileLock, Timeout
+
+        states.folder(self.models_dir)
+        try:
+            with FileLock(self._file("lock"), timeout=SPAWN_S):
+                found = self.state()
+                waits = found.phase == "failed" and found.seconds < RETRY_AFTER_S
+                return self._spawn() if found.phase in ("off", "failed") and not waits else found
+        except Timeout:
+            raise Unavailable(f"another program has been starting {self.name} for {SPAWN_S:g} s") from None
+
+    def ready(self, *, deadline: float, cancel: threading.Event) -> ServerState:
+        """The state once the server takes calls, started if need be; `deadline` is on time.monotonic().
+
+        Raises Unavailable with the server's own reason, ModelTimedOut, Cancelled.
+        """
+        found = self.state()
+        if found.phase != "ready":
+            found = self.start()
+        while found.phase in ("starting", "loading"):
+            if cancel.wait(POLL_S):
+                raise Cancelled(f"stopped while {self.name} was loading")
+            if time.monotonic() > deadline:
+                raise ModelTimedOut(f"embedded {self.name} was still {found.phase} at the call's deadline")
+            found = self.state()
+        if found.phase != "ready":
+            raise Unavailable(f"embedded {self.name} did not start: {found.detail}{self._last_words()}")
+        return found
+
+    def stop(self) -> None:
+        """End the server, for all who use it."""
+        import psutil
+
+        found = self.state()
+        if found.phase in ("off", "failed"):
+            return
+        try:
+            process = psutil.Process(found.pid)
+            process.terminate()
+            process.wait(3)
+        except psutil.TimeoutExpired:
+            process.kill()
+        except psutil.NoSuchProcess:
+            log.info("the server of %s had ended already", self.name)
+        self._file("json").unlink(missing_ok=True)
+        _reap()
+
+    def _spawn(self) -> ServerState:
+        state_file = self._file("json")
+        state_file.unlink(missing_ok=True)
+        command = [
+            sys.executable, "-m", "core.backends.llm.server", "--model", str(self.model), "--name", self.name,
+            "--state", str(state_file), "--sha256", self.sha256, "--context", str(self.context),
+            "--idle-minutes", str(self.idle_minutes),
+        ]  # fmt: skip
+        handle = os.open(self._file("log"), os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        try:
+            child = subprocess.Popen(
+                command, cwd=PROJECT, env=_environment(),
+                stdin=subprocess.DEVNULL, stdout=handle, stderr=handle,
+                start_new_session=True,  # it outlives the program that started it, until it is idle
+            )  # fmt: skip
+        finally:
+            os.close(handle)
+        _children.append(child)
+        while (found := states.read(state_file)).phase == "off":
+            if child.poll() is not None:
+                return ServerState(
+                    "failed", f"its process ended with code {child.returncode}", since=time.time()
+                )
+            time.sleep(POLL_S)
+        return found
+
+    def _file(self, suffix: str) -> Path:
+        name = re.sub(r"[^\w.-]", "_", f"{self.name}-{self.context}")
+        return self.models_dir / "run" / f"{name}.{suffix}"
+
+    def _last_words(self) -> str:
+        try:
+            lines = self._file("log").read_text(errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return f" (its log ends: {lines[-1][:200]})" if lines else ""
+
+
+def _environment() -> dict[str, str]:
+    """This program's environment without its secrets, and without thread counts meant for other libraries."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not re.match(r"(OMP_|OPENAI_|ROUTESCOPE_)|.*(KEY|TOKEN|SECRET|PASSWORD)", name, re.IGNORECASE)
+    }
+
+
+def _reap() -> None:
+    _children[:] = [child for child in _children if child.poll() is None]

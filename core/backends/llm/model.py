@@ -1,0 +1,186 @@
+"""The language model as the engine sees it: an endpoint, behind the cache and the recordings."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+import time
+from collections.abc import Callable
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from core.backends.base import Completion, LLMRequest
+from core.backends.llm import catalogue
+from core.backends.llm.cache import CompletionCache, key_of
+from core.backends.llm.client import ChatClient, ConnectionLost
+from core.backends.llm.launch import EmbeddedServer
+from core.backends.llm.recordings import Recordings
+from core.backends.llm.state import ServerState
+from core.errors import BadInput, Unavailable
+from core.settings import Settings
+
+
+class RemoteLLM:
+    """A model behind an OpenAI-compatible base URL."""
+
+    def __init__(self, settings: Settings) -> None:
+        url = settings.llm_base_url or ""
+        self.endpoint = clean_url(url)
+        self.local = _is_loopback(url)
+        self.model = self.identity = settings.llm
+        key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
+        self._client = ChatClient(
+            self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
+        )
+
+    def status(self) -> str | None:
+        """None: whether the endpoint answers is only known by calling it (see `probe`)."""
+        return None
+
+    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+        """One call."""
+        return self._client.complete(request, timeout=timeout, cancel=cancel)
+
+
+class EmbeddedLLM:
+    """A model file served on this machine by a process that is started on first need and shared."""
+
+    endpoint = "embedded"
+    local = True
+
+    def __init__(self, settings: Settings) -> None:
+        name, sha256 = settings.llm, ""
+        if name.endswith(".gguf"):
+            path = Path(name).expanduser()
+            self.model = path.stem
+            self._missing: Callable[[], str | None] = lambda: (
+                None if path.is_file() else f"no model file {path}"
+            )
+            self.identity = f"{path.stem}@{_fingerprint(path)}"
+        else:
+            artefact = catalogue.find(name)
+            path, sha256 = catalogue.path_of(artefact, settings), artefact.sha256
+            self.model = self.identity = name
+            self._missing = lambda: catalogue.missing(artefact, settings)
+        self.server = EmbeddedServer(
+            self.identity, path, settings.models_dir, settings.llm_context, settings.llm_idle_minutes, sha256
+        )
+        self._lock = threading.Lock()
+        self._client: tuple[ServerState, ChatClient] | None = None
+
+    def status(self) -> str | None:
+        """None if the server is up or can be started."""
+        if importlib.util.find_spec("xllamacpp") is None:
+            return "the package xllamacpp is not installed; run: pip install -r requirements.txt"
+        return self._missing()
+
+    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+        """One call; a server that died is started again, once."""
+        missing = self.status()
+        if missing:
+            raise Unavailable(missing)
+        deadline = time.monotonic() + timeout
+        server = self.server.ready(deadline=deadline, cancel=cancel)
+        try:
+            return self._call(server, request, deadline, cancel)
+        except ConnectionLost:
+            if self.server.state() == server:
+                raise
+            server = self.server.ready(deadline=deadline, cancel=cancel)
+            return self._call(server, request, deadline, cancel)
+
+    def _call(
+        self, server: ServerState, request: LLMRequest, deadline: float, cancel: threading.Event
+    ) -> Completion:
+        with self._lock:
+            if self._client is None or self._client[0] != server:
+                client = ChatClient(
+                    f"{server.url}/v1", model=self.model, key=server.key,
+                    label=f"embedded {self.model}", embedded=True,
+                )  # fmt: skip
+                self._client = (server, client)
+            client = self._client[1]
+        left = max(0.0, deadline - time.monotonic())
+        return client.complete(request, timeout=left, cancel=cancel)
+
+
+class CachedLLM:
+    """A model behind its cache on disk and the recordings, in the order `settings.llm_mode` asks for."""
+
+    def __init__(
+        self, backend: RemoteLLM | EmbeddedLLM, *, cache: CompletionCache, recordings: Recordings, mode: str
+    ) -> None:
+        self.backend = backend
+        self.model, self.endpoint, self.local = backend.model, backend.endpoint, backend.local
+        self._cache, self._recordings, self._mode = cache, recordings, mode
+
+    def status(self) -> str | None:
+        """None if calls can be made; in replay mode, if anything of this model is recorded."""
+        if self._mode != "replay":
+            return self.backend.status()
+        if self._cache.path.exists() or self._recordings.any_of(endpoint=self.endpoint, model=self._name):
+            return None
+        return f"llm_mode is replay, and nothing of {self.model} is recorded"
+
+    def recorded(self, request: LLMRequest) -> bool:
+        """Whether `complete` would answer this request without asking the model."""
+        return self._recall(self._key(request)) is not None
+
+    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+        """Recall, else call and remember; `source` tells which."""
+        key = self._key(request)
+        known = self._recall(key)
+        if known is not None:
+            return known
+        if self._mode == "replay":
+            raise Unavailable(f"not recorded: {request.prompt} by {self.model}; llm_mode is replay")
+        made = self.backend.complete(request, timeout=timeout, cancel=cancel)
+        self._cache.put(key, request, made)
+        if self._mode == "record":
+            self._recordings.add(key, request, made, endpoint=self.endpoint, model=self._name)
+        return made
+
+    @property
+    def _name(self) -> str:
+        return self.backend.identity
+
+    def _key(self, request: LLMRequest) -> str:
+        return key_of(request, endpoint=self.endpoint, model=self._name)
+
+    def _recall(self, key: str) -> Completion | None:
+        cached = None if self._mode == "record" else self._cache.get(key)
+        return cached or self._recordings.get(key)
+
+
+def clean_url(url: str) -> str:
+    """A base URL fit to be shown and compared. Raises BadInput, which repeats no part that may be secret."""
+    wrong = "setting llm_base_url: give http://host:port/v1 or https://host/v1"
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise BadInput(f"{wrong}; what was given is no address") from None
+    if parts.username is not None or parts.query:
+        raise BadInput(f"{wrong}; without user, password or query: the key belongs into llm_api_key")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"{wrong} (given: {url[:100]!r})")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", ""))
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _fingerprint(path: Path) -> str:
+    """Tells a changed file of the same name: its size and time of change."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return "missing"
+    return f"{stat.st_size:x}-{stat.st_mtime_ns:x}"

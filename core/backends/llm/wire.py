@@ -1,0 +1,155 @@
+"""The chat-completion wire format, both ways: strict about what comes back, whoever sent it. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+
+from core.backends.base import Completion, LLMRequest, TokenLogprob
+from core.errors import ModelFailed
+
+EXCERPT = 160  # characters of a server's own words that a message may carry
+
+
+def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: bool = False) -> dict[str, Any]:
+    """The request as arguments of `chat.completions.create`.
+
+    The embedded server reuses the cached start of a prompt only where log-probabilities are asked for: grading
+    many passages shares a long start (a third of the time), and its numbers move by some 0.05 with what was
+    cached. A generated text could change with it (measured), so texts start uncached and repeat exactly.
+    """
+    limit = "max_completion_tokens" if openai else "max_tokens"  # OpenAI's newer models refuse the old name
+    fields: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        limit: request.max_tokens,
+        "temperature": request.temperature,
+        "seed": request.seed,
+    }
+    if request.stop:
+        fields["stop"] = list(request.stop)
+    if request.top_logprobs:
+        fields |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+    if request.schema is not None:
+        schema = {"name": "answer", "strict": True, "schema": dict(request.schema)}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if embedded:
+        fields["extra_body"] = {"id_slot": 0, "cache_prompt": request.top_logprobs > 0}
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How to speak of an endpoint in a message: its label, and the secrets that must not be repeated."""
+
+    label: str
+    secrets: tuple[str, ...] = ()
+
+    def failed(self, what: str, quoted: str | bytes | None = None) -> ModelFailed:
+        """A one-line ModelFailed; `quoted` is what the server said: shortened, escaped, without secrets."""
+        return ModelFailed(f"{self.label} {what}" + (f": {self.excerpt(quoted)}" if quoted else ""))
+
+    def excerpt(self, quoted: str | bytes) -> str:
+        """The start of hostile text on one line: no secrets, no control or direction characters."""
+        text = quoted.decode(errors="replace") if isinstance(quoted, bytes) else quoted
+        for secret in self.secrets:
+            if secret:
+                text = text.replace(secret, "[key]")
+        text = " ".join(text[: 4 * EXCERPT].split())
+        text = "".join(c if unicodedata.category(c)[0] != "C" else f"\\u{ord(c):04x}" for c in text)
+        return json.dumps(text[:EXCERPT] + ("..." if len(text) > EXCERPT else ""), ensure_ascii=False)
+
+
+def read(
+    data: bytes, request: LLMRequest, words: Words, *, model: str, ms: float, created: str
+) -> Completion:
+    """The completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
+    answer = _json(data, words)
+    if "error" in answer and "choices" not in answer:
+        raise words.failed("answered with an error", json.dumps(answer["error"]))
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise words.failed(f"answered without a choice (choices: {json.dumps(choices)[:40]})")
+    choice = choices[0]
+    message = _object(choice, "message")
+    text, finish = message.get("content"), str(choice.get("finish_reason") or "unknown")
+    if message.get("refusal"):
+        raise words.failed("refused to answer", str(message["refusal"]))
+    if not isinstance(text, str):
+        raise words.failed(f"answered without text (finish: {finish})", json.dumps(message))
+    logprobs = _logprobs(choice, request, words)
+    if not text.strip() and not logprobs:
+        raise words.failed(f"answered with an empty text (finish: {finish})")
+    if request.schema is not None:
+        _check_json(text, finish, words)
+    usage = _object(answer, "usage")
+    details = _object(usage, "prompt_tokens_details")
+    named = answer.get("model")
+    return Completion(
+        text=text, model=named if isinstance(named, str) and named else model, finish=finish, ms=ms,
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+        cached_tokens=_count(details.get("cached_tokens")), logprobs=logprobs, created=created,
+    )  # fmt: skip
+
+
+def _json(data: bytes, words: Words) -> dict[str, Any]:
+    start = data[:64].lstrip().lower()
+    if start.startswith((b"<!doctype", b"<html")):
+        raise words.failed(
+            "answered with a web page instead of JSON (is the base URL right? it often ends in /v1)", data
+        )
+    try:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
+        raise words.failed(f"answered with broken JSON ({len(data)} bytes)", data) from None
+    if not isinstance(answer, dict):
+        raise words.failed("answered with JSON that is no object", data)
+    return answer
+
+
+def _check_json(text: str, finish: str, words: Words) -> None:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        why = "was cut off at its token limit" if finish == "length" else "is not JSON"
+        raise words.failed(f"was asked for JSON, but its answer {why}", text) from None
+
+
+def _logprobs(choice: dict[str, Any], request: LLMRequest, words: Words) -> tuple[TokenLogprob, ...]:
+    if not request.top_logprobs:
+        return ()
+    content = _object(choice, "logprobs").get("content")
+    if not isinstance(content, list) or not content:
+        raise words.failed("gave no token probabilities, which this step needs")
+    try:
+        return tuple(
+            TokenLogprob(
+                str(token["token"]),
+                _number(token["logprob"]),
+                tuple((str(other["token"]), _number(other["logprob"])) for other in token["top_logprobs"]),
+            )
+            for token in content
+        )
+    except (KeyError, TypeError, ValueError):
+        raise words.failed("gave token probabilities of an unknown form", json.dumps(content)) from None
+
+
+def _number(value: Any) -> float:
+    """A log-probability; "-inf" would not survive JSON, so it becomes a very small one."""
+    number = float(value)
+    if math.isnan(number):
+        raise ValueError(value)
+    return max(number, -1e4)
+
+
+def _object(holder: dict[str, Any], name: str) -> dict[str, Any]:
+    value = holder.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0
