@@ -233,10 +233,10 @@ def add_order(rows: Rows, order_no: int, placed: date, carriers: Sequence[Carrie
             status, day = add_shipment(rows, order_no, carrier, country, start, promise, kilos / parts, rng)
             statuses.append(status)
             days.extend([day] if day else [])
-    order_status = "cancelled" if cancelled else "processing"
+    order_status = "cancelled" if cancelled else "paid"
     if statuses:
         ranks = ("lost", "held_at_customs", "in_transit", "delivered")
-        order_status = min(statuses, key=ranks.index)
+        order_status = min(statuses, key=ranks.index).replace("in_transit", "shipped")
     goods = sum(item.quantity * item.product.price for item in items)
     abroad = shipping_class == "Standard" and country in ("GB", "CH", "NO")
     free = goods >= (FREE_FROM_ABROAD if abroad else FREE_FROM[shipping_class])

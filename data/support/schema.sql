@@ -1,4 +1,5 @@
--- Tables of the shop's operations database. One row of a table is one fact; money is EUR, times are UTC.
+-- Extract of the shop's operations database: about 600 orders of January to November 2026, of which no two
+-- share a number. Money is EUR, times are UTC, today is 2026-11-20.
 
 CREATE TABLE carriers (
     carrier_id TEXT PRIMARY KEY,          -- short code, also the prefix of most tracking numbers
@@ -23,8 +24,8 @@ CREATE TABLE orders (
     order_no INTEGER PRIMARY KEY,         -- five digits, shown to customers with a hash: #48291
     customer_ref TEXT NOT NULL,           -- pseudonym; names and addresses are not kept here
     placed_at TEXT NOT NULL,              -- 'YYYY-MM-DD HH:MM'
-    status TEXT NOT NULL CHECK (status IN ('processing', 'in_transit', 'held_at_customs', 'delivered',
-        'lost', 'cancelled')),            -- the one of its shipments that needs most attention
+    status TEXT NOT NULL CHECK (status IN ('paid', 'shipped', 'held_at_customs', 'delivered',
+        'lost', 'cancelled')),            -- of several shipments, that of the one that needs most attention
     shipping_class TEXT NOT NULL,
     destination_country TEXT NOT NULL,    -- ISO 3166-1 alpha-2; the United Kingdom is GB
     fulfilment_centre TEXT NOT NULL,      -- FC-LEJ Leipzig, FC-RTM Rotterdam, FC-CVT Coventry
