@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from array import array
 from bisect import bisect_left
 from collections import Counter
@@ -92,6 +93,7 @@ def write_index(
     if columns:
         import bm25s
 
+        logging.getLogger("bm25s").setLevel(logging.WARNING)  # its import sets it to DEBUG
         index = bm25s.BM25(k1=K1, b=B, method="lucene", csc_backend="scipy")
         index.index((documents, columns), create_empty_token=False, show_progress=False)
         index.save(folder, show_progress=False)

@@ -1,0 +1,152 @@
+"""Makes one index in a new folder, stage by stage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends import sparse
+from core.backends.base import Embedder
+from core.backends.terms import analyzer
+from core.corpus import embeddings, manifest, passages
+from core.corpus.source import Source
+from core.corpus.types import Document, LoadReport
+from core.errors import Cancelled
+
+Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
+PASSAGES, VECTORS, KEYS, GRAPH, BM25 = "passages.sqlite", "vectors.npy", "keys.npy", "hnsw.faiss", "bm25"
+SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
+TICKS = 1000  # rows between two reports
+
+
+@dataclass(slots=True)
+class Stages:
+    """Times the stages of a build, reports how far it is and ends it when it is cancelled."""
+
+    progress: Progress
+    cancel: threading.Event
+    ms: dict[str, float] = field(default_factory=dict)
+    _name: str = ""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time what is done inside under `name`."""
+        began, self._name = time.perf_counter(), name
+        self.tick(0, 0)
+        yield
+        self.ms[name] = self.ms.get(name, 0.0) + (time.perf_counter() - began) * 1000
+
+    def tick(self, done: int, total: int) -> None:
+        """Report; raises Cancelled when Stop was pressed."""
+        if self.cancel.is_set():
+            raise Cancelled("indexing was stopped; what was embedded so far is kept for the next time")
+        self.progress(self._name, done, total)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the first stage found: enough to tell whether the index is there already."""
+
+    documents: int
+    passages: int
+    fingerprint: str
+    approximate: bool
+    notes: tuple[str, ...]
+
+
+def read(source: Source, identity: str, exact_below: int, folder: Path, stages: Stages) -> Content:
+    """Read and cut the documents into `folder`, and give the fingerprint of the index to be."""
+    report = LoadReport()
+
+    def counted() -> Iterator[Document]:
+        for number, document in enumerate(source.documents(report), 1):
+            if number % TICKS == 0:
+                stages.tick(number, 0)
+            yield document
+
+    with stages.stage("read documents"):
+        documents, count, digest = passages.write(counted(), source.chunking, folder / PASSAGES)
+    approximate = count >= max(1, exact_below)
+    decides = [
+        manifest.FORMAT, digest, asdict(source.chunking), asdict(analyzer(source.language)),
+        [sparse.K1, sparse.B], identity, approximate,
+    ]  # fmt: skip
+    fingerprint = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]
+    return Content(documents, count, fingerprint, approximate, report.notes())
+
+
+def finish(
+    source: Source,
+    content: Content,
+    identity: tuple[str, str],
+    load: Callable[[], Embedder],
+    former: Path | None,
+    checkpoint: embeddings.Checkpoint,
+    folder: Path,
+    stages: Stages,
+) -> manifest.CorpusInfo:
+    """Make the rest of the index in `folder`; `identity`: the embedder's name and what tells its weights."""
+    store = passages.PassageStore(folder / PASSAGES)
+    try:
+        with stages.stage("index words"):
+            sparse.write_index(
+                store.texts(),
+                folder / BM25,
+                analyzer(source.language),
+                lambda row: stages.tick(row, content.passages) if row % TICKS == 0 else None,
+            )
+        with stages.stage("embed"):
+            wanted = embeddings.keys(store, identity[1])
+            np.save(folder / KEYS, wanted)
+            known = dict(checkpoint.read())
+            if former is not None:
+                known |= _vectors_of(former)
+            shape, reused = embeddings.embed(
+                store, wanted, known, load, checkpoint, stages.tick, folder / VECTORS
+            )
+    finally:
+        store.close()
+    recall = 1.0
+    if content.approximate:
+        with stages.stage("index vectors"):
+            recall = _graph(folder)
+    with stages.stage("check"):
+        info = manifest.CorpusInfo(
+            name=source.name, fingerprint=content.fingerprint, documents=content.documents,
+            passages=content.passages, chunking=source.chunking, language=source.language,
+            embedder=identity[0], embedder_identity=identity[1], dim=shape[1],
+            vector_index="hnsw" if content.approximate else "flat", recall=recall,
+            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            build_ms={name: round(ms, 1) for name, ms in stages.ms.items()},
+            bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+            reused=reused, notes=content.notes,
+        )  # fmt: skip
+        manifest.write(folder, info)
+    return info
+
+
+def _vectors_of(index: Path) -> dict[bytes, NDArray[np.float32]]:
+    """The vectors of a verified index by content key; they stay in their mapped file."""
+    keys = np.load(index / KEYS, allow_pickle=False)
+    vectors = np.load(index / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return {key.tobytes(): vector for key, vector in zip(keys, vectors, strict=True)}
+
+
+def _graph(folder: Path) -> float:
+    """Build the HNSW graph and measure it against the exact search on some of the passages."""
+    from core.backends.vector import FaissIndex, write_graph
+
+    vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    write_graph(vectors, folder / GRAPH)
+    sample = np.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)
+    return FaissIndex(vectors, folder / GRAPH).recall(sample)

@@ -1,0 +1,159 @@
+"""Every corpus there is: the built-in ones and those the user indexed, each with the state of its index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from core.backends.embedder import identity
+from core.corpus import index, manifest
+from core.corpus.chunk import WHOLE, Chunking
+from core.corpus.source import Kind, Source, from_path, slug
+from core.errors import BadInput, IndexDamaged
+from core.settings import PROJECT, Settings
+
+DATA = PROJECT / "data"
+BUILT_IN: Mapping[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            "support",
+            "built-in",
+            DATA / "support" / "documents",
+            Chunking(),
+            title="An online shop's help and payment documents",
+        ),
+        Source("pydocs", "built-in", None, WHOLE, title="Docstrings of the installed Python packages"),
+        Source(
+            "web",
+            "snapshot",
+            DATA / "web" / "documents",
+            Chunking(),
+            title="Stored pages that stand in for the web",
+        ),
+    )
+}
+State = Literal["ready", "not built", "stale", "damaged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One corpus as a list shows it; `reason`: why it is not ready; `askable`: offered to ask."""
+
+    name: str
+    title: str
+    kind: Kind
+    state: State
+    reason: str
+    source: str
+    askable: bool
+    fingerprint: str | None = None
+    info: manifest.CorpusInfo | None = None
+
+
+def known(settings: Settings) -> list[Known]:
+    """Every corpus, built-in ones first; states are told by names, sizes and times, reading no index."""
+    indexed = [name for name in index.names(settings) if name not in BUILT_IN]
+    return [describe(name, settings) for name in (*BUILT_IN, *indexed)]
+
+
+def describe(name: str, settings: Settings) -> Known:
+    """One corpus; raises BadInput for a name that is not known."""
+    origin = source(name, settings=settings, known_only=True)
+    found = index.current(origin.name, settings)
+    where = str(origin.path) if origin.path else "installed packages"
+    title = origin.title or where
+    base = Known(origin.name, title, origin.kind, "not built", "", where, origin.kind != "snapshot")
+    if found is None:
+        return replace(base, reason=f"run: python -m core index {origin.name}")
+    try:
+        info, files = manifest.read(found.folder)
+        manifest.check_sizes(found.folder, files)
+    except IndexDamaged as error:
+        return replace(base, state="damaged", reason=str(error), fingerprint=found.folder.name)
+    state, reason = _freshness(origin, found, info, settings)
+    return replace(base, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
+
+
+def _freshness(
+    origin: Source, found: index.Current, info: manifest.CorpusInfo, settings: Settings
+) -> tuple[State, str]:
+    if origin.chunking != found.source.chunking or origin.language != found.source.language:
+        return "stale", f"indexed with other settings ({info.chunking.label()})"
+    if info.embedder != settings.embedder and identity(settings.embedder) != info.embedder_identity:
+        return "stale", f"indexed with embedder {info.embedder}, now it is {settings.embedder}"
+    try:
+        if origin.stamp() != found.stamp:
+            return "stale", "the source has changed since it was indexed"
+    except (BadInput, OSError) as error:
+        return "ready", f"the source cannot be read any more: {error}"
+    return "ready", ""
+
+
+def source(
+    what: Source | str | Path,
+    *,
+    settings: Settings,
+    name: str | None = None,
+    chunking: Chunking | None = None,
+    language: str | None = None,
+    known_only: bool = False,
+) -> Source:
+    """The source that a name or path means, with what is given changed; raises BadInput with the known names.
+
+    A corpus indexed before is refreshed as it was: from the same path, cut in the same way.
+    """
+    if isinstance(what, Source):
+        origin = what
+    else:
+        origin = _known(what, settings, known_only) or _new(Path(what), name, settings)
+    changed = replace(
+        origin,
+        name=slug(name) if name is not None else origin.name,
+        chunking=chunking if chunking is not None else origin.chunking,
+        language=language if language is not None else origin.language,
+    )
+    _check_name(changed, settings)
+    return changed
+
+
+def _new(path: Path, name: str | None, settings: Settings) -> Source:
+    """The source at `path`, as it was last time if it was indexed under this name before."""
+    origin = from_path(path, name=name)
+    before = index.current(origin.name, settings)
+    return before.source if before and before.source.path == origin.path else origin
+
+
+def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | None:
+    """The known corpus called `what` or made of the path `what`; None for a path that is new."""
+    if isinstance(what, str):
+        if what in BUILT_IN:
+            return BUILT_IN[what]
+        found = index.current(what, settings) if what in index.names(settings) else None
+        if found is not None:
+            return found.source
+    path = Path(what).expanduser()
+    if known_only or not path.exists():
+        names = ", ".join(dict.fromkeys((*BUILT_IN, *index.names(settings))))
+        raise BadInput(
+            f"unknown corpus {str(what)!r}; known: {names}" + ("" if known_only else ", or a path")
+        )
+    return next((s for s in BUILT_IN.values() if s.path and s.path == path.resolve()), None)
+
+
+def _check_name(wanted: Source, settings: Settings) -> None:
+    """A name means one source: another one must not take it over unnoticed."""
+    standard = BUILT_IN.get(wanted.name)
+    if standard is not None and standard.path != wanted.path:
+        raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; give another one with --name")
+    other = index.current(wanted.name, settings)
+    if (
+        other is not None
+        and other.source.path != wanted.path
+        and (not other.source.path or other.source.path.exists())
+    ):
+        raise BadInput(
+            f"{wanted.name!r} is already the corpus of {other.source.path}; give another name with --name"
+        )

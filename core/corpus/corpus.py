@@ -1,0 +1,111 @@
+"""An opened corpus: search by words and by vectors, and the passages found."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from core.backends.base import Matrix, Rows, Vector
+from core.backends.sparse import BM25Index
+from core.backends.vector import FaissIndex
+from core.corpus import build, manifest
+from core.corpus.passages import PassageStore
+from core.corpus.types import Document
+from core.errors import BadInput
+from core.types import Hit, Passage, Ranking
+
+
+class Corpus:
+    """A verified index; read only, safe to use from several threads. Equal scores come in the order of ids.
+
+    `warnings` says what was wrong when it was opened and what was done about it.
+    """
+
+    def __init__(self, folder: Path, warnings: Sequence[str] = ()) -> None:
+        """Open the index in `folder`; raises IndexDamaged when a file does not match its recorded sha256."""
+        self.info = manifest.verify(folder)
+        self.name, self.fingerprint, self.size = self.info.name, self.info.fingerprint, self.info.passages
+        self.warnings = tuple(warnings)
+        self._folder = folder
+        self._store = PassageStore(folder / build.PASSAGES)
+        self._words = BM25Index(folder / build.BM25, self.size)
+        self._vectors: Matrix = np.load(folder / build.VECTORS, mmap_mode="r", allow_pickle=False).view(
+            np.ndarray
+        )
+        self._index: FaissIndex | None = None
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._store.close()
+
+    def passages(self, rows: Sequence[int]) -> list[Passage]:
+        """The passages of `rows`, in that order."""
+        found = self._store.at(rows)
+        if missing := [row for row in rows if row not in found]:
+            raise BadInput(f"corpus {self.name} has no row {missing[0]}; rows go from 0 to {self.size - 1}")
+        return [found[row] for row in rows]
+
+    def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages of `ids` by id; ids the corpus does not have are left out."""
+        return self._store.by_ids(ids)
+
+    def row(self, id: str) -> int:
+        """The row of a passage; rows are sorted by id. Raises BadInput for an unknown id."""
+        row = self._store.row(id)
+        if row is None:
+            raise BadInput(f"corpus {self.name} has no passage {id!r}")
+        return row
+
+    def document(self, id: str) -> tuple[Document, list[Passage]]:
+        """A document and its passages in order; raises BadInput for an unknown id."""
+        found = self._store.document(id)
+        if found is None:
+            raise BadInput(f"corpus {self.name} has no document {id!r}")
+        return found
+
+    def search_sparse(self, text: str, k: int) -> Ranking:
+        """The `k` passages of highest BM25 score; those without a common term are no hits."""
+        return self._hits(self._words.search(text, k))
+
+    def search_dense(self, vector: Vector, k: int) -> Ranking:
+        """The `k` passages nearest to `vector`, shape (dim,), by inner product."""
+        return self.search_dense_many(vector[None, :], k)[0]
+
+    def search_dense_many(self, vectors: Matrix, k: int) -> list[Ranking]:
+        """`search_dense` for each of `vectors`, shape (n, dim): quicker than one after the other."""
+        if not self.size:
+            return [() for _ in vectors]
+        if vectors.shape[1] != self.info.dim:
+            raise BadInput(
+                f"a vector of {vectors.shape[1]} dimensions cannot search corpus {self.name},"
+                f" whose vectors ({self.info.embedder}) have {self.info.dim}"
+            )
+        return [self._hits(rows) for rows in self._nearest().search_many(vectors, k)]
+
+    def search_exact(self, vector: Vector, k: int) -> Ranking:
+        """`search_dense` without approximation: what the index is measured against."""
+        return self._hits(self._nearest().search_exact(vector, k)) if self.size else ()
+
+    def explain(self, text: str, passage_id: str) -> dict[str, float]:
+        """What each word of `text` adds to the BM25 score of a passage; they add up to the score."""
+        return self._words.explain(text, self.row(passage_id))
+
+    def vectors(self, rows: Sequence[int]) -> Matrix:
+        """The vectors of `rows`, shape (n, dim)."""
+        return self._vectors[list(rows)]
+
+    def _nearest(self) -> FaissIndex:
+        """The vector index, loaded when it is first needed."""
+        with self._lock:
+            if self._index is None:
+                graph = self._folder / build.GRAPH if self.info.vector_index == "hnsw" else None
+                self._index = FaissIndex(self._vectors, graph)
+            return self._index
+
+    def _hits(self, rows: Rows) -> Ranking:
+        found = self._store.at([row for row, _ in rows])
+        return tuple(Hit(found[row], score) for row, score in rows)

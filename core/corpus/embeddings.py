@@ -1,0 +1,116 @@
+"""The vectors of an index: taken over where a text was embedded before, else made, in steps that are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Embedder, Matrix
+from core.corpus.passages import PassageStore
+from core.errors import ModelFailed
+
+KEY_BYTES = 16
+STEP = 64  # passages embedded between two looks at Stop and two writes to the checkpoint
+
+Keys = NDArray[np.uint8]  # shape (n, KEY_BYTES)
+Tick = Callable[[int, int], None]
+
+
+def keys(store: PassageStore, identity: str) -> Keys:
+    """A content hash of each passage's text and the embedder, in the order of rows."""
+    salt = identity.encode() + b"\0"
+    digests = (
+        hashlib.blake2b(salt + text.encode(), digest_size=KEY_BYTES).digest() for text in store.texts()
+    )
+    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, KEY_BYTES)
+
+
+class Checkpoint:
+    """Vectors embedded by a build that has not ended; a torn or damaged end is cut off when it is read."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self._folder = folder
+        self._prefix = f"embedded-{hashlib.sha256(identity.encode()).hexdigest()[:12]}-"
+
+    def read(self) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
+        """What was embedded so far: (key, vector)."""
+        for path in self._folder.glob(f"{self._prefix}*.part"):
+            kind = _record(int(path.stem.rsplit("-", 1)[1]))
+            stored = np.fromfile(path, kind, count=path.stat().st_size // kind.itemsize)
+            good = 0
+            for record in stored:
+                if record["crc"] != _crc(record["key"].tobytes(), record["vector"]):
+                    break
+                good += 1
+                yield record["key"].tobytes(), record["vector"]
+            with path.open("r+b") as file:
+                file.truncate(good * kind.itemsize)
+
+    def add(self, new_keys: Keys, vectors: Matrix) -> None:
+        """Append vectors, shape (n, dim), under `new_keys`."""
+        dim = vectors.shape[1]
+        records = np.zeros(len(vectors), _record(dim))
+        records["key"], records["vector"] = new_keys, vectors
+        records["crc"] = [_crc(key.tobytes(), vector) for key, vector in zip(new_keys, vectors, strict=True)]
+        with (self._folder / f"{self._prefix}{dim}.part").open("ab") as file:
+            file.write(records.tobytes())
+
+    def clear(self) -> None:
+        """Forget everything: the index that has it stands."""
+        for path in self._folder.glob("embedded-*.part"):
+            path.unlink()
+
+
+def embed(
+    store: PassageStore,
+    wanted: Keys,
+    known: dict[bytes, NDArray[np.float32]],
+    load: Callable[[], Embedder],
+    checkpoint: Checkpoint,
+    tick: Tick,
+    file: Path,
+) -> tuple[tuple[int, int], int]:
+    """Write the vectors of all passages to `file`; returns their shape and how many were known.
+
+    `load` is called only when a text has to be embedded; equal texts are embedded once.
+    """
+    missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
+    reused = len(wanted) - len(missing)
+    waiting = list({wanted[row].tobytes(): row for row in missing}.values())
+    for start in range(0, len(waiting), STEP):
+        tick(start, len(waiting))
+        some = waiting[start : start + STEP]
+        vectors = _checked(load(), store.texts_at(some))
+        checkpoint.add(wanted[some], vectors)
+        known.update(zip((wanted[row].tobytes() for row in some), vectors, strict=True))
+    tick(len(waiting), len(waiting))
+    dim = len(next(iter(known.values()))) if len(wanted) else 0
+    out = np.lib.format.open_memmap(file, "w+", np.float32, (len(wanted), dim)) if dim else None
+    if out is None:
+        np.save(file, np.empty((0, 0), np.float32))
+    else:
+        for row, key in enumerate(wanted):
+            out[row] = known[key.tobytes()]
+        out.flush()
+    return (len(wanted), dim), reused
+
+
+def _checked(embedder: Embedder, texts: list[str]) -> Matrix:
+    vectors = np.asarray(embedder.embed(texts), np.float32)
+    if vectors.shape != (len(texts), embedder.dim) or not np.isfinite(vectors).all():
+        raise ModelFailed(f"embedder {embedder.name} gave no usable vectors (shape {vectors.shape})")
+    return vectors
+
+
+def _record(dim: int) -> np.dtype[Any]:
+    return np.dtype([("key", np.uint8, (KEY_BYTES,)), ("vector", np.float32, (dim,)), ("crc", np.uint32)])
+
+
+def _crc(key: bytes, vector: NDArray[np.float32]) -> int:
+    return zlib.crc32(vector.tobytes(), zlib.crc32(key))

@@ -1,0 +1,215 @@
+"""Builds, refreshes and opens indexes; each lives in a folder named by the fingerprint of its content."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from core.backends.base import Embedder
+from core.backends.embedder import identity, load_embedder
+from core.corpus import build as builder
+from core.corpus import manifest
+from core.corpus.build import Progress
+from core.corpus.chunk import Chunking
+from core.corpus.corpus import Corpus
+from core.corpus.embeddings import Checkpoint
+from core.corpus.manifest import CorpusInfo
+from core.corpus.source import Source, from_record, slug
+from core.errors import BadInput, Cancelled, IndexDamaged, Unavailable
+from core.settings import Settings
+
+__all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
+
+CURRENT = "current.json"
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """Which index of a name is in force, where it came from, and the state the source had then."""
+
+    folder: Path
+    source: Source
+    stamp: str
+
+
+def build(
+    name: str | None,
+    source: Source | str | Path,
+    *,
+    settings: Settings,
+    progress: Progress = lambda _stage, _done, _total: None,
+    cancel: threading.Event | None = None,
+    chunking: Chunking | None = None,
+    language: str | None = None,
+    embedder: Embedder | None = None,
+) -> Corpus:
+    """Build or refresh the index of `source` (a known corpus' name or a path) and open it.
+
+    What has not changed is not done again: an index of the same content is opened as it is, a text embedded
+    before is not embedded again, and a build that was stopped goes on where it was. Raises BadInput,
+    Unavailable, Cancelled.
+    """
+    from core.corpus import catalogue
+
+    wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
+    home = _home(wanted.name, settings)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with _alone(home, cancel or threading.Event()):
+            stages = builder.Stages(progress, cancel or threading.Event())
+            return _build(wanted, home, settings, stages, embedder)
+    except OSError as error:
+        raise Unavailable(f"the index cannot be written below {home}: {error.strerror or error}") from error
+
+
+def open_corpus(
+    name: str,
+    *,
+    settings: Settings,
+    progress: Progress = lambda _stage, _done, _total: None,
+    cancel: threading.Event | None = None,
+) -> Corpus:
+    """Open an indexed corpus; a damaged index is never used but rebuilt, with `Corpus.warnings` saying so.
+
+    Raises BadInput for an unknown name, Unavailable when it is not built or its embedding model changed.
+    """
+    found = current(name, settings)
+    if found is None:
+        from core.corpus import catalogue
+
+        catalogue.source(name, settings=settings, known_only=True)
+        raise Unavailable(f"corpus {name} is not built: run python -m core index {name}")
+    try:
+        corpus = Corpus(found.folder)
+    except IndexDamaged as error:
+        log.warning("%s; it is refused and built again", error)
+        corpus = build(None, found.source, settings=settings, progress=progress, cancel=cancel)
+        corpus.warnings = (f"{error}; it was refused and built again",)
+    if identity(corpus.info.embedder) != corpus.info.embedder_identity:
+        raise Unavailable(
+            f"the embedding model {corpus.info.embedder} has changed since corpus {name} was indexed:"
+            f" run python -m core index {name}"
+        )
+    return corpus
+
+
+def current_fingerprint(name: str, *, settings: Settings) -> str | None:
+    """The fingerprint of the index in force; None when there is none."""
+    found = current(name, settings)
+    return found.folder.name if found else None
+
+
+def current(name: str, settings: Settings) -> Current | None:
+    """The index in force under `name`; None when there is none or its record cannot be read."""
+    path = _home(name, settings) / CURRENT
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return Current(
+            path.parent / str(record["fingerprint"]), from_record(record["source"]), str(record["stamp"])
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, BadInput) as error:
+        log.warning("%s cannot be read, so the corpus counts as not built: %s", path, error)
+        return None
+
+
+def names(settings: Settings) -> list[str]:
+    """The names that have an index, sorted."""
+    return sorted(path.parent.name for path in (settings.home / "indexes").glob(f"*/{CURRENT}"))
+
+
+def remove(name: str, *, settings: Settings) -> None:
+    """Delete the index of a corpus (never its source); raises BadInput when there is none."""
+    home = _home(name, settings)
+    if current(name, settings) is None:
+        raise BadInput(f"corpus {name!r} has no index; indexed are: {', '.join(names(settings)) or 'none'}")
+    with _alone(home, threading.Event()):
+        (home / CURRENT).unlink()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _build(
+    source: Source, home: Path, settings: Settings, stages: builder.Stages, given: Embedder | None
+) -> Corpus:
+    before = current(source.name, settings)
+    former = _usable(before.folder, only=(builder.KEYS, builder.VECTORS)) if before else None
+    called = given.name if given is not None else settings.embedder
+    known_as = called if given is not None else identity(called)
+    stamp = source.stamp()
+    checkpoint = Checkpoint(home, known_as)
+    for leftover in home.glob(".new-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+    try:
+        content = builder.read(source, known_as, settings.exact_below, folder, stages)
+        target = home / content.fingerprint
+        if _usable(target) is None:
+            load: Callable[[], Embedder] = cache(lambda: given or load_embedder(called, settings=settings))
+            builder.finish(source, content, (called, known_as), load, former, checkpoint, folder, stages)
+            if target.exists():
+                target.rename(folder.with_suffix(".damaged"))
+            folder.rename(target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    corpus = Corpus(target)
+    _point(home, {"fingerprint": content.fingerprint, "stamp": stamp, "source": source.record()})
+    checkpoint.clear()
+    for other in home.iterdir():
+        if other.is_dir() and other != target:
+            shutil.rmtree(other, ignore_errors=True)
+    return corpus
+
+
+def _usable(folder: Path, only: Collection[str] = ()) -> Path | None:
+    """`folder` if it holds an undamaged index, or (`only`) these files of it are undamaged."""
+    if not folder.is_dir():
+        return None
+    try:
+        manifest.verify(folder, only)
+    except IndexDamaged as error:
+        log.warning("%s; it is not used", error)
+        return None
+    return folder
+
+
+def _point(home: Path, record: dict[str, object]) -> None:
+    """Put the index in force, in one step."""
+    scratch = home / f".{CURRENT}"
+    scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    os.replace(scratch, home / CURRENT)
+
+
+class _alone:
+    """Holds the lock of a corpus' folder: two processes never build it at once. Waits until cancelled."""
+
+    def __init__(self, home: Path, cancel: threading.Event) -> None:
+        self._lock, self._cancel = FileLock(home / ".lock"), cancel
+
+    def __enter__(self) -> None:
+        while not self._cancel.is_set():
+            try:
+                self._lock.acquire(timeout=0.2)
+            except Timeout:
+                continue
+            return
+        raise Cancelled("stopped while another process builds this corpus")
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _home(name: str, settings: Settings) -> Path:
+    """The folder of a corpus' indexes; a name that is no slug has none."""
+    return settings.home / "indexes" / slug(name)

@@ -1,0 +1,113 @@
+"""What an index consists of: every file with its sha256, checked before anything of it is used."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.corpus.chunk import Chunking
+from core.errors import BadInput, IndexDamaged
+
+FORMAT = 1
+NAME = "manifest.json"
+Files = Mapping[str, Mapping[str, Any]]  # path in the folder -> sha256 and bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusInfo:
+    """What is known of an indexed corpus.
+
+    `build_ms` is the time of each stage; `bytes` the size on disk; `recall` the share of the exact 10 nearest
+    that an approximate index finds (1.0 when search is exact); `reused` how many vectors were there already.
+    """
+
+    name: str
+    fingerprint: str
+    documents: int
+    passages: int
+    chunking: Chunking
+    language: str
+    embedder: str
+    embedder_identity: str
+    dim: int
+    vector_index: str  # "flat" | "hnsw"
+    recall: float
+    built_at: str  # ISO 8601, UTC
+    build_ms: Mapping[str, float]
+    bytes: int
+    reused: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+
+def write(folder: Path, info: CorpusInfo) -> None:
+    """Record `info` and every file in `folder`."""
+    files = {
+        file.relative_to(folder).as_posix(): _facts(file)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+    content = {"format": FORMAT, "info": asdict(info), "files": files}
+    (folder / NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def verify(folder: Path, only: Collection[str] = ()) -> CorpusInfo:
+    """The record of the index in `folder`, after checking the sha256 of each file, or of these `only`.
+
+    Raises IndexDamaged.
+    """
+    info, recorded = read(folder)
+    files = {name: recorded[name] for name in only if name in recorded} if only else recorded
+    check_sizes(folder, files)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda name: _facts(folder / name), files)
+        for (name, expected), facts in zip(files.items(), found, strict=True):
+            if facts != expected:
+                raise IndexDamaged(
+                    f"index file {folder / name} does not match its sha256"
+                    f" (recorded {expected['sha256'][:12]}, found {facts['sha256'][:12]})"
+                )
+    return info
+
+
+def read(folder: Path) -> tuple[CorpusInfo, Files]:
+    """The record and the facts of each file, unchecked; raises IndexDamaged when it is unreadable."""
+    path = folder / NAME
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise IndexDamaged(f"{path} is of format {content['format']!r}; this version reads {FORMAT}")
+        raw = content["info"]
+        info = CorpusInfo(**{**raw, "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"])})
+        files: Files = {str(name): dict(facts) for name, facts in content["files"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, BadInput) as error:
+        raise IndexDamaged(f"{path} cannot be read: {error}") from error
+    return info, files
+
+
+def check_sizes(folder: Path, files: Files) -> None:
+    """The quick check: every file is there and has its recorded size; raises IndexDamaged."""
+    for name, expected in files.items():
+        try:
+            size = (folder / name).stat().st_size
+        except OSError as error:
+            raise IndexDamaged(
+                f"index file {folder / name} cannot be read: {error.strerror or error}"
+            ) from error
+        if size != expected["bytes"]:
+            raise IndexDamaged(
+                f"index file {folder / name} has {size} bytes, recorded are {expected['bytes']}"
+            )
+
+
+def _facts(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as opened:
+            return {"sha256": hashlib.file_digest(opened, "sha256").hexdigest(), "bytes": file.stat().st_size}
+    except OSError as error:
+        raise IndexDamaged(f"index file {file} cannot be read: {error.strerror or error}") from error

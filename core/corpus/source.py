@@ -1,0 +1,88 @@
+"""Where a corpus comes from and how it is to be cut and searched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from core.corpus.chunk import WHOLE, Chunking
+from core.corpus.load import documents, is_beir, readable_files
+from core.corpus.types import Document, LoadReport
+from core.errors import BadInput
+
+Kind = Literal["built-in", "snapshot", "indexed"]
+LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A named source of documents; without a path it is the docstrings of the installed packages."""
+
+    name: str
+    kind: Kind
+    path: Path | None
+    chunking: Chunking
+    language: str = "english"
+    title: str = ""
+
+    def documents(self, report: LoadReport) -> Iterator[Document]:
+        """The documents, read anew."""
+        if self.path is not None:
+            return documents(self.path, report)
+        from core.corpus import pydocs
+
+        return iter(pydocs.documents())
+
+    def stamp(self) -> str:
+        """Changes when the source may have changed: told by names, sizes and times, without reading texts."""
+        facts: list[Any]
+        if self.path is None:
+            installed = os.scandir(sysconfig.get_path("purelib"))
+            facts = [
+                sys.version,
+                *sorted(entry.name for entry in installed if entry.name.endswith(".dist-info")),
+            ]
+        else:
+            known = [(file, file.stat()) for file in readable_files(self.path)]
+            facts = [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in known]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+    def record(self) -> dict[str, Any]:
+        """What is stored, so that the corpus can be refreshed without naming its source again."""
+        path = None if self.path is None else str(self.path)
+        return {**{k: v for k, v in asdict(self).items() if k != "path"}, "path": path}
+
+
+def from_record(record: Mapping[str, Any]) -> Source:
+    """The source `record` came from; raises KeyError or TypeError when it was not made by `Source.record`."""
+    path = None if record["path"] is None else Path(record["path"])
+    return Source(**{**record, "path": path, "chunking": Chunking(**record["chunking"])})
+
+
+def from_path(
+    path: Path, *, name: str | None = None, chunking: Chunking | None = None, language: str = "english"
+) -> Source:
+    """The source at `path`, called after it by default; BEIR folders are cut only if `chunking` says so."""
+    path = path.expanduser().resolve()
+    readable_files(path)
+    called = slug(name if name is not None else path.stem if path.is_file() else path.name)
+    cut = chunking if chunking is not None else WHOLE if is_beir(path) else Chunking()
+    return Source(called, "indexed", path, cut, language)
+
+
+def slug(name: str) -> str:
+    """`name` as the name of a corpus: letters a-z, digits, dots, dashes; BadInput if none is left."""
+    cut = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:LONGEST_NAME]
+    if not cut:
+        raise BadInput(
+            f"{name!r} is no name for a corpus; give one of letters a-z, digits, dots, dashes (--name)"
+        )
+    return cut
