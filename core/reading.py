@@ -100,20 +100,24 @@ def gradings(result: RouteResult) -> list[Grading]:
     return found
 
 
+def source(result: RouteResult, span: Span) -> str | None:
+    """Where a step's work came from, its calls included: "recording", "cache", or None for work done now."""
+    found = {span.cached, *(child.cached for child in result.spans if child.parent == span.id)}
+    return next((name for name in ("recording", "cache") if name in found), None)
+
+
 def reuse(run: Run, result: RouteResult) -> Reuse:
     """What of the route's time was taken over from other routes, the cache, and the recordings."""
     shared = cached = recorded = 0.0
-    made: list[str] = []
     for span in top(result):
-        below = [span, *(child for child in result.spans if child.parent == span.id)]
-        sources = {child.cached for child in below}
-        if "recording" in sources:
+        came_from = source(result, span)
+        if came_from == "recording":
             recorded += span.ms
-        elif "cache" in sources:
+        elif came_from == "cache":
             cached += span.ms
         elif span.shared_with:
             shared += span.ms
-        made += [str(child.inputs["made"]) for child in below if child.inputs.get("made")]
+    made = [str(span.inputs["made"]) for span in result.spans if span.inputs.get("made")]
     told = run.settings.get("llm") if cached or recorded else None
     return Reuse(shared, cached, recorded, None if told is None else str(told), min(made, default=None))
 

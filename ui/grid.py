@@ -29,7 +29,6 @@ class Waiting:
     title: str
     running: bool
     step: str = ""
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _column(scene: Scene, result: RouteResult) -> Markup:
     return tag(
         "section",
         _head(scene, result, moved),
-        join([_answer(result), hits(scene, result, moved)]) if works else _trouble(result),
+        tag("div", _answer(result), hits(scene, result, moved), css="rs-body") if works else _trouble(result),
         css="rs-col base" if is_base else "rs-col",
         role="listitem",
     )
@@ -160,7 +159,7 @@ def _trouble(result: RouteResult) -> Markup:
 
 
 def _waiting(one: Waiting) -> Markup:
-    doing = f"{one.step or 'starting'}, {one.seconds:.0f} s" if one.running else "waiting for its turn"
+    doing = (one.step or "starting") if one.running else "waiting for its turn"
     state = tag("span", "running", css="chip accent") if one.running else tag("span", "waiting", css="chip")
     bars = [tag("div", css="bar")] * 3
     return tag(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from core.moves import Move, Moves, fate, ranks
 from core.types import Hit, Passage, RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 
+_MARKS = re.compile(r"[#*|`]+|-{3,}")  # of markdown: noise in a line or two; the full text keeps them
 GRADES = {3: "answers it", 2: "a part of the answer", 1: "on topic", 0: "tempting but wrong"}
 
 
@@ -59,10 +61,10 @@ def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -
         tag(
             "summary",
             tag("span", rank, css="rank"),
+            tag("span", cut(passage.title or passage.doc_id, 140), css="title", dir="auto"),
+            tag("span", _score(hit.score), *chips, css="score"),
             _arrow(move),
-            tag("span", cut(passage.title or passage.doc_id, 140), " ", *chips, css="title", dir="auto"),
-            tag("span", _score(hit.score), css="score"),
-            tag("span", cut(passage.text, 420), css="snip", dir="auto"),
+            tag("span", cut(_MARKS.sub("", passage.text), 420), css="snip", dir="auto"),
         ),
         tag("div", passage.text, css="full", dir="auto"),
         tag("div", _where(passage), css="where"),

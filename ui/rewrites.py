@@ -64,18 +64,32 @@ def _notes(result: RouteResult, rewriting: Rewriting) -> Markup:
 
 
 def word_diff(before: str, after: str) -> Markup:
-    """`after` with what is new marked, and what went from `before` struck out."""
+    """What went from `before` struck out, what is new in `after` marked; changes with but a space between
+    them are one.
+    """
     old, new = _WORD.findall(before), _WORD.findall(after)
     parts: list[Markup] = []
+    gone = come = ""
     for change, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        gone, come = "".join(old[a:b]), "".join(new[c:d])
-        if change == "equal":
-            parts.append(tag("span", come))
-            continue
-        parts.append(tag("del", gone) if gone.strip() else EMPTY)
-        parts.append(Markup(" ") if gone.strip() and come.strip() else EMPTY)
-        parts.append(tag("ins", come) if come.strip() else tag("span", come))
-    return join(parts)
+        left, right = "".join(old[a:b]), "".join(new[c:d])
+        if change == "equal" and (right.strip() or not (gone or come)):
+            parts += [_change(gone, come), tag("span", right)]
+            gone = come = ""
+        else:
+            gone, come = gone + left, come + right
+    return join([*parts, _change(gone, come)])
+
+
+def _change(gone: str, come: str) -> Markup:
+    space = " " if gone.strip() and come.strip() else ""
+    return join(
+        [
+            tag("del", gone.strip()) if gone.strip() else EMPTY,
+            space or come[: len(come) - len(come.lstrip())],
+            tag("ins", come.strip()) if come.strip() else EMPTY,
+            (come or gone)[len((come or gone).rstrip()) :],
+        ]
+    )
 
 
 def searched_anew(run: Run) -> int:

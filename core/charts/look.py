@@ -38,7 +38,7 @@ def faint(*, dark: bool) -> str:
 def scale(*, dark: bool) -> list[tuple[float, str]]:
     """One hue from "hardly there" (0) to "first" (1): the stronger, the higher the rank."""
     if dark:
-        return [(0.0, "#1c2226"), (0.5, "#1f5b5b"), (1.0, "#5fc9be")]
+        return [(0.0, "#1e2428"), (0.5, "#1d4f50"), (1.0, "#2b8f86")]
     return [(0.0, "#f1efe9"), (0.5, "#8cc1bb"), (1.0, "#0b5e5e")]
 
 

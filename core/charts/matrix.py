@@ -29,7 +29,7 @@ def contenders(run: Run, *, depth: int, limit: int) -> list[str]:
 def rank_matrix(
     run: Run, *, depth: int = 10, limit: int = 40, gold: Mapping[str, int] | None = None, dark: bool = False
 ) -> Figure:
-    """Passages by routes, the rank in the cell, darker is higher; `gold` grades (1-3) mark their rows."""
+    """Passages by routes, the rank in the cell, stronger is higher; `gold` grades (1-3) mark their rows."""
     import plotly.graph_objects as go
 
     gold = gold or {}
@@ -45,7 +45,7 @@ def rank_matrix(
             z=[[None if rank is None else strength(rank, depth) for rank in row] for row in cells],
             text=[["" if rank is None else str(rank) for rank in row] for row in cells],
             texttemplate="%{text}",
-            textfont={"size": 12},
+            textfont={"size": 12, **({"color": ink(dark=True)} if dark else {})},
             customdata=[
                 [words(run.passages[id].title if id in run.passages else id, 80)] * len(routes) for id in ids
             ],
@@ -68,6 +68,8 @@ def rank_matrix(
             "showgrid": False,
             "zeroline": False,
             "fixedrange": True,
+            "ticks": "",
+            "automargin": True,
         },
         yaxis={
             "autorange": "reversed",
@@ -76,7 +78,9 @@ def rank_matrix(
             "showgrid": False,
             "zeroline": False,
             "fixedrange": True,
-            "color": ink(dark=dark),
+            "ticks": "",
+            "ticksuffix": "  ",
+            "automargin": True,
         },
     )
     return figure

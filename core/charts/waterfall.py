@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.charts.look import ERROR, KINDS, base, faint, ink, milliseconds, words
-from core.reading import top
+from core.charts.look import ERROR, KINDS, base, faint, milliseconds, words
+from core.reading import source, top
 from core.types import RouteResult, Run, Span
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def waterfall(run: Run, *, dark: bool = False, retrieval_only: bool = False) -> 
     rows = [(r, bars(r, retrieval_only=retrieval_only)) for r in run.results if r.spans]
     ends = {r.route: max((start + span.ms for span, start in drawn), default=0.0) for r, drawn in rows}
     rows.sort(key=lambda row: ends[row[0].route])
+    longest = max(ends.values(), default=1.0)
+    unit, suffix = (1000, " s") if longest >= 2000 else (1, " ms")
     figure = go.Figure()
     present = {span.kind for _, drawn in rows for span, _ in drawn}
     for kind, (label, colour) in KINDS.items():
@@ -60,23 +62,29 @@ def waterfall(run: Run, *, dark: bool = False, retrieval_only: bool = False) -> 
             name=label,
             legendgroup=kind,
             y=[words(r.title, 28) for r, _, _ in chosen],
-            x=[span.ms for _, span, _ in chosen],
-            base=[start for _, _, start in chosen],
+            x=[span.ms / unit for _, span, _ in chosen],
+            base=[start / unit for _, _, start in chosen],
             marker={
                 "color": colour,
-                "pattern": {"shape": [pattern(span) for _, span, _ in chosen], "solidity": 0.35, "size": 6},
+                "pattern": {
+                    "shape": [pattern(r, span) for r, span, _ in chosen],
+                    "solidity": 0.35,
+                    "size": 6,
+                },
                 "line": {
                     "color": [ERROR if span.error else colour for _, span, _ in chosen],
                     "width": [2.5 if span.error else 0.5 for _, span, _ in chosen],
                 },
             },
-            customdata=[[words(span.name, 60), milliseconds(span.ms), note(span)] for _, span, _ in chosen],
+            customdata=[
+                [words(span.name, 60), milliseconds(span.ms), note(r, span)] for r, span, _ in chosen
+            ],
             hovertemplate="%{y}: <b>%{customdata[0]}</b><br>%{customdata[1]}%{customdata[2]}<extra></extra>",
         )
     totals = [(words(r.title, 28), ends[r.route]) for r, _ in rows]
     figure.add_scatter(
         y=[title for title, _ in totals],
-        x=[end for _, end in totals],
+        x=[end / unit for _, end in totals],
         text=[f" {milliseconds(end)}" for _, end in totals],
         mode="text",
         textposition="middle right",
@@ -99,33 +107,35 @@ def waterfall(run: Run, *, dark: bool = False, retrieval_only: bool = False) -> 
         bargap=0.35,
         xaxis={
             "title": None,
-            "ticksuffix": " ms",
-            "rangemode": "tozero",
-            "range": [0, 1.12 * max([end for _, end in totals], default=1.0)],
+            "ticksuffix": suffix,
+            "range": [0, 1.12 * longest / unit],
+            "automargin": True,
             "gridcolor": faint(dark=dark),
             "zeroline": False,
         },
         yaxis={
             "autorange": "reversed",
+            "categoryorder": "array",
             "categoryarray": [title for title, _ in totals],
-            "color": ink(dark=dark),
+            "automargin": True,
+            "ticksuffix": "  ",
         },
     )
     return figure
 
 
-def pattern(span: Span) -> str:
+def pattern(result: RouteResult, span: Span) -> str:
     """The hatching that says whose time this is."""
-    if span.cached:
+    if source(result, span):
         return "."
     return "/" if span.shared_with else ""
 
 
-def note(span: Span) -> str:
+def note(result: RouteResult, span: Span) -> str:
     """What a hover adds to the duration."""
     parts = []
-    if span.cached:
-        parts.append("recorded earlier" if span.cached == "recording" else "from the cache, original time")
+    if came_from := source(result, span):
+        parts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}, its original time")
     if span.shared_with:
         parts.append(f"work done by {words(span.shared_with.split('#', 1)[0], 30)}")
     if span.error:

@@ -1,0 +1,54 @@
+"""The questions of a built-in corpus that a newcomer can click, with what each is meant to show."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from core.errors import BadInput
+from core.evaluate.dataset import turns
+from core.evaluate.files import lines
+from core.settings import PROJECT
+from core.types import Query
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One sample question; `shows` says what to look for in the result."""
+
+    id: str
+    query: Query
+    shows: str
+
+
+def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
+    """The question files that lie with a built-in corpus; none for other corpora."""
+    if not _NAME.fullmatch(corpus):
+        return []
+    folder = data / corpus
+    single = folder / "questions.jsonl"
+    return sorted((folder / "questions").glob("*.jsonl")) or ([single] if single.is_file() else [])
+
+
+@cache
+def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
+    """The questions marked `"sample": {"order", "shows"}`, in that order; BadInput names a broken line."""
+    found: list[tuple[int, str, Sample]] = []
+    for path in question_files(corpus, data):
+        for number, row in lines(path):
+            if not row.get("sample"):
+                continue
+            where = f"{path} line {number}"
+            try:
+                id, order, shows = str(row["id"]), int(row["sample"]["order"]), str(row["sample"]["shows"])
+                query = Query(str(row["text"]), turns(row.get("history") or [], where))
+            except (KeyError, TypeError, ValueError) as error:
+                raise BadInput(
+                    f"{where}: a sample needs id, text, sample.order and sample.shows: {error}"
+                ) from None
+            found.append((order, id, Sample(id, query, shows)))
+    return tuple(sample for _, _, sample in sorted(found, key=lambda item: item[:2]))

@@ -1,0 +1,61 @@
+"""Compare: one question, every route side by side."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.engine import Job
+from core.errors import RouteScopeError
+from core.types import Run
+from ui import ask, corpora, live, results, state
+from ui.hello import hello
+from ui.markup import md
+
+
+def opened() -> tuple[Run | None, Job | None]:
+    """The run that is to be shown; a link to none gets one clear message."""
+    run_id = st.session_state.get(state.RUN)
+    if not run_id:
+        return None, None
+    try:
+        run, job = state.find(run_id)
+    except RouteScopeError as error:
+        st.error(md(str(error)), icon=":material/link_off:")
+        return None, None
+    if st.query_params.get("run") != run_id:
+        state.show_run(run_id)  # back from another page: the address says again what is shown
+    return run, job
+
+
+def start(corpus: str) -> None:
+    """Begin a run and look at it; what cannot be asked gets one clear message."""
+    try:
+        job = state.engine().start(ask.request(corpus))
+    except RouteScopeError as error:
+        st.error(md(str(error)), icon=":material/error:")
+        return
+    state.show_run(job.id)
+    st.rerun()
+
+
+corpus: str = st.session_state[state.CORPUS]
+inputs, below = st.container(), st.container()
+with below:
+    run, job = opened()
+under_way = job is not None and not job.done
+with inputs:
+    run_pressed, stop_pressed = ask.form(corpus, running=under_way)
+    if run_pressed:
+        start(corpus)
+if stop_pressed and job is not None:
+    job.cancel()
+with below:
+    corpora.notice(corpus)
+    if run is None:
+        hello(corpus)
+    elif job is not None and under_way:
+        live.follow(job)
+    else:
+        for warning in job.warnings if job else ():
+            st.warning(md(warning))
+        results.draw(run)

@@ -1,0 +1,26 @@
+"""The frame around every page: navigation and the sidebar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from ui import corpora, health, state
+
+UI = Path(__file__).resolve().parent.parent / "ui"
+
+st.set_page_config(page_title="RouteScope", page_icon=str(UI / "icon.png"), layout="wide")
+st.html(UI / "style.css")
+state.adopt_link()
+navigation = st.navigation(
+    [
+        st.Page("compare.py", title="Compare", icon=":material/view_column:", default=True),
+        st.Page("sessions.py", title="Sessions", icon=":material/history:"),
+    ]
+)
+with st.sidebar:
+    corpora.choose()
+    corpora.add()
+    health.summary()
+navigation.run()

@@ -1,0 +1,5 @@
+"""Sessions: every run ever made."""
+
+import streamlit as st
+
+st.write("todo")

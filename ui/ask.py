@@ -1,0 +1,156 @@
+"""The top of Compare: the question and all that decides how it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.corpus.samples import Sample, samples
+from core.engine import Request
+from core.errors import BadInput
+from core.route import Need, routes
+from core.types import Query
+from ui import knobs, state
+from ui.markup import md, show
+from ui.routes import by_family, directory, missing, title, why_not
+
+ANSWERS = {"none": "No answers", "selected": "For chosen routes", "all": "For every route"}
+
+
+def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
+    """Draw the inputs; returns whether Run and whether Stop was pressed."""
+    gaps = missing()
+    st.text_area(
+        "Question",
+        key=state.QUESTION,
+        height=72,
+        placeholder="Ask the corpus something, or pick a sample question",
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        run = st.button("Run", type="primary", shortcut="mod+enter", disabled=running, key="run")
+        stop = st.button("Stop", key="stop") if running else False
+        _sample_menu(corpus)
+        _conversation()
+        _route_menu(gaps)
+        _knob_menu()
+        _answer_menu()
+    return run, stop
+
+
+def request(corpus: str) -> Request:
+    """What the inputs ask for."""
+    names = tuple(st.session_state[state.ROUTES])
+    if not names:
+        raise BadInput("no route is chosen; choose at least one under Routes")
+    given: Mapping[str, Any] = st.session_state.get(state.KNOBS, {})
+    return Request(
+        Query(st.session_state[state.QUESTION] or "", state.history()),
+        corpus,
+        names,
+        {name: given[name] for name in names if given.get(name)},
+        st.session_state[state.ANSWERS],
+        tuple(name for name in st.session_state.get(state.ANSWERED, []) if name in names),
+    )
+
+
+def sample_buttons(corpus: str, place: str, columns: int = 1) -> None:
+    """Every sample question as a button, with what it is meant to show."""
+    grid = st.columns(columns, gap="small")
+    for number, sample in enumerate(samples(corpus)):
+        with grid[number % columns], st.container(border=columns > 1, gap=None):
+            key = f"{place}:{sample.id}"
+            st.button(
+                md(_asked(sample)), key=key, type="tertiary", on_click=state.fill_in, args=(sample.query,)
+            )
+            st.caption(md(sample.shows))
+
+
+def _asked(sample: Sample) -> str:
+    before = next((turn.text for turn in sample.query.history if turn.role == "user"), None)
+    return f"{sample.query.text}  (after “{before}”)" if before else sample.query.text
+
+
+def _sample_menu(corpus: str) -> None:
+    with (
+        st.popover("Samples", disabled=not samples(corpus), width="content"),
+        st.container(width=560, height=420),
+    ):
+        sample_buttons(corpus, "menu")
+
+
+def _conversation() -> None:
+    """The turns before the question, editable."""
+    turns = state.said()
+    with st.popover(f"Conversation ({len(turns)})" if turns else "Conversation", key="conversation"):
+        st.caption("What was said before the question, oldest first. Follow-up questions need it.")
+        st.data_editor(
+            pandas_frame(st.session_state[state.TURNS]),
+            num_rows="dynamic",
+            width=620,
+            hide_index=True,
+            column_config={
+                "role": st.column_config.SelectboxColumn(
+                    "Who", options=["user", "assistant"], default="user", required=True, width=90
+                ),
+                "text": st.column_config.TextColumn("Said", width=500),
+            },
+            key=state.editor_key(),
+        )
+
+
+def pandas_frame(rows: list[dict[str, str]]) -> Any:
+    """Rows with both columns even where there is none yet."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=["role", "text"], dtype="string")
+
+
+def _route_menu(gaps: Mapping[Need, str]) -> None:
+    names = [route.name for route in by_family()]
+    st.session_state.setdefault(state.ROUTES, names)
+    lacking = [
+        name for name in st.session_state[state.ROUTES] if name in routes() and why_not(routes()[name], gaps)
+    ]
+    label = f"Routes ({len(st.session_state[state.ROUTES])})"
+    with st.popover(label):
+        st.multiselect(
+            "Routes to run", names, key=state.ROUTES, format_func=title, persist_state="session", width=620
+        )
+        if lacking:
+            st.caption(f"{len(lacking)} of these cannot run now; they are shown with the reason.")
+        with st.container(width=620, height=360):
+            show(directory(gaps))
+
+
+def _knob_menu() -> None:
+    given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.KNOBS, {})
+    turned = sum(map(len, given.values()))
+    with st.popover(f"Knobs ({turned} changed)" if turned else "Knobs"):
+        having = [route.name for route in by_family() if route.knobs]
+        name = st.selectbox("Knobs of", having, format_func=title, key="knobs_of", persist_state="session")
+        if name:
+            given[name] = knobs.draw(routes()[name], given.get(name, {}))
+
+
+def _answer_menu() -> None:
+    with st.popover("Answers"):
+        st.radio(
+            "Write answers",
+            list(ANSWERS),
+            format_func=ANSWERS.__getitem__,
+            key=state.ANSWERS,
+            persist_state="session",
+        )
+        st.caption("Answers cost most of a run's time; rankings need none.")
+        if st.session_state[state.ANSWERS] == "selected":
+            st.multiselect(
+                "Routes that answer",
+                st.session_state[state.ROUTES],
+                key=state.ANSWERED,
+                format_func=title,
+                persist_state="session",
+            )

@@ -1,0 +1,100 @@
+"""The corpora: choosing one, building it, adding one from a folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import streamlit as st
+
+from core.corpus import builds, catalogue
+from core.errors import RouteScopeError
+from ui import state
+from ui.markup import md
+
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+def choose() -> None:
+    """The corpus every page works on, and the state it is in."""
+    known = {item.name: item for item in catalogue.known(state.engine().settings) if item.askable}
+    if st.session_state.get(state.CORPUS) not in known:
+        st.session_state[state.CORPUS] = next(iter(known))
+    name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
+    item = known[name]
+    st.caption(md(f"{item.title}. {size(item)}"))
+    if item.state == "stale":
+        st.warning(md(f"{item.reason}."))
+    if item.state in ("stale", "damaged") and st.button("Build again", key="rebuild"):
+        begin(name, name)
+
+
+def size(item: catalogue.Known) -> str:
+    """How much there is, or that there is nothing yet."""
+    if item.info is None:
+        return item.state.capitalize()
+    info = item.info
+    return f"{info.documents:,} documents, {info.passages:,} passages, {info.vector_index} vectors"
+
+
+def add() -> None:
+    """A new corpus from a path on this machine."""
+    with st.expander("Add a corpus"):
+        path = st.text_input(
+            "Folder or file", key="new_path", placeholder="/home/me/handbook",
+            help="A BEIR folder, or documents as md, txt, html, pdf, jsonl or csv",
+        )  # fmt: skip
+        name = st.text_input("Name", key="new_name", placeholder=suggested(path) or "handbook")
+        if st.button("Build index", key="new_build", disabled=not path.strip()):
+            try:
+                begin(name.strip() or suggested(path), Path(path.strip()).expanduser())
+            except RouteScopeError as error:
+                st.error(md(str(error)))
+    if builds.under_way():
+        follow()
+
+
+def suggested(path: str) -> str:
+    """A corpus name made of a path's last part."""
+    return _OTHER.sub("-", Path(path.strip()).name.lower()).strip("-")
+
+
+def begin(name: str, source: str | Path) -> None:
+    """Start a build; BadInput for a name or path that cannot be."""
+    settings = state.engine().settings
+    origin = catalogue.source(source, settings=settings, name=name if isinstance(source, Path) else None)
+    builds.start(origin.name, source, settings)
+
+
+@st.fragment(run_every=0.5)
+def follow() -> None:
+    """Progress of the builds under way, each with its Stop; the page is drawn again when one ends."""
+    under_way = builds.under_way()
+    for build in under_way:
+        share = build.finished / build.total if build.total else 0.0
+        st.progress(min(1.0, share), text=md(f"{build.name}: {build.stage}, {build.seconds:.0f} s"))
+        if st.button("Stop", key=f"stop:{build.name}"):
+            build.cancel()
+    names = {build.name for build in under_way}
+    before = st.session_state.get("building", set())
+    st.session_state["building"] = names
+    if before - names:
+        st.rerun()
+
+
+def notice(corpus: str) -> None:
+    """What a page says of a corpus that cannot be searched now, with the button that builds it."""
+    build = builds.get(corpus)
+    if build is not None and not build.done:
+        st.info(md(f"Corpus {corpus} is being built; progress and Stop are in the sidebar."))
+        return
+    if build is not None and build.error:
+        st.error(md(f"Corpus {corpus} could not be built: {build.error}"))
+    item = catalogue.describe(corpus, state.engine().settings)
+    if item.state in ("ready", "stale"):
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.warning(md(f"Corpus {corpus} is {item.state}, so it cannot be searched yet."), width="stretch")
+        if st.button("Build it now", key="build_corpus", type="primary"):
+            begin(corpus, corpus)
+            st.rerun()

@@ -1,0 +1,41 @@
+"""Widgets for a route's knobs, drawn from their declaration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.route import KnobSpec, Route
+from ui.markup import md
+
+FINE = 200  # a range with more whole numbers than this gets a number field, not a slider
+
+
+def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
+    """The route's knobs as widgets; returns the values that differ from the defaults."""
+    changed: dict[str, Any] = {}
+    for knob in route.knobs:
+        value = _widget(route, knob, given.get(knob.name, knob.default))
+        if value is not None and value != knob.default:
+            changed[knob.name] = value
+    return changed
+
+
+def _widget(route: Route, knob: KnobSpec, value: Any) -> Any:
+    label, key, note = md(knob.name.replace("_", " ")), f"knob:{route.name}:{knob.name}", md(knob.help)
+    if knob.choices:
+        return st.selectbox(label, knob.choices, knob.choices.index(value), key=key, help=note)
+    if knob.type is bool:
+        return st.toggle(label, value, key=key, help=note)
+    if knob.type is str:
+        return st.text_input(label, value, key=key, help=note)
+    low, high = knob.low, knob.high
+    if knob.type is int:
+        whole = (None if low is None else int(low), None if high is None else int(high))
+        if whole[0] is not None and whole[1] is not None and whole[1] - whole[0] <= FINE:
+            return st.slider(label, whole[0], whole[1], int(value), key=key, help=note)
+        return st.number_input(label, whole[0], whole[1], int(value), step=1, key=key, help=note)
+    if low is not None and high is not None:
+        return st.slider(label, float(low), float(high), float(value), (high - low) / 100, key=key, help=note)
+    return st.number_input(label, low, high, float(value), key=key, help=note)

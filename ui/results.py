@@ -1,0 +1,119 @@
+"""One run on Compare: the grid of routes and the views below it, all drawn from the run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.charts import rank_matrix, waterfall
+from core.charts.look import milliseconds
+from core.engine import Job
+from core.reading import worked
+from core.types import Run, Span
+from ui.gold import gold_grades
+from ui.grades import grades
+from ui.grid import Waiting, grid
+from ui.markup import md, show
+from ui.rewrites import searched_anew, texts
+from ui.routes import title
+from ui.steps import steps
+from ui.view import controls
+
+SPOKEN = {
+    "running": "running",
+    "cancelled": "stopped early",
+    "interrupted": "interrupted: the program ended meanwhile",
+}
+CHART = {"displayModeBar": False}
+
+
+def dark() -> bool:
+    """Whether the browser shows the dark theme."""
+    return st.context.theme.type == "dark"
+
+
+def draw(run: Run, job: Job | None = None) -> None:
+    """Everything a run has to show; routes of `job` that have not ended come as waiting columns."""
+    gold = gold_grades(run)
+    waiting = pending(job) if job is not None and not job.done else []
+    if not waiting:
+        _summary(run)
+    view = controls(run, gold)
+    show(grid(run, view, waiting))
+    if waiting or not worked(run):
+        return
+    tabs = st.tabs(["Ranks", "Rewrites", "Grades", "Time", "Steps"], on_change="rerun", key="tab")
+    ranks, rewrites, graded, time, traced = tabs
+    if ranks.open:
+        with ranks:
+            figure = rank_matrix(run, depth=view.depth, gold=gold, dark=dark())
+            told = "Rank of each passage in each route: the stronger the colour, the higher."
+            st.caption(told + (" ◆ marks labelled passages with their grade." if gold else ""))
+            st.plotly_chart(figure, theme=None, width="stretch", config=CHART, key="matrix", alt=told)
+    if rewrites.open:
+        with rewrites:
+            show(texts(run, view.depth))
+    if graded.open:
+        with graded:
+            show(grades(run))
+    if time.open:
+        with time:
+            _time(run)
+    if traced.open:
+        with traced:
+            show(steps(run))
+
+
+def pending(job: Job) -> list[Waiting]:
+    """The routes of a job that have not ended."""
+    return [
+        Waiting(title(name), state == "running", step.name if (step := current(spans)) else "")
+        for name, state, spans in job.pending()
+    ]
+
+
+def at_work(job: Job) -> str:
+    """Which step runs now and for how long, for the progress line."""
+    for name, state, spans in job.pending():
+        if state == "running":
+            step = current(spans)
+            return f"{title(name)}: {step.name}, {step.ms / 1000:.0f} s" if step else title(name)
+    return "starting"
+
+
+def current(spans: Sequence[Span]) -> Span | None:
+    """The step a route is at; the calls below it are its own business."""
+    return next((span for span in reversed(spans) if span.parent is None), None)
+
+
+def _summary(run: Run) -> None:
+    worked_count = len(worked(run))
+    facts = [
+        f"{worked_count} of {len(run.results)} routes with a result",
+        f"{milliseconds(run.wall_ms)} in all",
+        f"corpus {run.corpus}",
+        f"asked {run.created[:16].replace('T', ' ')} UTC",
+    ]
+    anew = searched_anew(run)
+    if anew:
+        facts.insert(1, f"{anew} searched with another text than the question")
+    if run.status in SPOKEN:
+        facts.insert(0, SPOKEN[run.status])
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(md(" · ".join(facts)), width="stretch")
+        with st.popover("Link", type="tertiary"):
+            st.caption("Reopens exactly this run, without any model.")
+            st.code(f"{(st.context.url or '').split('?')[0].rstrip('/')}/?run={run.id}", language=None)
+
+
+def _time(run: Run) -> None:
+    only = st.toggle(
+        "Retrieval only",
+        key="retrieval_only",
+        help="Leave out the model's steps, beside which searches vanish",
+    )
+    told = "Each route as if it ran alone: every bar begins where the step began."
+    st.caption(f"{told} All of them together took {milliseconds(run.wall_ms)} in this run.")
+    figure = waterfall(run, dark=dark(), retrieval_only=only)
+    st.plotly_chart(figure, theme=None, width="stretch", config=CHART, key="waterfall", alt=told)

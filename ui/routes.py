@@ -1,0 +1,66 @@
+"""What pages need to know of routes: names for people, families, and why one cannot run now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from markupsafe import Markup
+
+from core.errors import RouteScopeError
+from core.route import Need, Route, routes
+from ui.markup import EMPTY, tag
+from ui.state import engine
+
+
+def by_family() -> list[Route]:
+    """Every route, families together, the simplest family first as far as the declaration's order tells."""
+    order = {family: n for n, family in enumerate(("baseline", "hybrid", "query", "index", "scoring"))}
+    return sorted(
+        routes().values(), key=lambda route: (order.get(route.family, 99), route.family, route.title)
+    )
+
+
+def missing() -> Mapping[Need, str]:
+    """What is not here now, with the way to get it."""
+    gaps: dict[Need, str] = {}
+    try:
+        reason = engine().llm().status()
+    except RouteScopeError as error:
+        reason = str(error)
+    if reason:
+        gaps[Need.LLM] = reason
+    return gaps
+
+
+def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
+    """The reason a route cannot run now, or None."""
+    return next((gaps[need] for need in route.needs if need in gaps), None)
+
+
+def title(name: str) -> str:
+    """A route's title; a route that a stored run knows and this version does not keeps its name."""
+    known = routes().get(name)
+    return known.title if known else name
+
+
+def directory(gaps: Mapping[Need, str]) -> Markup:
+    """All routes in one table: what each does, its source, and what it lacks."""
+    rows = []
+    for family, members in groupby(by_family(), key=lambda route: route.family):
+        rows.append(tag("tr", tag("th", family, colspan="2")))
+        for route in members:
+            lack = why_not(route, gaps)
+            rows.append(
+                tag(
+                    "tr",
+                    tag("td", route.title, css="nowrap"),
+                    tag(
+                        "td",
+                        route.summary,
+                        tag("div", route.paper, css="dim") if route.paper else EMPTY,
+                        tag("div", "not available: ", lack, css="bad") if lack else EMPTY,
+                    ),
+                )
+            )
+    return tag("div", tag("table", tag("tbody", *rows), css="rs-table"), css="rs")

@@ -1,0 +1,103 @@
+"""What a browser session remembers, by name, and the one engine behind every page."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core import engine as engine_module
+from core.engine import Engine, Job
+from core.errors import RouteScopeError
+from core.types import Query, Run, Turn
+
+QUESTION = "question"
+CORPUS = "corpus"
+ROUTES = "routes"
+RUN = "run_id"  # the run that Compare shows
+TURNS = "turns"  # the conversation before the question, as it was put into the editor
+SAID = (
+    "said"  # the same with what was edited since: survives a visit to another page, which the editor does not
+)
+VERSION = "turns_version"  # a new editor is made when the conversation is replaced from outside
+KNOBS = "knobs"  # {route: {knob: value}}, only what differs from the defaults
+ANSWERS = "answers"
+ANSWERED = "answered"
+ADOPTED = "adopted"  # the link whose content was last put into the inputs
+
+
+def engine() -> Engine:
+    """The engine all sessions share."""
+    return engine_module.shared_engine()
+
+
+def fill_in(query: Query) -> None:
+    """Put a question and its conversation into the inputs; only before they are drawn."""
+    st.session_state[QUESTION] = query.text
+    st.session_state[TURNS] = [{"role": turn.role, "text": turn.text} for turn in query.history]
+    st.session_state[VERSION] = st.session_state.get(VERSION, 0) + 1
+    st.session_state.pop(SAID, None)
+
+
+def editor_key() -> str:
+    """The key of the conversation's editor."""
+    return f"turns:{st.session_state.get(VERSION, 0)}"
+
+
+def said() -> list[dict[str, str]]:
+    """The conversation as edited: the editor keeps its changes as a difference to what it was given."""
+    if editor_key() not in st.session_state:
+        st.session_state[TURNS] = st.session_state.get(SAID, st.session_state.get(TURNS, []))
+    changes = st.session_state.get(editor_key(), {})
+    gone, edited = changes.get("deleted_rows", []), changes.get("edited_rows", {})
+    rows = [{**row, **edited.get(n, {})} for n, row in enumerate(st.session_state[TURNS]) if n not in gone]
+    rows += changes.get("added_rows", [])
+    st.session_state[SAID] = [row for row in rows if str(row.get("text") or "").strip()]
+    kept: list[dict[str, str]] = st.session_state[SAID]
+    return kept
+
+
+def history() -> tuple[Turn, ...]:
+    """The conversation as the engine takes it."""
+    return tuple(
+        Turn("assistant" if row.get("role") == "assistant" else "user", str(row["text"])) for row in said()
+    )
+
+
+def find(run_id: str) -> tuple[Run, Job | None]:
+    """A run by id: under way in this process, or from the store. Raises BadInput where there is none."""
+    job = engine().job(run_id)
+    if job is not None:
+        return job.snapshot(), job
+    store = engine().store
+    if store is None:
+        raise RouteScopeError("runs are not stored here, so only a run under way can be shown")
+    return store.load(run_id), None
+
+
+def adopt_link() -> None:
+    """Put what the address asks for (?run=, or ?q= with &corpus=) into the inputs, once an address."""
+    params = st.query_params
+    asked = (params.get("run"), params.get("q"), params.get("corpus"))
+    if not any(asked) or st.session_state.get(ADOPTED) == asked:
+        return
+    st.session_state[ADOPTED] = asked
+    run_id, question, corpus = asked
+    if run_id:
+        st.session_state[RUN] = run_id
+        try:
+            run, _ = find(run_id)
+        except RouteScopeError:
+            return  # Compare says what is wrong, where the result would be
+        fill_in(run.query)
+        corpus = run.corpus
+    elif question:
+        st.session_state[RUN] = None
+        fill_in(Query(question))
+    if corpus:
+        st.session_state[CORPUS] = corpus
+
+
+def show_run(run_id: str) -> None:
+    """Make Compare show a run, and the address say so."""
+    st.session_state[RUN] = run_id
+    st.session_state[ADOPTED] = (run_id, None, None)
+    st.query_params.from_dict({"run": run_id})
