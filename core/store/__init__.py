@@ -1,0 +1,203 @@
+"""Keeps every run in one SQLite file: saved while it grows, found again, opened exactly as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from core.errors import BadInput, Unavailable
+from core.store import people, runs
+from core.store import search as searching
+from core.store.files import open_to_write, reading
+from core.store.rows import bind
+from core.store.search import SessionRow
+from core.store.writer import Writer
+from core.trace import describe
+from core.types import Run
+
+if TYPE_CHECKING:
+    from core.store.exchange import Packed
+
+__all__ = ["SessionRow", "Store"]
+
+T = TypeVar("T")
+SETTLE_S = 1.0  # how long a list of runs waits for those that are just being written
+
+
+class Store:
+    """Sessions in one file. Safe to call from any thread, and from many processes at once.
+
+    Runs are written by a thread in the background; a failure to do so is a line in `warnings`. What people
+    did (tags, notes, deletions, imports) is on the disk on return, or the call raises Unavailable.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open, make or bring up to date; BadInput if the file is not ours or newer than this program.
+
+        A place that cannot be written is a warning: what is there can be read, and runs are kept in memory.
+        """
+        self.path = Path(path)
+        self._runs = runs.RunWriter()
+        self._writer = Writer(lambda: open_to_write(self.path), self._runs.write, self._runs.forget)
+        try:
+            open_to_write(self.path).close()
+        except (sqlite3.Error, OSError) as error:
+            self._writer.trouble = f"sessions cannot be written to {self.path}: {describe(error)}"
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is not stored now and why, a line each; empty again once it could be."""
+        return self._writer.warnings()
+
+    def save(self, run: Run) -> None:
+        """Queue the run to be written; may be called again and again while it grows. Never raises.
+
+        Any text, and scores that are NaN or infinite, are kept as they are. A run that is not what `Run`
+        promises is not stored, and `warnings` says why.
+        """
+        self._writer.put(run)
+
+    def load(self, run_id: str) -> Run:
+        """The run as it was last saved; "interrupted" if it was running in a process that is gone.
+
+        Raises BadInput if there is no such run or it was deleted, Unavailable if the file cannot be read.
+        """
+        waiting = self._writer.waiting(run_id)
+        if waiting is not None:
+            return waiting
+        with reading(self.path) as connection:
+            return runs.read(connection, people.number_of(connection, run_id))
+
+    def sessions(
+        self, search: str = "", *, corpus: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[SessionRow]:
+        """Runs that are not deleted, newest first; the next page is the one `before` the last id of this.
+
+        `search`: words, each found as the beginning of a word in question, answers, routes, tags or note.
+        """
+        self._writer.settle(SETTLE_S)
+        with reading(self.path) as connection:
+            return searching.sessions(connection, search=search, corpus=corpus, before=before, limit=limit)
+
+    def session(self, run_id: str) -> SessionRow:
+        """One run's line of the list; BadInput if there is no such run or it was deleted."""
+        self._writer.settle(SETTLE_S)
+        with reading(self.path) as connection:
+            return searching.session(connection, people.number_of(connection, run_id))
+
+    def count(self, search: str = "", *, corpus: str | None = None) -> int:
+        """How many runs `sessions` lists in all."""
+        self._writer.settle(SETTLE_S)
+        with reading(self.path) as connection:
+            return searching.count(connection, search=search, corpus=corpus)
+
+    def route_history(self, corpus: str) -> dict[str, float]:
+        """Median milliseconds by route of its recent good results here on this corpus.
+
+        A file that cannot be read gives none, and a warning.
+        """
+        try:
+            with reading(self.path) as connection:
+                return searching.route_history(connection, corpus)
+        except Unavailable as error:
+            self._writer.trouble = str(error)
+            return {}
+
+    def tag(self, run_id: str, tags: Sequence[str]) -> None:
+        """Give a run these tags in place of those it had."""
+        cleaned = people.clean_tags(tags)
+        self.write(lambda connection: people.set_tags(connection, run_id, cleaned))
+
+    def note(self, run_id: str, text: str) -> None:
+        """Write a note on a run in place of the one it had."""
+        cleaned = people.clean_note(text)
+        self.write(lambda connection: people.set_note(connection, run_id, cleaned))
+
+    def delete(self, run_id: str) -> None:
+        """Take a run off the list; `undelete` brings it back."""
+        self.write(lambda connection: people.set_deleted(connection, run_id, True))
+
+    def undelete(self, run_id: str) -> None:
+        """Bring a deleted run back."""
+        self.write(lambda connection: people.set_deleted(connection, run_id, False))
+
+    def export_bundle(self, run_ids: Sequence[str]) -> bytes:
+        """The runs with tags and notes as one file; importing it and exporting again gives the same bytes.
+
+        BadInput if a run is unknown or still running.
+        """
+        from core.store import exchange
+
+        if not run_ids:
+            raise BadInput("no run is given to export")
+        self._writer.settle(SETTLE_S)
+        packed = []
+        with reading(self.path) as connection:
+            for run_id in dict.fromkeys(run_ids):
+                number = people.number_of(connection, run_id)
+                row = searching.session(connection, number)
+                packed.append(exchange.Packed(runs.read(connection, number), row.tags, row.note))
+        return exchange.pack(packed)
+
+    def import_bundle(self, data: bytes) -> list[str]:
+        """Add the runs of a bundle, all or none; the ids of those that were not here already.
+
+        A deleted run comes back. BadInput for a file that is no bundle or is damaged, and for a run that is
+        here with other content.
+        """
+        from core.store import exchange
+
+        packed = exchange.unpack(data)
+        return self.write(lambda connection: [one.run.id for one in packed if self._add(connection, one)])
+
+    def export_trec(self, run: Run) -> str:
+        """The run's rankings as lines of a TREC run file; scores decrease with rank."""
+        from core.store import exchange
+
+        return exchange.trec(run)
+
+    def export_jsonl(self, run: Run) -> str:
+        """The run as lines of JSON, one for each route's result."""
+        from core.store import exchange
+
+        return exchange.jsonl(run)
+
+    def write(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
+        """Do `work` in a transaction of its own after all that was saved before, and give its result.
+
+        On the disk on return (synchronous=FULL) if `durable`. Raises Unavailable if the file cannot be
+        written, and what `work` raises, which undoes it.
+        """
+        return self._writer.do(work, durable=durable)
+
+    def flush(self) -> bool:
+        """Wait until what was saved is on the disk; False, and a warning, if it cannot be written."""
+        try:
+            self.write(runs.touch)
+        except Unavailable:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Write what is queued and let go of the file. Also done when the process ends."""
+        self._writer.close()
+
+    def _add(self, connection: sqlite3.Connection, one: Packed) -> bool:
+        from core.store import exchange
+
+        row = connection.execute(
+            "SELECT number, deleted FROM runs WHERE id = ?", (bind(one.run.id),)
+        ).fetchone()
+        if row is None:
+            self._runs.write(connection, one.run, ours=False)
+            people.set_tags(connection, one.run.id, one.tags)
+            people.set_note(connection, one.run.id, one.note)
+        elif not exchange.same(runs.read(connection, row["number"]), one.run):
+            raise BadInput(f"run {one.run.id!r} is here already with other content; nothing was imported")
+        elif row["deleted"]:
+            people.set_deleted(connection, one.run.id, False)
+        else:
+            return False
+        return True

@@ -1,0 +1,221 @@
+"""A Run as one JSON document and back, exactly; what is not of the types is refused by name.
+
+Scores and times may be NaN or infinite, text may be any Python string (lone surrogates too): all are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from core.errors import BadInput
+from core.types import Hit, Passage, Query, RouteResult, Run, Scored, Span, Turn
+
+T = TypeVar("T")
+Lists = dict[Scored, int]  # the rankings of a run's spans, each once, numbered in order of appearance
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON, with characters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def to_bytes(text: str) -> bytes:
+    """UTF-8, where a lone surrogate keeps its own three bytes."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def to_text(data: bytes | str) -> str:
+    """The opposite of `to_bytes`."""
+    return data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
+
+
+def to_document(run: Run) -> dict[str, Any]:
+    """The whole run as JSON values; equal runs give equal documents."""
+    check(run)
+    lists: Lists = {}
+    return {
+        "id": run.id,
+        "created": run.created,
+        "question": run.query.text,
+        "history": [[turn.role, turn.text] for turn in run.query.history],
+        "corpus": run.corpus,
+        "fingerprint": run.fingerprint,
+        "settings": run.settings,
+        "status": run.status,
+        "wall_ms": run.wall_ms,
+        "results": [result_document(result, lists) for result in run.results],
+        "rankings": list(lists),
+        "passages": [_sparse(run.passages[id]) for id in sorted(run.passages)],
+    }
+
+
+def result_document(result: RouteResult, lists: Lists) -> dict[str, Any]:
+    """One result; its spans name their rankings by number in `lists`, which grows."""
+    document = {field.name: getattr(result, field.name) for field in fields(result)}
+    document["hits"] = [(hit.passage.id, hit.score) for hit in result.hits]
+    document["spans"] = [_span_document(span, lists) for span in result.spans]
+    return document
+
+
+def from_document(document: Any) -> Run:
+    """The run of a document; BadInput says what in it is not as it should be."""
+    given = _dict(document, "a run")
+    passages = {p.id: p for p in (_decode(Passage, p) for p in _list(given.pop("passages", []), "passages"))}
+    rankings = [_read(Scored, "a ranking", r) for r in _list(given.pop("rankings", []), "rankings")]
+    results = tuple(
+        _result(result, passages, rankings) for result in _list(given.pop("results", []), "results")
+    )
+    turns = _read(tuple[tuple[str, str], ...], "history", given.pop("history", []))
+    history = tuple(_decode(Turn, {"role": role, "text": text}) for role, text in turns)
+    query = _decode(Query, {"text": given.pop("question", None)}, history=history)
+    return _decode(Run, given, query=query, results=results, passages=passages)
+
+
+def check(run: Run) -> None:
+    """BadInput unless `passages` holds, under its own id, every passage that a result names."""
+    for id, passage in run.passages.items():
+        if passage.id != id:
+            raise BadInput(f"run {run.id}: passage {passage.id!r} is listed as {id!r}")
+    for result in run.results:
+        for hit in result.hits:
+            known = run.passages.get(hit.passage.id)
+            if known is not hit.passage and known != hit.passage:
+                raise BadInput(
+                    f"run {run.id}: {result.route} found passage {hit.passage.id!r}, which is not the run's"
+                )
+
+
+def _span_document(span: Span, lists: Lists) -> dict[str, Any]:
+    document = _sparse(span)
+    if span.hits is not None:
+        document["hits"] = lists.setdefault(span.hits, len(lists))
+    if span.tokens is not None:
+        document["tokens"] = _sparse(span.tokens)
+    return document
+
+
+def _result(document: Any, passages: Mapping[str, Passage], rankings: list[Scored]) -> RouteResult:
+    given = _dict(document, "a result")
+    hits = _read(Scored, "hits", given.pop("hits", []))
+    spans = [_dict(span, "a span") for span in _list(given.pop("spans", []), "spans")]
+    try:
+        return _decode(
+            RouteResult,
+            given,
+            hits=tuple(Hit(passages[id], score) for id, score in hits),
+            spans=tuple(
+                _decode(Span, span, hits=None if (n := span.pop("hits", None)) is None else rankings[n])
+                for span in spans
+            ),
+        )
+    except (KeyError, IndexError, TypeError) as error:
+        raise BadInput(f"a result names a passage or a ranking that is not there: {error}") from None
+
+
+def _sparse(value: Any) -> dict[str, Any]:
+    """A dataclass without the fields that are at their default."""
+    kind: Any = type(value)
+    return {name: item for name, default in _defaults(kind) if (item := getattr(value, name)) != default}
+
+
+@cache
+def _defaults(kind: Any) -> list[tuple[str, Any]]:
+    return [
+        (field.name, field.default if field.default_factory is MISSING else field.default_factory())
+        for field in fields(kind)
+    ]
+
+
+def _decode(kind: type[T], document: Mapping[str, Any], **ready: Any) -> T:
+    """A dataclass from JSON values, each of its field's type; `ready` fields are taken as they are."""
+    hints, required = _shape(cast("Any", kind))
+    unknown = document.keys() - hints.keys()
+    if unknown:
+        raise BadInput(f"{kind.__name__} has no {sorted(unknown)[0]!r}; a newer version may have written it")
+    for name in required:
+        if name not in document and name not in ready:
+            raise BadInput(f"{kind.__name__} has no {name}")
+    return kind(
+        **{name: _read(hints[name], f"{kind.__name__}.{name}", value) for name, value in document.items()},
+        **ready,
+    )
+
+
+@cache
+def _shape(kind: Any) -> tuple[dict[str, Any], list[str]]:
+    required = [
+        field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING
+    ]
+    return get_type_hints(kind), required
+
+
+def _read(hint: Any, name: str, value: Any) -> Any:
+    try:
+        return _reader(hint)(value)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{name}: {str(error)[:120]}") from None
+
+
+@cache
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """A function that gives a JSON value as `hint`, or raises TypeError or ValueError."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return lambda value: value
+    if hint in (str, int, float):
+        return {str: _string, int: _whole, float: _number}[hint]
+    if origin is Literal:
+        return lambda value: _one_of(value, arguments)
+    if origin in (Union, UnionType) and arguments[1:] == (NoneType,):
+        inner = _reader(arguments[0])
+        return lambda value: None if value is None else inner(value)
+    if origin is tuple and arguments[1:] == (...,):
+        each = _reader(arguments[0])
+        return lambda value: tuple(map(each, _list(value, "it")))
+    if origin is tuple:
+        readers = tuple(map(_reader, arguments))
+        return lambda value: tuple(read(item) for read, item in zip(readers, _list(value, "it"), strict=True))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return lambda value: _dict(value, "it")
+    if is_dataclass(hint) and isinstance(hint, type):
+        return lambda value: _decode(hint, _dict(value, "it"))
+    raise NotImplementedError(f"no way to read {hint}")
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{value!r} is not text")
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return value
+    raise TypeError(f"{value!r} is not a whole number of 64 bits")
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, float) else _whole(value)
+
+
+def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
+    if value in allowed:
+        return value
+    raise ValueError(f"{value!r} is not one of {', '.join(map(str, allowed))}")
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    raise BadInput(f"{name} is not a list")
+
+
+def _dict(value: Any, name: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return dict(value)
+    raise BadInput(f"{name} is not an object")

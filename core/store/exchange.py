@@ -1,0 +1,217 @@
+"""Runs as files: one-file session bundles both ways, TREC runs, JSON lines."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import BadInput
+from core.evaluate.trec import run_lines
+from core.store import codec
+from core.store.people import clean_note, clean_tags
+from core.types import Run
+
+FORMAT, VERSION = "routescope-sessions", 1
+MANIFEST = "manifest.json"
+MAX_RUNS = 10_000
+MAX_MEMBER = 64 * 2**20  # bytes, unpacked
+MAX_TOTAL = 512 * 2**20  # bytes, unpacked
+_MEMBER = re.compile(r"runs/\d{5}\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A run with what people wrote about it."""
+
+    run: Run
+    tags: tuple[str, ...]
+    note: str
+
+
+def pack(sessions: Sequence[Packed]) -> bytes:
+    """A zip of one JSON file a run, and a manifest of their sha256; equal sessions give equal bytes.
+
+    It has no times, paths or machine in it. BadInput if a run still runs, or the bundle would be refused on
+    import.
+    """
+    members = {}
+    for n, one in enumerate(sorted(sessions, key=lambda one: one.run.id)):
+        if one.run.status == "running":
+            raise BadInput(f"run {one.run.id} is still running; export it when it has ended")
+        members[f"runs/{n:05}.json"] = _session_bytes(one)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "members": {name: _sha256(data) for name, data in members.items()},
+    }
+    if (
+        len(members) > MAX_RUNS
+        or max(map(len, members.values()), default=0) > MAX_MEMBER
+        or sum(map(len, members.values())) > MAX_TOTAL
+    ):
+        raise BadInput(f"too much for one bundle: at most {_limits()}; export fewer runs at a time")
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in {MANIFEST: json.dumps(manifest, indent=1).encode(), **members}.items():
+            entry = zipfile.ZipInfo(name)  # dated 1980
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.create_system = 3
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, data)
+    return out.getvalue()
+
+
+def unpack(data: bytes) -> list[Packed]:
+    """The sessions of a bundle; BadInput for anything that is not exactly one."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = _read_members(archive)
+        return _sessions(members)
+    except zipfile.BadZipFile as error:
+        raise BadInput(f"this is not a session bundle: {error}") from None
+    except (RecursionError, NotImplementedError, EOFError, ValueError, OverflowError) as error:
+        raise BadInput(f"this session bundle cannot be read: {error}") from None
+
+
+def same(one: Run, other: Run) -> bool:
+    """Whether two runs have the same content, NaN counted as equal to NaN."""
+    return _canonical(one) == _canonical(other)
+
+
+def trec(run: Run) -> str:
+    """The run's rankings as lines of a TREC run file, route after route; the run's id is the question's."""
+    lines: list[str] = []
+    for result in run.results:
+        best: dict[str, float] = {}
+        for hit in result.hits:
+            best.setdefault(hit.passage.id, hit.score)
+        lines += run_lines(result.route, {run.id: tuple(best.items())})
+    return "".join(lines)
+
+
+def jsonl(run: Run) -> str:
+    """One line of JSON for each result, complete in itself; a score that is not finite is null."""
+    lines = [
+        {
+            "run_id": run.id,
+            "created": run.created,
+            "question": run.query.text,
+            "history": [{"role": turn.role, "text": turn.text} for turn in run.query.history],
+            "corpus": run.corpus,
+            "fingerprint": run.fingerprint,
+            "route": result.route,
+            "title": result.title,
+            "status": result.status,
+            "ms": result.ms,
+            "hits": [
+                {
+                    "rank": rank,
+                    "id": hit.passage.id,
+                    "score": hit.score,
+                    "title": hit.passage.title,
+                    "text": hit.passage.text,
+                }
+                for rank, hit in enumerate(result.hits, 1)
+            ],
+            "answer": result.answer,
+            "citations": list(result.citations),
+            "knobs": dict(result.knobs),
+            "error": result.error,
+        }
+        for result in run.results
+    ]
+    return "".join(json.dumps(_finite(line), allow_nan=False) + "\n" for line in lines)
+
+
+def _session_bytes(one: Packed) -> bytes:
+    session = {"run": codec.to_document(one.run), "tags": one.tags, "note": one.note}
+    return codec.to_bytes(codec.dumps(session))
+
+
+def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
+    """The bundle's files by name, each within limits and as its manifest says."""
+    entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    if len(entries) > MAX_RUNS + 1:
+        raise BadInput(f"the bundle has {len(entries)} members; at most {_limits()}")
+    if len(set(names)) != len(names) or MANIFEST not in names:
+        raise BadInput(f"this is not a session bundle: it has no {MANIFEST}, or a name twice")
+    members, total = {}, 0
+    for entry in entries:
+        name = entry.filename
+        if name != MANIFEST and not _MEMBER.fullmatch(name):
+            raise BadInput(f"the bundle has a member {name!r}; allowed are {MANIFEST} and runs/NNNNN.json")
+        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise BadInput(f"member {name!r} is encrypted or packed in a way that is not allowed")
+        allowed = min(MAX_MEMBER, MAX_TOTAL - total)
+        with archive.open(entry) as file:
+            members[name] = _bounded(file.read(allowed + 1), allowed, name)  # whatever size its header claims
+        total += len(members[name])
+    manifest = json.loads(members.pop(MANIFEST))
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise BadInput(f"this is not a session bundle: its manifest has not the format {FORMAT!r}")
+    if manifest.get("version") != VERSION:
+        raise BadInput(
+            f"the bundle has version {manifest.get('version')!r}; this RouteScope reads version {VERSION}"
+        )
+    listed = manifest.get("members")
+    if not isinstance(listed, dict) or listed.keys() != members.keys():
+        raise BadInput("the bundle's members are not the ones in its manifest")
+    for name, content in members.items():
+        if listed[name] != _sha256(content):
+            raise BadInput(f"member {name!r} does not match its sha256: the bundle is damaged or was changed")
+    return members
+
+
+def _sessions(members: dict[str, bytes]) -> list[Packed]:
+    sessions = []
+    for name, content in sorted(members.items()):
+        try:
+            document = json.loads(codec.to_text(content))
+            if not isinstance(document, dict) or document.keys() != {"run", "tags", "note"}:
+                raise BadInput("it is not an object of run, tags and note")
+            run, tags, note = codec.from_document(document["run"]), document["tags"], document["note"]
+            if run.status == "running":
+                raise BadInput("its run still runs")
+            sessions.append(Packed(run, clean_tags(tags), clean_note(note)))
+        except BadInput as error:
+            raise BadInput(f"member {name!r}: {error}") from None
+    ids = [one.run.id for one in sessions]
+    if len(set(ids)) != len(ids):
+        raise BadInput("the bundle has a run twice")
+    return sessions
+
+
+def _bounded(data: bytes, allowed: int, name: str) -> bytes:
+    if len(data) > allowed:
+        raise BadInput(f"member {name!r} is too large; at most {_limits()}")
+    return data
+
+
+def _limits() -> str:
+    return (
+        f"{MAX_RUNS:,} runs, {MAX_MEMBER // 2**20} MiB each and {MAX_TOTAL // 2**20} MiB in all are allowed"
+    )
+
+
+def _canonical(run: Run) -> str:
+    return json.dumps(codec.to_document(run), sort_keys=True)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

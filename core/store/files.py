@@ -1,0 +1,107 @@
+"""Opens the store's file: to write (made, checked, brought up to date) or to read for a moment."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from core.errors import BadInput, Unavailable
+
+APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
+SCHEMA = 1  # steps in migrations.py
+BUSY_S = 30.0  # how long to wait for another process's transaction
+
+
+def open_to_write(path: Path) -> sqlite3.Connection:
+    """A connection in autocommit mode to a file at this program's schema; makes it if it is not there.
+
+    Raises BadInput if the file is not ours or newer than this program, sqlite3.Error or OSError if it cannot
+    be opened or, when that is needed, written.
+    """
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder; give the path of a file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        if _version(connection, path) < SCHEMA:
+            from core.store.migrations import migrate
+
+            migrate(connection)
+        _use_wal(connection)
+    except BaseException:
+        connection.close()
+        raise
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that sees one state of the file and cannot change it; a file not there reads as empty.
+
+    Raises Unavailable if the file cannot be read.
+    """
+    try:
+        with closing(_open_to_read(path)) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute("BEGIN")
+            yield connection
+    except sqlite3.Error as error:
+        raise Unavailable(f"the sessions in {path} cannot be read: {error}") from error
+
+
+def _open_to_read(path: Path) -> sqlite3.Connection:
+    if not path.exists() or path.stat().st_size == 0:
+        from core.store.migrations import migrate
+
+        empty = sqlite3.connect(":memory:", isolation_level=None)
+        migrate(empty)
+        return empty
+    uri = path.resolve().as_uri()
+    connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.OperationalError:
+        connection.close()
+        if Path(f"{path}-wal").exists():
+            raise
+        # a folder where the shared memory file of WAL cannot be made: then nobody writes there either
+        connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+    return connection
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema version of a file that is ours or empty; BadInput for any other."""
+    try:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise BadInput(f"{path} is not a RouteScope session file: {error}") from None
+    if application != APPLICATION and (application or tables):
+        raise BadInput(f"{path} is another program's database; give a RouteScope session file or a new path")
+    if version > SCHEMA:
+        raise BadInput(
+            f"{path} was written by a newer RouteScope (schema {version}; this one knows up to {SCHEMA}); "
+            "update RouteScope or use another home folder"
+        )
+    return int(version)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Change to WAL, once for the life of the file; SQLite does not wait for others here, so this does."""
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        with suppress(sqlite3.OperationalError):  # locked, or a file that cannot be written: told below
+            connection.execute("PRAGMA journal_mode = WAL")
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        if mode == "wal":
+            return
+        if time.monotonic() > deadline:
+            raise sqlite3.OperationalError("it cannot be changed to write-ahead logging")
+        time.sleep(0.02)

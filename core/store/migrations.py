@@ -1,0 +1,70 @@
+"""The store's schema as a list of steps, one a release: a released step is never changed, only followed.
+
+Import this only to migrate: sqlite-utils takes 0.3 s to load, and a file that is up to date does not need it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlite_utils import Database, Migrations
+
+from core.store.files import APPLICATION, SCHEMA
+
+steps = Migrations("routescope")
+
+
+def migrate(connection: sqlite3.Connection, applied: Migrations = steps, version: int = SCHEMA) -> None:
+    """Bring the file to `version`, all or nothing; safe when several processes open it at once."""
+    connection.execute("BEGIN IMMEDIATE")  # sqlite-utils' own BEGIN is deferred, and two writers would clash
+    try:
+        applied.apply(Database(connection, execute_plugins=False))
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@steps()
+def v1_runs(db: Database) -> None:
+    """Runs, their results, rankings, passages and texts, and a full-text index over what people search for.
+
+    Text that UTF-8 cannot hold (lone surrogates) is kept as a BLOB; NaN in a REAL column as the text 'nan'.
+    """
+    for statement in (
+        "CREATE TABLE texts (hash BLOB PRIMARY KEY, text TEXT NOT NULL)",
+        # `number` keeps the lists in `runs.passages` short; `hash` is of all the other columns
+        """CREATE TABLE passages (
+            number INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, id TEXT NOT NULL, doc_id TEXT NOT NULL,
+            title TEXT NOT NULL, text BLOB NOT NULL REFERENCES texts(hash), start INTEGER NOT NULL,
+            end INTEGER NOT NULL)""",
+        # routes: names in order; passages: numbers; history: [[role, hash of text], ...];
+        # host, pid, born, saved: who writes it while it runs, NULL if it was imported
+        """CREATE TABLE runs (
+            number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created TEXT NOT NULL, corpus TEXT NOT NULL,
+            fingerprint TEXT NOT NULL, question BLOB NOT NULL REFERENCES texts(hash), history TEXT NOT NULL,
+            settings TEXT NOT NULL, status TEXT NOT NULL, wall_ms REAL NOT NULL, routes TEXT NOT NULL,
+            passages TEXT NOT NULL, tags TEXT NOT NULL DEFAULT '[]', note TEXT NOT NULL DEFAULT '',
+            deleted INTEGER NOT NULL DEFAULT 0, host TEXT, pid INTEGER, born REAL, saved REAL)""",
+        "CREATE INDEX runs_by_time ON runs(created, id) WHERE NOT deleted",
+        "CREATE INDEX runs_by_corpus ON runs(corpus, created, id) WHERE NOT deleted",
+        # nth tells apart results of one route; measured_on is the corpus, NULL if timed on another machine;
+        # hits: [[id, score], ...]; spans last, because it is long and lists of results do not read it
+        """CREATE TABLE results (
+            run INTEGER NOT NULL REFERENCES runs(number), route TEXT NOT NULL, nth INTEGER NOT NULL,
+            measured_on TEXT, title TEXT NOT NULL, status TEXT NOT NULL, ms REAL NOT NULL,
+            start_ms REAL NOT NULL, wall_ms REAL NOT NULL, hits TEXT NOT NULL, answer TEXT,
+            citations TEXT NOT NULL, knobs TEXT NOT NULL, error TEXT, spans TEXT NOT NULL,
+            PRIMARY KEY (run, route, nth))""",
+        "CREATE INDEX results_by_route ON results(measured_on, route, run, ms) WHERE status = 'ok'",
+        # the lists that spans found, each once a run: routes share most of them
+        """CREATE TABLE rankings (
+            run INTEGER NOT NULL REFERENCES runs(number), n INTEGER NOT NULL, hits TEXT NOT NULL,
+            PRIMARY KEY (run, n))""",
+        """CREATE VIRTUAL TABLE search USING fts5(
+            question, answers, routes, tags, note, tokenize = 'unicode61 remove_diacritics 2')""",
+    ):
+        db.execute(statement)

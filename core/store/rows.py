@@ -1,0 +1,33 @@
+"""Values as SQLite keeps them: it has no place for lone surrogates in TEXT, nor for NaN in REAL."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from core.store import codec
+
+
+def bind(value: Any) -> Any:
+    """Text that UTF-8 cannot hold as a BLOB, everything else as it is."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return codec.to_bytes(value)
+    return value
+
+
+def text(value: Any) -> Any:
+    """The opposite of `bind`."""
+    return codec.to_text(value) if isinstance(value, bytes) else value
+
+
+def real(value: float) -> float | str:
+    """A number for a REAL column, to be read with float(): SQLite would turn NaN into NULL."""
+    return "nan" if value != value else float(value)
+
+
+def parsed(value: str | bytes) -> Any:
+    """A JSON column's value."""
+    return json.loads(codec.to_text(value))

@@ -1,0 +1,248 @@
+"""Runs as rows and back; of a run that still grows only what is new is written."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.store import codec, owner
+from core.store.codec import Lists, dumps
+from core.store.files import SCHEMA
+from core.store.rows import bind, parsed, real, text
+from core.store.search import index
+from core.types import Passage, RouteResult, Run
+
+REMEMBERED = 20_000  # passages whose row numbers are kept at hand
+GROWING = 64  # running runs of which is known what is written
+Key = tuple[str, int]  # route, and which of its results in the run
+
+RUN_COLUMNS = (
+    "id", "created", "corpus", "fingerprint", "question", "history", "settings", "status", "wall_ms",
+    "routes", "passages", "host", "pid", "born", "saved",
+)  # fmt: skip
+_SAVE_RUN = (
+    f"INSERT INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({', '.join('?' * len(RUN_COLUMNS))}) "
+    f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in RUN_COLUMNS[1:])} "
+    "RETURNING number, tags, note"
+)
+RESULT_COLUMNS = (
+    "title", "status", "ms", "start_ms", "wall_ms", "hits", "answer", "citations", "knobs", "error", "spans"
+)  # fmt: skip
+JSON_COLUMNS = {"hits", "citations", "knobs", "spans"}
+
+
+@dataclass(slots=True)
+class _Grown:
+    """What of a running run is in the file."""
+
+    results: dict[Key, RouteResult] = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)
+    searched: tuple[str, ...] = ()
+
+
+class RunWriter:
+    """Writes runs through the writer's connection; only the writer's thread may call it."""
+
+    def __init__(self) -> None:
+        self._grown: dict[str, _Grown] = {}
+        self._numbers: dict[Passage, int] = {}
+
+    def forget(self) -> None:
+        """Take nothing for written: a transaction was rolled back."""
+        self._grown.clear()
+        self._numbers.clear()
+
+    def write(self, connection: sqlite3.Connection, run: Run, *, ours: bool = True) -> None:
+        """Make the file hold exactly this run; tags, note and deletion stay. Raises BadInput, sqlite3.Error.
+
+        `ours` says that it ran, or runs, here: its times count for the history of its routes.
+        """
+        codec.check(run)
+        number, tags, note = self._write_row(connection, run, ours=ours)
+        grown = self._grown.pop(run.id, None)
+        if grown is None:
+            grown = _Grown()
+            for table in ("results", "rankings"):
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+        results = _keyed(run.results)
+        self._write_results(connection, number, results, grown, run.corpus if ours else None)
+        searched = (
+            run.query.text,
+            "\n".join(r.answer for r in run.results if r.answer),
+            " ".join(r.route for r in run.results),
+        )
+        if searched != grown.searched:
+            index(connection, number, *searched, " ".join(parsed(tags)), text(note))
+        if run.status == "running":
+            if len(self._grown) >= GROWING:
+                self._grown.clear()  # they will be written whole once more
+            self._grown[run.id] = _Grown(results, grown.lists, searched)
+
+    def _write_row(self, connection: sqlite3.Connection, run: Run, *, ours: bool) -> tuple[int, Any, Any]:
+        texts = [run.query.text, *(turn.text for turn in run.query.history)]
+        hashes = [_keep_text(connection, text) for text in texts]
+        by = owner.me() if ours else None
+        row = {
+            "id": run.id,
+            "created": run.created,
+            "corpus": run.corpus,
+            "fingerprint": run.fingerprint,
+            "question": hashes[0],
+            "history": dumps([[t.role, h.hex()] for t, h in zip(run.query.history, hashes[1:], strict=True)]),
+            "settings": dumps(run.settings),
+            "status": run.status,
+            "wall_ms": real(run.wall_ms),
+            "routes": dumps([result.route for result in run.results]),
+            "passages": dumps(sorted(self._passage_numbers(connection, run.passages.values()))),
+            "host": by and by.host,
+            "pid": by and by.pid,
+            "born": by and by.born,
+            "saved": by and time.time(),
+        }
+        return connection.execute(_SAVE_RUN, [bind(row[c]) for c in RUN_COLUMNS]).fetchone()  # type: ignore[no-any-return]
+
+    def _write_results(
+        self,
+        connection: sqlite3.Connection,
+        number: int,
+        results: dict[Key, RouteResult],
+        grown: _Grown,
+        measured_on: str | None,
+    ) -> None:
+        gone = [(number, *map(bind, key)) for key in grown.results.keys() - results.keys()]
+        connection.executemany("DELETE FROM results WHERE run = ? AND route = ? AND nth = ?", gone)
+        known = len(grown.lists)
+        rows = []
+        for key, result in results.items():
+            if grown.results.get(key) is result:
+                continue
+            document = codec.result_document(result, grown.lists)
+            document |= {
+                "ms": real(result.ms),
+                "start_ms": real(result.start_ms),
+                "wall_ms": real(result.wall_ms),
+            }
+            values = (dumps(document[c]) if c in JSON_COLUMNS else document[c] for c in RESULT_COLUMNS)
+            rows.append([number, *map(bind, (*key, measured_on, *values))])
+        marks = ", ".join("?" * (4 + len(RESULT_COLUMNS)))
+        connection.executemany(
+            f"INSERT OR REPLACE INTO results (run, route, nth, measured_on, {', '.join(RESULT_COLUMNS)}) "
+            f"VALUES ({marks})",
+            rows,
+        )
+        new = list(grown.lists)[known:]
+        connection.executemany(
+            "INSERT INTO rankings (run, n, hits) VALUES (?, ?, ?)",
+            [(number, n, bind(dumps(hits))) for n, hits in enumerate(new, known)],
+        )
+
+    def _passage_numbers(self, connection: sqlite3.Connection, passages: Iterable[Passage]) -> list[int]:
+        passages = list(passages)
+        new = {p: _passage_row(p) for p in passages if p not in self._numbers}
+        if len(self._numbers) + len(new) > REMEMBERED:
+            self._numbers.clear()
+            new = {p: _passage_row(p) for p in passages}
+        connection.executemany(
+            "INSERT OR IGNORE INTO texts (hash, text) VALUES (?, ?)",
+            [(row[4], bind(p.text)) for p, row in new.items()],
+        )
+        connection.executemany(
+            "INSERT OR IGNORE INTO passages (hash, id, doc_id, title, text, start, end) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            new.values(),
+        )
+        for passage, row in new.items():
+            found = connection.execute("SELECT number FROM passages WHERE hash = ?", row[:1]).fetchone()
+            self._numbers[passage] = found[0]
+        return [self._numbers[passage] for passage in passages]
+
+
+def touch(connection: sqlite3.Connection) -> None:
+    """Change nothing, but so that the commit is one: with synchronous=FULL it takes all before it to disk."""
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def read(connection: sqlite3.Connection, number: int) -> Run:
+    """The run in this row as it was saved; one left running by a dead process is interrupted."""
+    row = connection.execute(
+        "SELECT r.*, t.text AS question_text FROM runs r JOIN texts t ON t.hash = r.question "
+        "WHERE number = ?",
+        (number,),
+    ).fetchone()
+    stored = {
+        (text(r["route"]), r["nth"]): r
+        for r in connection.execute("SELECT * FROM results WHERE run = ?", (number,))
+    }
+    history = [(role, bytes.fromhex(hash)) for role, hash in parsed(row["history"])]
+    rankings = connection.execute("SELECT hits FROM rankings WHERE run = ? ORDER BY n", (number,))
+    passages = connection.execute(
+        "SELECT p.id, p.doc_id, p.title, t.text, p.start, p.end "
+        "FROM passages p JOIN texts t ON t.hash = p.text "
+        "WHERE p.number IN (SELECT value FROM json_each(?))",
+        (row["passages"],),
+    )
+    return codec.from_document(
+        {name: text(row[name]) for name in ("id", "created", "corpus", "fingerprint")}
+        | {
+            "question": text(row["question_text"]),
+            "history": [[role, _read_text(connection, hash)] for role, hash in history],
+            "settings": parsed(row["settings"]),
+            "status": owner.status_now(row),
+            "wall_ms": float(row["wall_ms"]),
+            "results": [_result_document(stored[key]) for key in _keys(parsed(row["routes"]))],
+            "rankings": [parsed(r["hits"]) for r in rankings],
+            "passages": [{c: text(p[c]) for c in p.keys()} for p in passages],  # noqa: SIM118 - a Row's keys
+        }
+    )
+
+
+def _keys(routes: Iterable[str]) -> list[Key]:
+    seen: Counter[str] = Counter()
+    keys = []
+    for route in routes:
+        keys.append((route, seen[route]))
+        seen[route] += 1
+    return keys
+
+
+def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
+    return dict(zip(_keys(result.route for result in results), results, strict=True))
+
+
+def _result_document(row: sqlite3.Row) -> dict[str, Any]:
+    document: dict[str, Any] = {"route": text(row["route"])}
+    for name in RESULT_COLUMNS:
+        value = row[name]
+        if name in JSON_COLUMNS:
+            value = parsed(value)
+        elif name in ("ms", "start_ms", "wall_ms"):
+            value = float(value)
+        document[name] = text(value)
+    return document
+
+
+def _passage_row(passage: Passage) -> tuple[Any, ...]:
+    text = _hash(passage.text)
+    rest = (passage.id, passage.doc_id, passage.title)
+    hash = _hash(dumps([*rest, text.hex(), passage.start, passage.end]))
+    return (hash, *map(bind, rest), text, passage.start, passage.end)
+
+
+def _keep_text(connection: sqlite3.Connection, text: str) -> bytes:
+    hash = _hash(text)
+    connection.execute("INSERT OR IGNORE INTO texts (hash, text) VALUES (?, ?)", (hash, bind(text)))
+    return hash
+
+
+def _read_text(connection: sqlite3.Connection, hash: bytes) -> str:
+    row = connection.execute("SELECT text FROM texts WHERE hash = ?", (hash,)).fetchone()
+    return str(text(row["text"]))
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(codec.to_bytes(text)).digest()

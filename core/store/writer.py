@@ -1,0 +1,216 @@
+"""One thread writes: from a queue, in batches of one transaction. What fails is kept and tried again."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from core.errors import Unavailable
+from core.trace import describe
+from core.types import Run
+
+T = TypeVar("T")
+Connection = sqlite3.Connection
+log = logging.getLogger("routescope.store")
+
+KEPT = 50  # runs kept in memory while the file cannot be written
+RETRY_S = (1.0, 30.0)  # first and longest wait between tries
+EXIT_S = 10.0  # how long the end of the process waits for the last batch
+
+
+@dataclass(slots=True)
+class _Order:
+    """Work somebody waits for."""
+
+    work: Callable[[Connection], Any]
+    durable: bool
+    future: Future[Any] = field(default_factory=Future)
+
+
+class Writer:
+    """The queue and its thread, which is started by the first write. Safe to call from any thread."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Connection],
+        save: Callable[[Connection, Run], None],
+        forget: Callable[[], None],
+    ) -> None:
+        """`save` writes one run; `forget` is told that what was saved may have been rolled back."""
+        self._connect, self._save, self._forget = connect, save, forget
+        self._changed = threading.Condition()
+        self._runs: dict[str, Run] = {}  # the newest state of each run that is not in the file
+        self._orders: list[_Order] = []
+        self._asked = 0
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._refused: dict[str, str] = {}
+        self._dropped = 0
+        self.trouble: str | None = None  # why the file cannot be written now
+
+    def put(self, run: Run) -> None:
+        """Queue a run; an older state of it that still waits is not written at all."""
+        with self._changed:
+            self._runs[run.id] = run
+            self._wake()
+
+    def do(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
+        """Run `work` in the next transaction, after all that was queued, and give its result.
+
+        Whatever `work` raises is raised here and only its own changes are undone. Raises Unavailable if the
+        file cannot be written. If `durable`, all that was queued is on the disk itself on return.
+        """
+        order = _Order(work, durable)
+        with self._changed:
+            self._orders.append(order)
+            self._wake()
+        result: T = order.future.result()
+        return result
+
+    def waiting(self, run_id: str) -> Run | None:
+        """The run, if it is queued."""
+        with self._changed:
+            return self._runs.get(run_id)
+
+    def settle(self, timeout: float) -> None:
+        """Wait until nothing is queued, but no longer than `timeout` seconds or for a file in trouble."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._runs or self.trouble is not None, timeout)
+
+    def warnings(self) -> list[str]:
+        """What is not stored and why, a line each."""
+        with self._changed:
+            lines = [self.trouble] if self.trouble else []
+            if self._dropped:
+                lines.append(f"{self._dropped} runs could not be stored and are lost")
+            return lines + list(self._refused.values())
+
+    def close(self) -> None:
+        """Write what is queued and end the thread; a later write starts it again."""
+        with self._changed:
+            thread = self._thread
+            self._closing = True
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(EXIT_S)
+        with self._changed:
+            self._closing = False
+        if self._runs:
+            log.warning("%d runs were not stored: %s", len(self._runs), self.trouble)
+
+    def _wake(self) -> None:
+        """Tell the thread, holding the lock; start it if there is none, also after a fork."""
+        self._asked += 1
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
+            self._thread.start()
+            atexit.register(self.close)
+        self._changed.notify_all()
+
+    def _work(self) -> None:
+        connection: Connection | None = None
+        tried, pause = 0, RETRY_S[0]
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._closing or self._asked != tried,  # noqa: B023 - called before `tried` changes
+                    pause if self._runs else None,
+                )
+                if self._asked == tried and self._closing and (not self._runs or self.trouble):
+                    self._thread = None
+                    break
+                tried = self._asked
+                runs, orders = list(self._runs.values()), self._orders
+                self._orders = []
+            connection = self._batch(connection, runs, orders)
+            pause = min(pause * 2, RETRY_S[1]) if connection is None else RETRY_S[0]
+        atexit.unregister(self.close)
+        if connection is not None:
+            connection.close()
+
+    def _batch(
+        self, connection: Connection | None, runs: list[Run], orders: list[_Order]
+    ) -> Connection | None:
+        """Write all in one transaction; the connection, or None if that failed."""
+        refused: dict[str, str] = {}
+        answers: list[Callable[[], None]] = []
+        try:
+            connection = connection or self._connect()
+            durable = any(order.durable for order in orders)
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            for run in runs:
+                try:
+                    _apart(connection, lambda c, run=run: self._save(c, run))  # type: ignore[misc]
+                except Exception as error:  # noqa: BLE001 - shown in `warnings`; the other runs are stored
+                    _unless_the_file(error)
+                    self._forget()
+                    refused[run.id] = f"run {run.id} is not stored: {describe(error)}"
+            for order in orders:
+                try:
+                    result = _apart(connection, order.work)
+                    answers.append(lambda order=order, result=result: order.future.set_result(result))  # type: ignore[misc]
+                except Exception as error:  # noqa: BLE001 - raised again where the order was given
+                    _unless_the_file(error)
+                    answers.append(lambda order=order, error=error: order.future.set_exception(error))  # type: ignore[misc]
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - shown in `warnings` and logged; the thread must go on
+            self._failed(connection, describe(error), orders)
+            return None
+        self._stored(runs, refused)
+        for answer in answers:
+            answer()
+        return connection
+
+    def _stored(self, runs: list[Run], refused: dict[str, str]) -> None:
+        with self._changed:
+            self.trouble = None
+            for run in runs:
+                if self._runs.get(run.id) is run:
+                    del self._runs[run.id]
+                self._refused.pop(run.id, None)
+            self._refused |= refused
+            self._changed.notify_all()
+
+    def _failed(self, connection: Connection | None, reason: str, orders: list[_Order]) -> None:
+        if connection is not None:
+            connection.close()  # also undoes the transaction
+        self._forget()
+        trouble = f"sessions cannot be written, and runs are kept in memory only: {reason}"
+        with self._changed:
+            if trouble != self.trouble:
+                log.warning(trouble)
+            self.trouble = trouble
+            while len(self._runs) > KEPT:
+                self._runs.pop(next(iter(self._runs)))
+                self._dropped += 1
+            self._changed.notify_all()
+        for order in orders:
+            order.future.set_exception(Unavailable(f"sessions cannot be written: {reason}"))
+
+
+def _apart(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """Run `work` so that, if it raises, its own changes are undone and no others."""
+    connection.execute("SAVEPOINT part")
+    try:
+        result = work(connection)
+    except BaseException:
+        if connection.in_transaction:  # SQLite has ended it by itself when the disk is full
+            connection.execute("ROLLBACK TO part")
+            connection.execute("RELEASE part")
+        raise
+    connection.execute("RELEASE part")
+    return result
+
+
+def _unless_the_file(error: Exception) -> None:
+    """Raise the error again if it is about the file and not about what was to be written."""
+    of_the_content = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.ProgrammingError)
+    if isinstance(error, sqlite3.DatabaseError | OSError) and not isinstance(error, of_the_content):
+        raise error
