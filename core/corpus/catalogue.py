@@ -82,8 +82,9 @@ def _freshness(
 ) -> tuple[State, str]:
     if origin.chunking != found.source.chunking or origin.language != found.source.language:
         return "stale", f"indexed with other settings ({info.chunking.label()})"
-    if info.embedder != settings.embedder and identity(settings.embedder) != info.embedder_identity:
-        return "stale", f"indexed with embedder {info.embedder}, now it is {settings.embedder}"
+    if identity(settings.embedder) != info.embedder_identity:
+        changed = "has changed" if info.embedder == settings.embedder else f"now it is {settings.embedder}"
+        return "stale", f"indexed with embedder {info.embedder}; {changed}"
     try:
         if origin.stamp() != found.stamp:
             return "stale", "the source has changed since it was indexed"

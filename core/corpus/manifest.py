@@ -53,7 +53,13 @@ def write(folder: Path, info: CorpusInfo) -> None:
         if file.is_file()
     }
     content = {"format": FORMAT, "info": asdict(info), "files": files}
-    (folder / NAME).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps({**content, "digest": _digest(content)}, indent=1)
+    (folder / NAME).write_text(text + "\n", encoding="utf-8")
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """A hash of the record itself, so that a change in it is noticed like one in any other file."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def verify(folder: Path, only: Collection[str] = ()) -> CorpusInfo:
@@ -82,6 +88,8 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise IndexDamaged(f"{path} is of format {content['format']!r}; this version reads {FORMAT}")
+        if content.pop("digest") != _digest(content):
+            raise IndexDamaged(f"{path} does not match its own sha256")
         raw = content["info"]
         info = CorpusInfo(**{**raw, "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"])})
         files: Files = {str(name): dict(facts) for name, facts in content["files"].items()}

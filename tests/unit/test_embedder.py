@@ -1,0 +1,115 @@
+"""The embedders. What needs the real weights is marked `model`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.backends import onnx_store
+from core.backends.embedder import OnnxEmbedder, SentenceEmbedder, identity, load_embedder
+from core.backends.onnx_export import SAME, SENTENCES
+from core.errors import Unavailable
+from core.settings import Settings
+
+TEXTS = [*SENTENCES, "", "\ud800 half a pair", "x " * 5000, "How can I send an item back?"]
+
+
+def made(folder: Path, content: bytes, recorded: bytes) -> Path:
+    (folder / "model.onnx").write_bytes(content)
+    (folder / "model.json").write_text(json.dumps({"sha256": hashlib.sha256(recorded).hexdigest()}))
+    return folder / "model.onnx"
+
+
+def test_an_export_that_does_not_match_its_sha256_is_not_used(tmp_path: Path) -> None:
+    assert onnx_store._intact(made(tmp_path, b"weights", b"weights"))
+    assert not onnx_store._intact(made(tmp_path, b"weightz", b"weights"))
+    for record in ("", "[]", "{}", "null"):
+        (tmp_path / "model.json").write_text(record)
+        assert not onnx_store._intact(tmp_path / "model.onnx")
+
+
+def test_weights_that_are_not_the_published_ones_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"something else")
+    with pytest.raises(Unavailable, match="not the published"):
+        onnx_store.onnx_file(tmp_path, tmp_path / "models")
+
+
+def test_a_models_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(Unavailable, match="cannot write"):
+        onnx_store.onnx_file(tmp_path, tmp_path / "file")
+
+
+def test_both_names_of_the_default_model_are_one_model() -> None:
+    assert identity("sentence-transformers/all-MiniLM-L6-v2") == identity("all-MiniLM-L6-v2")
+
+
+@pytest.mark.model
+def test_two_at_once_make_one_export_and_it_agrees_with_the_model(tmp_path: Path) -> None:
+    folder, found = onnx_store.minilm_folder(), []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(onnx_store.onnx_file(folder, tmp_path).stat().st_mtime_ns)
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2
+    assert found[0] == found[1]
+    (record,) = tmp_path.rglob("model.json")
+    assert json.loads(record.read_text())["cosine"] >= SAME
+    assert not list(tmp_path.rglob(".making-*"))
+
+
+@pytest.mark.model
+def test_the_onnx_model_is_the_sentence_transformers_model() -> None:
+    ours = load_embedder("all-MiniLM-L6-v2", settings=Settings())
+    assert isinstance(ours, OnnxEmbedder)
+    theirs = SentenceEmbedder(str(onnx_store.minilm_folder()))
+    assert (ours.dim, theirs.dim) == (384, 384)
+    batch = ours.embed(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(batch, axis=1), 1, atol=1e-5)
+    assert (batch * theirs.embed(TEXTS)).sum(1).min() >= SAME
+    alone = np.stack([ours.embed_query(text) for text in TEXTS])
+    assert (batch * alone).sum(1).min() >= SAME
+    assert (alone * np.stack([theirs.embed_query(text) for text in TEXTS])).sum(1).min() >= SAME
+    assert ours.embed([]).shape == (0, 384)
+    assert theirs.embed([]).shape == (0, 384)
+    assert (
+        batch[1] @ batch[-1] > batch[1] @ batch[2] + 0.2
+    )  # a return is nearer to sending back than to a key
+
+
+@pytest.mark.model
+def test_threads_get_the_vectors_they_asked_for() -> None:
+    model = load_embedder("all-MiniLM-L6-v2", settings=Settings())
+    questions = [f"question number {n} about parcels" for n in range(12)]
+    expected, wrong = [model.embed_query(question) for question in questions], []
+
+    def ask() -> None:
+        for question, vector in zip(questions, expected, strict=True):
+            if not np.allclose(model.embed_query(question), vector, atol=1e-6):
+                wrong.append(question)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.model
+def test_a_model_that_is_not_there_is_unavailable_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(Unavailable, match="all-MiniLM-L6-v2") as caught:
+        load_embedder("nobody/no-such-model", settings=Settings())
+    assert "\n" not in str(caught.value)

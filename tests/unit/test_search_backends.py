@@ -1,0 +1,246 @@
+"""BM25, vectors and top-k against brute force and second implementations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from core.backends import sparse
+from core.backends.sparse import BM25Index, write_index
+from core.backends.terms import Analyzer, analyzer
+from core.backends.topk import top_k
+from core.backends.vector import FaissIndex, write_graph
+from core.errors import BadInput
+
+WORDS = [
+    "return",
+    "refund",
+    "label",
+    "parcel",
+    "carrier",
+    "customs",
+    "damage",
+    "box",
+    "glass",
+    "chilled",
+    "invoice",
+    "payment",
+    "key",
+    "retry",
+]
+ENGLISH = analyzer("english")
+
+
+def make(folder: Path, texts: Sequence[str], how: Analyzer = ENGLISH) -> BM25Index:
+    write_index(texts, folder / "bm25", how)
+    return BM25Index(folder / "bm25", len(texts))
+
+
+def corpus(seed: int, size: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 30))) for _ in range(size)]
+
+
+# top-k
+
+
+def by_full_sort(scores: np.ndarray, k: int) -> list[tuple[int, float]]:
+    order = sorted(
+        (row for row in range(len(scores)) if scores[row] > 0), key=lambda row: (-scores[row], row)
+    )
+    return [(row, float(scores[row])) for row in order[: max(k, 0)]]
+
+
+values = st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.0, 2.5, -1.0]) | st.floats(0, 10, width=32)
+
+
+@given(arrays.arrays(np.float32, st.integers(0, 1200), elements=values), st.integers(-1, 30) | st.just(2000))
+def test_top_k_equals_a_full_sort(scores: np.ndarray, k: int) -> None:
+    assert top_k(scores, k) == by_full_sort(scores, k)
+
+
+@pytest.mark.parametrize("kind", ["all equal", "all zero", "one block", "random", "few values", "rising"])
+def test_top_k_equals_a_full_sort_on_many_blocks(kind: str) -> None:
+    rng, n = np.random.default_rng(1), 20_011
+    scores = {
+        "all equal": np.ones(n),
+        "all zero": np.zeros(n),
+        "one block": np.where(np.arange(n) // 256 == 7, rng.random(n), 0),
+        "random": rng.random(n) * (rng.random(n) < 0.1),
+        "few values": rng.integers(0, 3, n),
+        "rising": np.arange(n) / n,
+    }[kind].astype(np.float32)
+    for k in (1, 10, 100, 5000):
+        assert top_k(scores, k) == by_full_sort(scores, k)
+
+
+# BM25
+
+
+def test_terms_are_those_of_bm25s(tmp_path: Path) -> None:
+    import bm25s
+    import Stemmer
+
+    texts = [*corpus(0, 5), "The QUICK brown-fox's jumping, naïve Größe 東京 x 42 don't", "", "the of and"]
+    theirs = bm25s.tokenize(
+        texts, stopwords="english", stemmer=Stemmer.Stemmer("english"), return_ids=False, show_progress=False
+    )
+    assert [ENGLISH.terms(text) for text in texts] == theirs
+
+
+def test_scores_are_those_of_bm25s(tmp_path: Path) -> None:
+    import bm25s
+
+    texts = corpus(1, 300)
+    index = make(tmp_path, texts)
+    theirs = bm25s.BM25(k1=sparse.K1, b=sparse.B, method="lucene")
+    theirs.index([ENGLISH.terms(text) for text in texts], show_progress=False)
+    for question in ("how do I return a damaged box", "customs customs payment", "nothing known"):
+        terms = [term for term in ENGLISH.terms(question) if term in theirs.vocab_dict]
+        expected = theirs.get_scores(terms) if terms else np.zeros(len(texts))
+        np.testing.assert_allclose(index.scores(question), expected, rtol=1e-5)
+
+
+def test_ranking_is_that_of_rank_bm25(tmp_path: Path) -> None:
+    """rank-bm25's ATIRE-like variant has another idf and (k1 + 1) in the numerator; both are undone here."""
+    from rank_bm25 import BM25Okapi
+
+    texts = corpus(2, 400)
+    index = make(tmp_path, texts)
+    second = BM25Okapi([ENGLISH.terms(text) for text in texts], k1=sparse.K1, b=sparse.B)
+    count = len(texts)
+    for term in second.idf:
+        having = sum(term in frequencies for frequencies in second.doc_freqs)
+        second.idf[term] = np.log(1 + (count - having + 0.5) / (having + 0.5))
+    for question in ("return label", "damaged glass box refund", "retry payment key"):
+        expected = second.get_scores(ENGLISH.terms(question)) / (sparse.K1 + 1)
+        np.testing.assert_allclose(index.scores(question), expected, rtol=1e-4, atol=1e-6)
+        assert [row for row, _ in index.search(question, 10)] == [
+            row for row, _ in by_full_sort(index.scores(question), 10)
+        ]
+
+
+some_texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=1, max_size=12)
+some_words = st.lists(st.sampled_from([*WORDS, "unknown", "the"]), max_size=6)
+
+
+@settings(max_examples=40)
+@given(texts=some_texts, asked=some_words)
+def test_parts_add_up_to_the_score(
+    texts: list[str], asked: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    index = make(tmp_path_factory.mktemp("bm25"), texts)
+    question = " ".join(asked)
+    for row, score in enumerate(index.scores(question)):
+        parts = index.explain(question, row)
+        assert sum(parts.values()) == pytest.approx(float(score), rel=1e-5)
+        assert "the" not in parts
+
+
+def test_a_passage_without_a_common_term_is_no_hit(tmp_path: Path) -> None:
+    index = make(tmp_path, ["return the parcel", "customs duty", ""])
+    assert [row for row, _ in index.search("parcels", 10)] == [0]  # the stem is common
+    for question in ("the of", "zebra", "", "\ud800 \0", "🎉"):
+        assert index.search(question, 10) == []
+    assert index.explain("parcels zebra", 1) == {"parcels": 0.0, "zebra": 0.0}
+
+
+@pytest.mark.parametrize("texts", [[], ["", "the of"]])
+def test_a_corpus_without_terms_is_searched_to_nothing(tmp_path: Path, texts: list[str]) -> None:
+    assert make(tmp_path, texts).search("anything", 5) == []
+
+
+def test_language_is_a_choice(tmp_path: Path) -> None:
+    german = make(tmp_path, ["die Häuser und Straßen", "ein Auto"], analyzer("german"))
+    assert [row for row, _ in german.search("Haus", 5)] == [0]
+    assert german.search("und", 5) == []
+    assert analyzer("none").terms("The Parcels") == ["the", "parcels"]
+    with pytest.raises(BadInput, match="english"):
+        analyzer("klingon")
+
+
+def test_no_file_of_an_index_can_hold_a_pickle(tmp_path: Path) -> None:
+    make(tmp_path, corpus(3, 5))
+    for file in (tmp_path / "bm25").iterdir():
+        if file.suffix == ".npy":
+            assert np.load(file, allow_pickle=False).dtype.hasobject is False
+        else:
+            assert file.suffix in (".json", ".bin")
+
+
+# vectors
+
+
+def unit(seed: int, n: int, dim: int = 24) -> np.ndarray:
+    x = np.random.default_rng(seed).standard_normal((n, dim)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def brute(vectors: np.ndarray, query: np.ndarray, k: int) -> list[int]:
+    scores = (vectors * query).sum(axis=1)
+    return sorted(range(len(vectors)), key=lambda row: (-scores[row], row))[:k]
+
+
+@pytest.mark.parametrize("k", [1, 7, 500, 900])
+def test_exact_search_is_brute_force_alone_and_in_batches(k: int) -> None:
+    vectors, queries = unit(0, 700), unit(1, 12)
+    index = FaissIndex(vectors)
+    alone = [index.search(query, k) for query in queries]
+    assert [[row for row, _ in found] for found in alone] == [brute(vectors, query, k) for query in queries]
+    assert index.search_many(queries, k) == alone
+    assert [index.search_exact(query, k) for query in queries] == alone
+
+
+def test_equal_vectors_come_in_the_order_of_rows_even_across_the_edge() -> None:
+    one = unit(2, 1)[0]
+    vectors = unit(3, 1000)
+    vectors[np.arange(5, 1000, 7)] = one  # 143 equal ones
+    index, equal = FaissIndex(vectors), list(range(5, 1000, 7))
+    for k in (1, 10, 143):
+        assert [row for row, _ in index.search(one, k)] == equal[:k]
+        assert [[row for row, _ in found] for found in index.search_many(np.stack([one] * 9), k)] == [
+            equal[:k]
+        ] * 9
+
+
+def test_graph_search_reads_no_vectors_of_its_own_and_measures_itself(tmp_path: Path) -> None:
+    vectors = unit(4, 900)
+    write_graph(vectors, tmp_path / "graph")
+    assert (tmp_path / "graph").stat().st_size < vectors.nbytes * 4
+    index = FaissIndex(vectors, tmp_path / "graph")
+    assert index.kind == "hnsw"
+    recall = index.recall(np.arange(100))
+    assert 0.95 <= recall <= 1.0
+    assert [row for row, _ in index.search(vectors[17], 1)] == [17]
+    assert [row for row, _ in index.search_exact(vectors[17], 10)] == brute(vectors, vectors[17], 10)
+
+
+def test_no_vectors_no_hits() -> None:
+    empty = FaissIndex(np.empty((0, 8), np.float32))
+    assert empty.search(np.ones(8, np.float32), 5) == []
+    assert FaissIndex(unit(5, 3, 8)).search(np.ones(8, np.float32), 0) == []
+
+
+def test_one_question_uses_one_thread_whichever_thread_asks() -> None:
+    import faiss
+
+    index, seen = FaissIndex(unit(6, 300)), []
+
+    def ask() -> None:
+        faiss.omp_set_num_threads(3)
+        index.search(unit(7, 1)[0], 5)
+        seen.append(faiss.omp_get_max_threads())
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1, 1, 1]
