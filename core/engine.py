@@ -119,7 +119,11 @@ class Engine:
         with self._lock:
             known = self._corpora.get(name)
             if known is None or known.fingerprint != current_fingerprint(name, settings=self.settings):
-                known = self._corpora[name] = open_corpus(name, settings=self.settings)
+                known = open_corpus(name, settings=self.settings)
+                # the first search of a process loads libraries and files: no route is to pay for that
+                known.search_dense(self.embedder(known.info.embedder).embed_query("warm up"), 1)
+                known.search_sparse("warm up", 1)
+                self._corpora[name] = known
             return known
 
     def add_answer(self, run: Run, route_name: str) -> Run:

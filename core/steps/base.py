@@ -148,7 +148,7 @@ class StepBase:
             if wrong is None:
                 return completion
             if attempt == 0:
-                messages = prompt.fill(values, after=FIRMER.format(wrong=wrong))
+                messages = prompt.fill(values, firmer=FIRMER.format(wrong=wrong))
         if looks_refused(completion.text):
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 from core.backends.base import Message
 
-FIRMER = (
-    "\n\nYour last reply could not be used ({wrong}). Do only what was asked, in the form that was asked for."
-)
+FIRMER = " Your last reply was rejected: {wrong}. Do exactly what is asked, in the form that is asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +17,9 @@ class Prompt:
     name: str
     system: str
     user: str
+    examples: tuple[tuple[str, str], ...] = ()  # (what the user says, the reply wanted)
 
-    def fill(self, values: Mapping[str, str], after: str = "") -> tuple[Message, ...]:
+    def fill(self, values: Mapping[str, str], firmer: str = "") -> tuple[Message, ...]:
         """The messages with `values` put in literally: braces in a document or question mean nothing."""
         text = self.user
         parts = []
@@ -28,7 +27,12 @@ class Prompt:
             before, brace, rest = text.partition("{")
             name, close, text = rest.partition("}") if brace else ("", "", "")
             parts.append(before + (values[name] if close else brace + name))
-        return Message("system", self.system), Message("user", "".join(parts) + after)
+        shown = [
+            message
+            for user, reply in self.examples
+            for message in (Message("user", user), Message("assistant", reply))
+        ]
+        return Message("system", self.system + firmer), *shown, Message("user", "".join(parts))
 
     def with_instruction(self, instruction: str) -> Prompt:
         """The same prompt with another instruction; "" keeps it. The name tells that it is a custom one."""
@@ -36,23 +40,56 @@ class Prompt:
 
 
 REWRITE = Prompt(
-    "rewrite/1",
-    "You turn the last message of a conversation into one search question that can be understood without the "
-    "conversation. Put what words like 'it', 'that', 'there' or 'the other one' stand for into the "
-    "question. Keep names, numbers and the user's intent. Reply with the question only.",
-    "Conversation:\n{history}\n\nLast message: {question}\n\nStandalone search question:",
+    "rewrite/2",
+    "You rewrite the user's last message as one search question that can be understood without the "
+    "conversation: put in what the message only points at. Keep names, numbers and the user's intent. Reply "
+    "with the question only.",
+    "Conversation:\n{history}\n\nLast message: {question}",
+    (
+        (
+            "Conversation:\nuser: Are dogs allowed in your hotel?\nassistant: Yes, dogs are welcome.\n\n"
+            "Last message: What does it cost?",
+            "What does it cost to bring a dog to the hotel?",
+        ),
+        (
+            "Conversation:\nuser: My suitcase did not arrive with my flight.\n\nLast message: Where do I go?",
+            "Where do I report a suitcase that did not arrive with my flight?",
+        ),
+        (
+            "Conversation:\nuser: I may pay by invoice or by card. How long does a refund to a card take?\n"
+            "assistant: Three days.\n\nLast message: And with the first?",
+            "How long does a refund take when I paid by invoice?",
+        ),
+    ),
 )
 VARIANTS = Prompt(
-    "variants/1",
-    "You write search queries. Given a question, you write other ways to ask for the same information, using "
-    "different words and synonyms that the documents may use. One query a line, no numbering, no comments.",
-    "Question: {question}\n\nWrite {n} different search queries, one a line:",
+    "variants/2",
+    "You write search queries. Given a question, you write other ways to ask for the same information, with "
+    "synonyms and the terms that a company's documents would use. One query a line, no numbering, no "
+    "comments.",
+    "Question: {question}\nNumber of queries: {n}",
+    (
+        (
+            "Question: Can I bring my dog?\nNumber of queries: 3",
+            "pet policy for hotel guests\nare animals permitted in rooms\nfees and rules for travelling with"
+            " a dog",
+        ),
+    ),
 )
 HYDE = Prompt(
-    "hyde/1",
-    "You write one short passage of a company's internal documentation that answers the question, as it "
-    "could stand in the document. Two to four sentences, plain text, no introduction.",
-    "Question: {question}\n\nPassage:",
+    "hyde/2",
+    "You write the passage of a company's internal documentation that answers the question. Write it as it "
+    "could stand there, with the steps, terms and limits such a document names, even if you have to make "
+    "them up. Two to four sentences of plain text, no introduction.",
+    "Question: {question}",
+    (
+        (
+            "Question: Can I bring my dog?",
+            "Pets up to 10 kg are admitted to standard rooms on request. Guests register the animal at "
+            "check-in and pay a cleaning fee of EUR 15 a night. Animals are not permitted in the restaurant "
+            "and the spa area; assistance dogs are exempt from all restrictions.",
+        ),
+    ),
 )
 GRADE = Prompt(
     "grade/1",

@@ -41,7 +41,7 @@ def test_isolated_timing_shares_nothing(tmp_path):
 
 
 def test_a_routes_time_is_the_same_whoever_did_the_model_call(tmp_path):
-    llm = ScriptedLLM({"variants/1": "one way to ask\nanother way to ask\na third way to ask"}, delay=0.05)
+    llm = ScriptedLLM({"variants/2": "one way to ask\nanother way to ask\na third way to ask"}, delay=0.05)
     run = FakeEngine(tmp_path, llm=llm).ask(
         Request(QUESTION, "tiny", ("rag_fusion", "hyde", "rewrite"), {"rag_fusion": {"k": 10}})
     )
@@ -65,7 +65,7 @@ def test_model_routes_come_last(tmp_path):
 
 
 def test_a_failing_route_keeps_its_spans_and_the_others_finish(tmp_path):
-    llm = ScriptedLLM({"hyde/1": ModelFailed("the endpoint answered HTML")})
+    llm = ScriptedLLM({"hyde/2": ModelFailed("the endpoint answered HTML")})
     run = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("hyde", "bm25", "rag_fusion")))
     results = by_route(run)
     assert results["hyde"].status == "failed"
@@ -100,7 +100,7 @@ def test_stop_keeps_what_is_finished(tmp_path):
 
 
 def test_a_route_past_its_deadline_is_a_timeout_and_the_next_one_runs(tmp_path):
-    llm = ScriptedLLM({"variants/1": "a b c"}, delay=30)
+    llm = ScriptedLLM({"variants/2": "a b c"}, delay=30)
     engine = FakeEngine(tmp_path, llm=llm, route_timeout_s=0.2, llm_timeout_s=10)
     run = engine.ask(Request(QUESTION, "tiny", ("hyde", "bm25")))
     assert by_route(run)["hyde"].status == "timeout"
@@ -204,7 +204,7 @@ def test_control_characters_are_replaced_and_told():
 
 
 def test_remote_models_let_routes_run_side_by_side(tmp_path):
-    llm = ScriptedLLM({"variants/1": "a b\nc d\ne f"}, delay=0.2, local=False)
+    llm = ScriptedLLM({"variants/2": "a b\nc d\ne f"}, delay=0.2, local=False)
     run = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("hyde", "rag_fusion")))
     assert run.wall_ms < sum(result.wall_ms for result in run.results)
     assert run.settings["routes ran"] == "side by side"

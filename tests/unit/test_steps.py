@@ -102,20 +102,20 @@ def test_variants_drop_bullets_repeats_and_the_question_itself(tmp_path):
 
 def test_too_few_variants_are_asked_for_again_once_and_said(tmp_path):
     result, llm = ask(tmp_path, "rag_fusion", {"variants": "crushed parcel"})
-    assert [request.prompt for request in llm.requests] == ["variants/1", "variants/1/firmer"]
-    assert "1 of 3 queries" in llm.requests[1].messages[-1].content
+    assert [request.prompt for request in llm.requests] == ["variants/2", "variants/2/firmer"]
+    assert "1 of 3 queries" in llm.requests[1].messages[0].content
     assert result.spans[0].output == ["crushed parcel"]
     assert "1 of 3 variants, also when asked again" in result.spans[0].inputs["note"]
 
 
 def test_a_refusal_is_retried_once_and_shown(tmp_path):
     replies = {
-        "hyde/1": "As an AI language model, I cannot help with that.",
-        "hyde/1/firmer": "Crushed boxes are refunded in full.",
+        "hyde/2": "As an AI language model, I cannot help with that.",
+        "hyde/2/firmer": "Crushed boxes are refunded in full.",
     }
     result, _ = ask(tmp_path, "hyde", replies)
     asked = [span for span in result.spans if span.name.startswith("ask")]
-    assert [span.inputs["prompt"] for span in asked] == ["hyde/1", "hyde/1/firmer"]
+    assert [span.inputs["prompt"] for span in asked] == ["hyde/2", "hyde/2/firmer"]
     assert result.spans[0].output == ["Crushed boxes are refunded in full."]
 
 
@@ -140,14 +140,14 @@ def test_hyde_averages_proxies_and_question(tmp_path):
 def test_the_instruction_given_is_the_instruction_sent(tmp_path):
     _, llm = ask(tmp_path, "hyde", {}, instruction="Write it as a pirate would.")
     assert llm.requests[0].messages[0].content == "Write it as a pirate would."
-    assert llm.requests[0].prompt == "hyde/1/custom"
+    assert llm.requests[0].prompt == "hyde/2/custom"
 
 
 def test_a_prompt_takes_braces_in_documents_literally():
-    sent = GRADE.fill({"passage": "see {question} and {0} {{x}}", "question": "why {passage}?"})[1].content
+    sent = GRADE.fill({"passage": "see {question} and {0} {{x}}", "question": "why {passage}?"})[-1].content
     assert "see {question} and {0} {{x}}" in sent
     assert "why {passage}?" in sent
-    assert HYDE.fill({"question": "q"})[1].content.startswith("Question: q")
+    assert HYDE.fill({"question": "q"})[-1].content.startswith("Question: q")
 
 
 @pytest.mark.parametrize(
