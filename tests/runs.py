@@ -177,7 +177,12 @@ class Steps:
 
 
 def make_run(
-    *, mishaps: bool = True, hostile: bool = False, size: int = 30, run_id: str = "0190f3a5b7c81a2b"
+    *,
+    mishaps: bool = True,
+    hostile: bool = False,
+    size: int = 30,
+    run_id: str = "0190f3a5b7c81a2b",
+    corpus: str = "support",
 ) -> Run:
     """Eight routes over one corpus. With `mishaps`, one fails, one times out and one is unavailable."""
     pool = passages(hostile=hostile)
@@ -272,7 +277,7 @@ def make_run(
         run_id,
         "2026-11-20T10:15:30.250+00:00",
         Query(question, (Turn("user", "My box arrived crushed."), Turn("assistant", "Sorry to hear that."))),
-        "support",
+        corpus,
         "f1" * 16,
         {"llm": MODEL, "answers": "none", "timing": "shared"},
         tuple(results),

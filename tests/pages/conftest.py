@@ -1,0 +1,59 @@
+"""Pages run in-process over the real engine and store, with in-memory backends."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import engine as engine_module
+from core.corpus import catalogue
+from core.store import Store
+from tests.fakes import FakeEngine
+from tests.runs import make_run
+
+FRAME = Path(__file__).resolve().parents[2] / "pages" / "frame.py"
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """An engine with one searchable corpus, "tiny", and an empty store."""
+    made = FakeEngine(tmp_path, store=Store(tmp_path / "runs.sqlite"))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    tiny = catalogue.Known("tiny", "A tiny corpus", "folder", "ready", "", "memory", True)
+    other = catalogue.Known("other", "Not there yet", "folder", "not built", "run: ...", "memory", True)
+    known = {"tiny": tiny, "other": other}
+    monkeypatch.setattr(catalogue, "known", lambda _: list(known.values()))
+    monkeypatch.setattr(catalogue, "describe", lambda name, _: known[name])
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def stored(engine):
+    """The ids of stored runs: all well, with mishaps, with hostile text."""
+    runs = {
+        "good": make_run(mishaps=False, run_id="good", corpus="tiny"),
+        "bad": make_run(run_id="bad", corpus="tiny"),
+        "evil": make_run(hostile=True, run_id="evil", corpus="tiny"),
+    }
+    for run in runs.values():
+        engine.store.save(run)
+    assert engine.store.flush()
+    return runs
+
+
+@pytest.fixture
+def visit(engine):
+    """Open a page as a browser would: `visit("sessions.py")`, `visit(run="good")`."""
+
+    def go(page=None, **params):
+        app = AppTest.from_file(str(FRAME), default_timeout=20)
+        for name, value in params.items():
+            app.query_params[name] = value
+        app.run()
+        if page:
+            app.switch_page(page).run()
+        assert not app.exception, app.exception
+        return app
+
+    return go

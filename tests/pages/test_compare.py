@@ -1,0 +1,222 @@
+"""Compare, from stored runs and from runs made by the real engine over in-memory backends."""
+
+import time
+
+import pytest
+
+from core.engine import MAX_QUESTION
+from core.route import routes
+from tests.fakes import ScriptedLLM
+from tests.runs import HOSTILE
+
+
+def html(app):
+    """Everything a page shows as HTML."""
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def shown(app):
+    """Every message and caption of a page."""
+    kinds = (app.error, app.warning, app.info, app.success, app.caption)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def asked(app):
+    """The id of the run that the address names."""
+    value = app.query_params["run"]
+    return value if isinstance(value, str) else value[0]
+
+
+def finish(app, engine, seconds=15):
+    """Draw again when the run has ended."""
+    engine.job(asked(app)).wait(seconds)
+    return app.run()
+
+
+def test_a_first_visit_says_what_to_do(visit):
+    app = visit()
+    assert "Pick a sample question" in html(app)
+    assert app.button(key="run").label == "Run"
+    assert "rs-grid" not in html(app)
+
+
+def test_a_link_reopens_a_stored_run_without_a_model(visit, engine, stored, monkeypatch):
+    def broken(*_):
+        raise AssertionError("a stored run must need no model")
+
+    monkeypatch.setattr(type(engine), "embedder", broken)
+    monkeypatch.setattr(type(engine), "corpus", broken)
+    app = visit(run="good")
+    page = html(app)
+    for result in stored["good"].results:
+        assert f"<span>{result.title.replace('&', '&amp;')}</span>" in page
+    assert app.text_area(key="question").value == stored["good"].query.text
+    assert app.session_state["said"] == [
+        {"role": "user", "text": "My box arrived crushed."},
+        {"role": "assistant", "text": "Sorry to hear that."},
+    ]
+    assert "recorded: qwen2.5-coder-1.5b, 1.4 s then, made 2026-11-18" in page
+    assert "cached: qwen2.5-coder-1.5b, 2.2 s then" in page
+    assert "shared with other routes" in page
+
+
+def test_a_link_to_no_run_says_so(visit):
+    assert "there is no run 'nonsense'" in shown(visit(run="nonsense"))
+
+
+def test_a_link_can_ask_a_question_that_was_not_asked_yet(visit):
+    app = visit(q="How do I return a vase?", corpus="other")
+    assert app.text_area(key="question").value == "How do I return a vase?"
+    assert app.session_state["corpus"] == "other"
+    assert "Corpus other is not built" in shown(app)
+
+
+def test_failed_unavailable_and_late_routes_show_reason_and_steps(visit, stored):
+    page = html(visit(run="bad"))
+    assert "KeyError: &#39;weights&#39;" in page
+    assert "no language model is here; get one with: python -m core models pull" in page
+    assert "out of time" in page
+    assert "write hypothetical passages" in page
+    assert page.count('class="chip bad"') == 3
+
+
+def test_movement_against_another_baseline(visit, stored):
+    app = visit(run="good")
+    first = html(app)
+    app.selectbox(key="baseline").set_value("dense").run()
+    assert html(app) != first
+    assert html(app).index("<span>Dense</span>") < html(app).index("<span>BM25</span>")
+
+
+@pytest.mark.parametrize("tab", ["Ranks", "Rewrites", "Grades", "Time", "Steps"])
+def test_every_view_of_a_run_draws(visit, stored, tab):
+    app = visit(run="good")
+    app.session_state["tab"] = tab
+    app.run()
+    assert not app.exception
+    told = {"Rewrites": "<ins>", "Grades": "decided: correct", "Steps": "rs-trace"}
+    assert told.get(tab, "rs-grid") in html(app)
+    assert len(app.get("plotly_chart")) == (tab in ("Ranks", "Time"))
+
+
+def test_hostile_text_is_shown_as_text(visit, stored):
+    app = visit(run="evil")
+    for tab in ("Ranks", "Rewrites", "Grades", "Time", "Steps"):
+        app.session_state["tab"] = tab
+        app.run()
+        page = html(app)
+        for mark in ("<img", "<script", "<svg", 'onmouseover="alert', "</style></div><svg"):
+            assert mark not in page, (tab, mark)
+    assert "&lt;img src=http://evil.example/x.png" in html(app)
+    assert HOSTILE[0] in app.text_area(key="question").value
+
+
+def test_run_asks_every_route_and_the_address_says_which_run(visit, engine):
+    app = visit(corpus="tiny")
+    app.text_area(key="question").set_value("How do I send a fragile item back?")
+    app.button(key="run").click().run()
+    run_id = asked(app)
+    app = finish(app, engine)
+    run = engine.store.load(run_id)
+    assert {result.route for result in run.results} == set(routes())
+    assert run.corpus == "tiny"
+    page = html(app)
+    assert all(f"<span>{route.title}</span>" in page for route in routes().values())
+    assert "of 8 routes with a result" in shown(app) or f"of {len(routes())} routes" in shown(app)
+
+
+def test_stop_keeps_what_is_finished(visit, engine):
+    engine.fake_llm = ScriptedLLM(delay=30)
+    app = visit(corpus="tiny")
+    app.text_area(key="question").set_value("Where is my parcel?")
+    app.button(key="run").click().run()
+    job = engine.job(asked(app))
+    deadline = time.time() + 10
+    while len(job.snapshot().results) < 4 and time.time() < deadline:
+        time.sleep(0.02)
+    app.run()
+    assert app.button(key="run").disabled
+    assert "running" in html(app)
+    app.button(key="stop").click().run()
+    app = finish(app, engine)
+    assert "stopped early" in shown(app)
+    assert 'class="chip accent">baseline' in html(app)
+    assert sum(result.status == "ok" for result in job.snapshot().results) >= 4
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("", "the question is empty"),
+        ("   \n", "the question is empty"),
+        ("x" * 20_000, f"at most {MAX_QUESTION:,}"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_gets_one_clear_message(visit, question, message):
+    app = visit(corpus="tiny")
+    app.text_area(key="question").set_value(question)
+    app.button(key="run").click().run()
+    assert len(app.error) == 1
+    assert message in shown(app)
+    assert not app.exception
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["😀👩‍👩‍👧‍👦", "كيف أعيد المنتج؟", "a\x00b\x1b[31m\u202e", HOSTILE[0], "'; DROP TABLE runs; --"],
+)
+def test_strange_questions_run(visit, engine, question):
+    app = visit(corpus="tiny")
+    app.session_state["routes"] = ["bm25", "dense"]
+    app.text_area(key="question").set_value(question)
+    app.button(key="run").click().run()
+    app = finish(app, engine)
+    assert not app.exception
+    assert "2 of 2 routes with a result" in shown(app)
+
+
+def test_no_route_chosen(visit):
+    app = visit(corpus="tiny")
+    app.text_area(key="question").set_value("hello")
+    app.multiselect(key="routes").set_value([]).run()
+    app.button(key="run").click().run()
+    assert "choose at least one" in shown(app)
+
+
+def test_a_missing_model_is_told_before_the_run_and_in_the_columns(visit, engine):
+    engine.fake_llm = ScriptedLLM(
+        missing="no model is here; get one with: python -m core models pull default"
+    )
+    app = visit(corpus="tiny")
+    assert "python -m core models pull default" in html(app) + shown(app)
+    app.text_area(key="question").set_value("How do I return?")
+    app.button(key="run").click().run()
+    app = finish(app, engine)
+    assert "not available" in html(app)
+    assert 'class="chip accent">baseline' in html(app)
+
+
+def test_knobs_reach_the_engine(visit, engine):
+    app = visit(corpus="tiny")
+    app.session_state["routes"] = ["hybrid_rrf"]
+    app.selectbox(key="knobs_of").set_value("hybrid_rrf").run()
+    app.number_input(key="knob:hybrid_rrf:k").set_value(7).run()
+    app.text_area(key="question").set_value("fragile")
+    app.button(key="run").click().run()
+    run_id = asked(app)
+    finish(app, engine)
+    assert engine.store.load(run_id).results[0].knobs["k"] == 7
+
+
+def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
+    from core.corpus import samples as module
+    from core.types import Query, Turn
+
+    query = Query("What do I do now?", (Turn("user", "My box arrived crushed."),))
+    sample = module.Sample("s1", query, "A follow-up needs its history.")
+    monkeypatch.setattr("ui.ask.samples", lambda _: (sample,))
+    monkeypatch.setattr("ui.hello.samples", lambda _: (sample,))
+    app = visit(corpus="tiny")
+    app.button(key="hello:s1").click().run()
+    assert app.text_area(key="question").value == "What do I do now?"
+    assert app.session_state["said"] == [{"role": "user", "text": "My box arrived crushed."}]

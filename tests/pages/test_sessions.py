@@ -1,0 +1,63 @@
+"""Sessions: the list of every run."""
+
+from dataclasses import replace
+
+from tests.runs import make_run
+
+
+def shown(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def test_the_empty_list_says_why_and_what_to_do(visit):
+    app = visit("sessions.py")
+    assert app.subheader[0].value == "Nothing has been asked yet"
+
+
+def test_every_run_is_listed_newest_first(visit, stored):
+    app = visit("sessions.py")
+    table = app.dataframe[0].value
+    assert len(table) == 3
+    assert "1 to 3 of 3 runs" in shown(app)
+
+
+def test_search_and_filter(visit, engine, stored):
+    engine.store.tag("bad", ["peak season"])
+    app = visit("sessions.py")
+    app.text_input(key="session_search").set_value("peak").run()
+    assert len(app.dataframe[0].value) == 1
+    app.text_input(key="session_search").set_value("nothing like this").run()
+    assert "No run matches" in shown(app)
+    app.text_input(key="session_search").set_value("")
+    app.selectbox(key="session_corpus").set_value("other").run()
+    assert "No run matches" in shown(app)
+
+
+def test_pages_go_back_and_forth_without_a_gap(visit, engine):
+    base = make_run(mishaps=False, corpus="tiny")
+    for n in range(120):
+        created = f"2026-11-{1 + n // 24:02}T{n % 24:02}:00:00.000+00:00"
+        engine.store.save(replace(base, id=f"run{n:03}", created=created, results=base.results[:1]))
+    assert engine.store.flush()
+    app = visit("sessions.py")
+    seen = list(app.dataframe[0].value["Asked (UTC)"])
+    app.button(key="older").click().run()
+    seen += list(app.dataframe[0].value["Asked (UTC)"])
+    app.button(key="older").click().run()
+    seen += list(app.dataframe[0].value["Asked (UTC)"])
+    assert len(seen) == 120
+    assert seen == sorted(seen, reverse=True)
+    assert "101 to 120 of 120" in shown(app)
+    app.button(key="newer").click().run()
+    assert "51 to 100 of 120" in shown(app)
+
+
+def test_delete_can_be_undone(visit, engine, stored):
+    engine.store.delete("bad")
+    app = visit("sessions.py")
+    app.session_state["sessions_deleted"] = ["bad"]
+    app.run()
+    assert len(app.dataframe[0].value) == 2
+    app.button(key="undo").click().run()
+    assert len(app.dataframe[0].value) == 3
