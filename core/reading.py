@@ -63,6 +63,15 @@ def top(result: RouteResult) -> list[Span]:
     return [span for span in result.spans if span.parent is None]
 
 
+def below(result: RouteResult, span: Span) -> list[Span]:
+    """A step and all that was done under it; parents come before their children."""
+    within = {span.id}
+    for other in result.spans:
+        if other.parent in within:
+            within.add(other.id)
+    return [other for other in result.spans if other.id in within]
+
+
 def rewritings(result: RouteResult) -> list[Rewriting]:
     """The steps that wrote what was searched with, in order; the answer is none of them."""
     found = []
@@ -102,7 +111,7 @@ def gradings(result: RouteResult) -> list[Grading]:
 
 def source(result: RouteResult, span: Span) -> str | None:
     """Where a step's work came from, its calls included: "recording", "cache", or None for work done now."""
-    found = {span.cached, *(child.cached for child in result.spans if child.parent == span.id)}
+    found = {one.cached for one in below(result, span)}
     return next((name for name in ("recording", "cache") if name in found), None)
 
 
@@ -150,6 +159,6 @@ def found_by_text(result: RouteResult, depth: int) -> dict[str, set[str]]:
 
 def asked_again(result: RouteResult, span: Span) -> str | None:
     """The first reply to a step, where it could not be used and the model was asked once more."""
-    calls = [child for child in result.spans if child.parent == span.id and child.kind == "LLM"]
+    calls = [one for one in below(result, span)[1:] if one.kind == "LLM"]
     again = any(str(child.inputs.get("prompt", "")).endswith("/firmer") for child in calls)
     return str(calls[0].output) if again else None

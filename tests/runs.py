@@ -262,9 +262,12 @@ def make_run(
         for hit, grade in zip(fused[:5], (0.94, 0.71, None, 0.33, 0.08), strict=True)
     ]
     verdict = {"grades": grades, "decision": "correct", "low": 0.2, "high": 0.9}
-    steps.add(
+    judge = steps.add(
         "grade and decide", "EVALUATOR", 5200, inputs={"text": QUESTION, "hits": "5 hits"}, output=verdict
     )
+    for grade in grades:
+        one = steps.add("grade passage", "EVALUATOR", 1040, parent=judge, output=grade)
+        steps.add(f"ask {MODEL}", "LLM", 1040, parent=one, output="Yes", tokens=Tokens(180, 1))
     kept = tuple(hit for hit, grade in zip(fused[:5], grades, strict=True) if grade["grade"] != 0.08)
     steps.add("keep by grade", "RERANKER", 0.1, inputs={"hits": "5 hits"}, hits=kept)
     done("crag", "CRAG", steps, kept + fused[5:])

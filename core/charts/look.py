@@ -69,4 +69,5 @@ def milliseconds(ms: float) -> str:
         return f"{ms:.0f} ms"
     if ms < 99_950:
         return f"{ms / 1000:.1f} s"
-    return f"{ms / 1000 // 60:.0f} min {ms / 1000 % 60:.0f} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    return f"{minutes} min {seconds} s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.charts.look import ERROR, KINDS, base, faint, milliseconds, words
-from core.reading import source, top
+from core.reading import below, source, top
 from core.types import RouteResult, Run, Span
 
 if TYPE_CHECKING:
@@ -16,11 +16,7 @@ ROW = 26  # pixels
 
 def asks_model(result: RouteResult, span: Span) -> bool:
     """Whether a language model was asked in this step or below it."""
-    return (
-        span.kind == "LLM"
-        or span.calls > 0
-        or any(s.kind == "LLM" and s.parent == span.id for s in result.spans)
-    )
+    return any(one.kind == "LLM" or one.calls > 0 for one in below(result, span))
 
 
 def bars(result: RouteResult, *, retrieval_only: bool) -> list[tuple[Span, float]]:

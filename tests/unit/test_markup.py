@@ -1,0 +1,118 @@
+"""What becomes HTML or markdown: nothing but our own marks comes through."""
+
+import json
+import os
+import string
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from tests.runs import HOSTILE, make_run
+from ui.grades import grades
+from ui.grid import View, Waiting, grid
+from ui.markup import cut, join, md, show, tag
+from ui.rewrites import texts, word_diff
+from ui.steps import steps
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Reader(HTMLParser):
+    """Collects elements, attributes and text as a browser would read them."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.attributes, self.data = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.data.append(data)
+
+
+def payloads():
+    """Hostile strings: the public set where it is there, and a few of our own."""
+    given_path = os.environ.get("ROUTESCOPE_BENCH_DATA")
+    folders = [Path(given_path)] if given_path else sorted(ROOT.glob("../*/data"))
+    files = [f for folder in folders for f in (folder / "hostile").glob("xss_payloads.jsonl")]
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines() if line.strip()]
+    found = [value for row in rows for value in row.values() if isinstance(value, str)]
+    return [*HOSTILE, *found]
+
+
+@given(st.text(), st.text())
+def test_any_text_comes_back_as_text(body, title):
+    read = Reader(tag("p", body, title=title))
+    assert read.tags == ["p"]
+    assert "".join(read.data).replace("\r", "\n") == body.replace("\r", "\n")
+    assert dict(read.attributes).get("title", "") == title
+
+
+def test_payloads_stay_text_in_every_part_of_a_page():
+    allowed = {
+        "div", "span", "section", "header", "details", "summary", "style", "ul", "li",
+        "table", "thead", "tbody", "tr", "th", "td", "h4", "b", "i", "ins", "del",
+    }  # fmt: skip
+    run = make_run(hostile=True)
+    view = View("bm25", 30, "L", {next(iter(run.passages)): 3})
+    waiting = [Waiting(HOSTILE[0], True, HOSTILE[1])]
+    for page in (grid(run, view, waiting), texts(run, 10), grades(run), steps(run)):
+        read = Reader(page)
+        assert set(read.tags) <= allowed
+        assert not [name for name, _ in read.attributes if name.startswith("on") or name in ("href", "src")]
+
+
+def test_every_known_payload_is_escaped():
+    for payload in payloads():
+        read = Reader(tag("p", payload, title=payload))
+        assert read.tags == ["p"], payload
+        assert [name for name, _ in read.attributes] in (["title"], []), payload
+
+
+def test_plain_text_is_refused_as_html():
+    with pytest.raises(TypeError, match="only Markup"):
+        show("<b>not escaped</b>")
+
+
+def test_join_escapes_what_is_not_markup():
+    assert join(["<a>", Markup("<b>"), 3], " · ") == "&lt;a&gt; · <b> · 3"
+
+
+@given(st.text(alphabet=st.characters(codec="ascii")))
+def test_markdown_marks_are_all_taken_off(text):
+    escaped = md(text)
+    position, plain = 0, []
+    while position < len(escaped):
+        if escaped[position] == "\\":
+            position += 1
+        else:
+            assert escaped[position] not in string.punctuation
+            assert escaped[position] != "\n"
+        plain.append(escaped[position : position + 1])
+        position += 1
+    assert "".join(plain) == " ".join(text.split())
+
+
+@given(st.text(), st.text())
+def test_a_word_diff_holds_both_texts(before, after):
+    read = Reader(word_diff(before, after))
+    assert set(read.tags) <= {"span", "del", "ins"}
+
+
+def test_a_word_diff_by_hand():
+    diff = word_diff("What about the other one?", "What about the second vase?")
+    same = "<span>What about the </span>"
+    assert diff == f"{same}<del>other one</del> <ins>second vase</ins><span>?</span>"
+
+
+def test_cut_says_that_it_cut():
+    assert cut("a  b\nc", 10) == "a b c"
+    assert cut("abcdefghij", 5) == "abcd…"
