@@ -83,9 +83,7 @@ def test_the_onnx_model_is_the_sentence_transformers_model() -> None:
     assert (alone * np.stack([theirs.embed_query(text) for text in TEXTS])).sum(1).min() >= SAME
     assert ours.embed([]).shape == (0, 384)
     assert theirs.embed([]).shape == (0, 384)
-    assert (
-        batch[1] @ batch[-1] > batch[1] @ batch[2] + 0.2
-    )  # a return is nearer to sending back than to a key
+    assert batch[1] @ batch[-1] > batch[1] @ batch[2] + 0.2  # returning is sending back
 
 
 @pytest.mark.model

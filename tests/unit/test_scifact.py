@@ -37,7 +37,7 @@ def questions() -> dict[str, str]:
     return {row["_id"]: row["text"] for row in rows}
 
 
-def ndcg(rankings: dict[str, Ranking]) -> float:
+def ndcg(found: dict[str, Ranking]) -> float:
     import ir_measures
 
     lines = (FOUND[0] / "qrels" / "test.tsv").read_text().splitlines()[1:]
@@ -50,9 +50,8 @@ def ndcg(rankings: dict[str, Ranking]) -> float:
 
 def test_bm25(corpus: index.Corpus, questions: dict[str, str]) -> None:
     assert corpus.size == 5183
-    assert ndcg({id: corpus.search_sparse(text, 100) for id, text in questions.items()}) == pytest.approx(
-        BM25, abs=0.01
-    )
+    found = {id: corpus.search_sparse(text, 100) for id, text in questions.items()}
+    assert ndcg(found) == pytest.approx(BM25, abs=0.01)
 
 
 def test_dense(corpus: index.Corpus, questions: dict[str, str]) -> None:
