@@ -59,7 +59,8 @@ def ask_(
         raise BadInput(
             "--answers selected and --answered A,B go together: one says so, the other which routes"
         )
-    job = shared_engine().start(
+    engine = shared_engine()
+    job = engine.start(
         Request(
             Query(question, read_history(history) if history else ()),
             corpus,
@@ -71,6 +72,9 @@ def ask_(
         )
     )
     run = _wait(job)
+    if engine.store is not None:
+        engine.store.flush()  # so that what could not be stored is told here
+        job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
     for warning in job.warnings:
         note(f"warning: {warning}")
     emit(run_document(run), lambda: comparison(run), as_json=as_json)

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import json
+import math
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+EVERY_S = 20.0  # between two lines of progress where stderr is no terminal
 
 
 def output_options(function: F) -> F:
     """Add --json (given as `as_json`) and --debug (read by `core.cli.main`)."""
-    options = [
-        click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout."),
-        click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+    as_json = click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
+    debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
+    return as_json(debug(function))
 
 
 def emit(document: Any, text: Callable[[], str], *, as_json: bool) -> None:
     """Write the one result of a command: `document` as JSON, or `text()` for people.
 
-    JSON is ASCII and has no NaN: any parser reads it, and no terminal is steered by what a document says.
+    JSON is ASCII and has null for NaN: any parser reads it, and no terminal is steered by what it says.
     """
-    click.echo(json.dumps(document, indent=1, allow_nan=False) if as_json else text())
+    click.echo(json.dumps(finite(document), indent=1, allow_nan=False) if as_json else text())
+
+
+def finite(value: Any) -> Any:
+    """`value` with null in place of each number that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def note(text: str) -> None:
@@ -39,42 +50,75 @@ def note(text: str) -> None:
     click.echo(one_line(text), err=True)
 
 
-class Bar:
-    """Progress on stderr: tqdm's bar on a terminal, else a plain line every ten seconds and at the end."""
+@contextmanager
+def stoppable() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets, to end work at a safe point; a second one ends it at once."""
+    asked = threading.Event()
 
-    def __init__(self, label: str, unit: str = "") -> None:
-        self.label, self.unit = label, unit
-        self._began = self._said = time.monotonic()
-        self._first: int | None = None
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            signal.default_int_handler(number, frame)
+        asked.set()
+        note("stopping; what is done is kept")
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Bar:
+    """Progress on stderr: tqdm's bar on a terminal, else a plain line now and then and at the end.
+
+    `unit` "B" counts bytes. A new `label` begins a new bar.
+    """
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._label = ""
         self._bar: Any = None
 
-    def __call__(self, done: int, total: int) -> None:
-        """`done` of `total` units are finished."""
-        if self._first is None:
-            self._first = done  # what an earlier run did tells nothing about the speed of this one
+    def __call__(self, label: str, done: int, total: int) -> None:
+        """`done` of `total` units of `label` are finished."""
+        if label != self._label:
+            self.close()
+            self._label, self._first = label, done
+            self._began = self._said = time.monotonic()
         if sys.stderr.isatty():
             self._draw(done, total)
-        elif done >= total or time.monotonic() - self._said >= 10:
+        elif done >= total > 0 or time.monotonic() - self._said >= EVERY_S:
             self._said = time.monotonic()
-            click.echo(
-                f"{self.label}: {done} of {total}{self.unit and ' ' + self.unit}{self._left(done, total)}",
-                err=True,
-            )
+            of = f" of {self._count(total)}" if total else ""
+            note(f"{label}: {self._count(done)}{of} {self._time(done, total)}")
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
     def _draw(self, done: int, total: int) -> None:
         if self._bar is None:
             from tqdm import tqdm
 
             self._bar = tqdm(
-                total=total, initial=done, desc=self.label, unit=self.unit or "it", file=sys.stderr
-            )
-        self._bar.total = total
+                total=total, initial=done, desc=self._label, unit=self._unit, unit_scale=self._unit == "B",
+                file=sys.stderr, dynamic_ncols=True,
+            )  # fmt: skip
+        self._bar.total = total or None
         self._bar.update(done - self._bar.n)
-        if done >= total:
-            self._bar.close()
+        if done >= total > 0:
+            self.close()
 
-    def _left(self, done: int, total: int) -> str:
-        new = done - (self._first or 0)
-        if new <= 0 or done >= total:
-            return f", {time.monotonic() - self._began:.0f} s"
-        return f", about {(time.monotonic() - self._began) / new * (total - done):.0f} s left"
+    def _count(self, count: int) -> str:
+        from core.cli.text import size
+
+        return size(count) if self._unit == "B" else f"{count:,}"
+
+    def _time(self, done: int, total: int) -> str:
+        """What is left, from the speed since this bar began: earlier work tells nothing about it."""
+        passed, new = time.monotonic() - self._began, done - self._first
+        if done >= total or not total:
+            return f"in {passed:.0f} s"
+        return f"about {passed / new * (total - done):.0f} s left" if new > 0 else ""

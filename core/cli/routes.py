@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from core.cli.common import emit, output_options
+from core.cli.text import table
 
 if TYPE_CHECKING:
     from core.route import Need, Route
@@ -20,8 +22,7 @@ def routes_(as_json: bool) -> int:
     from core.engine import Engine
     from core.route import Need, routes
 
-    engine = Engine(settings.current())
-    reasons = {Need.LLM: engine.llm().status()}
+    reasons = {Need.LLM: Engine(settings.current()).llm().status()}
     listed = [_route(route, reasons) for route in routes().values()]
     emit({"routes": listed}, lambda: _text(listed), as_json=as_json)
     return 0
@@ -39,31 +40,34 @@ def _route(route: Route, reasons: dict[Need, str | None]) -> dict[str, Any]:
         "available": why_not is None,
         "why_not": why_not,
         "knobs": [
-            {
-                "name": knob.name,
-                "type": knob.type.__name__,
-                "default": knob.default,
-                "low": knob.low,
-                "high": knob.high,
-                "choices": list(knob.choices),
-                "help": knob.help,
-            }
+            {**asdict(knob), "type": knob.type.__name__, "choices": list(knob.choices)}
             for knob in route.knobs
         ],
     }
 
 
 def _text(listed: list[dict[str, Any]]) -> str:
-    from core.cli.text import table
-
     rows = [
-        (
-            route["name"],
-            route["family"],
-            "yes" if route["available"] else "no",
-            ", ".join(f"{knob['name']}={knob['default']}" for knob in route["knobs"]) or "-",
-            route["why_not"] or route["summary"],
-        )
+        (route["name"], route["family"], "yes" if route["available"] else "no", route["summary"])
         for route in listed
     ]
-    return table(("route", "family", "available", "knobs", "what it does, or why it cannot"), rows)
+    knobs = [
+        (f"{route['name']}.{knob['name']}", repr(knob["default"]), _allowed(knob), knob["help"])
+        for route in listed
+        for knob in route["knobs"]
+    ]
+    reasons = sorted({route["why_not"] for route in listed if route["why_not"]})
+    return "\n".join([
+        table(("route", "family", "available", "what it does"), rows),
+        *(f"not available: {reason}" for reason in reasons),
+        "",
+        table(("knob", "default", "allowed", "what it does"), knobs),
+    ])  # fmt: skip
+
+
+def _allowed(knob: dict[str, Any]) -> str:
+    if knob["choices"]:
+        return ", ".join(knob["choices"])
+    if knob["low"] is not None and knob["high"] is not None:
+        return f"{knob['low']:g} to {knob['high']:g}"
+    return {"bool": "true, false", "str": "text"}.get(knob["type"], "a number")

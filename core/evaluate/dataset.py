@@ -64,6 +64,17 @@ class LabelledSet:
         """Whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
 
+    def of_mode(self, mode: str | None) -> LabelledSet:
+        """The questions of one mode, or all; BadInput lists the modes there are."""
+        if mode is None:
+            return self
+        known = sorted({question.mode for question in self.questions if question.mode})
+        if mode not in known:
+            raise BadInput(
+                f"{self.name} has no questions of mode {mode!r}; it has: {', '.join(known) or 'no modes'}"
+            )
+        return replace(self, questions=tuple(q for q in self.questions if q.mode == mode))
+
     def sample(self, count: int, seed: int) -> LabelledSet:
         """`count` questions drawn with `seed`, in their old order; all of them when there are fewer."""
         if count >= len(self.questions):
@@ -194,7 +205,7 @@ def _question(item: Mapping[str, Any], where: str) -> Question:
 
 
 def _evidence(entry: Any, where: str) -> Evidence:
-    doc, grade = (entry.get("doc"), entry.get("grade", 1)) if isinstance(entry, dict) else (None, None)
+    doc, grade = (entry.get("doc"), entry.get("grade", 3)) if isinstance(entry, dict) else (None, None)
     if not isinstance(doc, str) or type(grade) is not int or grade < 0:
         raise BadInput(
             f"{where}: 'relevant' holds {{'doc', 'grade': 0 or more, 'quote'}}, not {entry!r}"[:300]

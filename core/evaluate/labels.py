@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
+from core.corpus.types import Document
 from core.errors import BadInput
 from core.evaluate.dataset import Evidence, LabelledSet, Written
 from core.evaluate.files import Qrels, merge
@@ -14,86 +16,77 @@ from core.types import Passage
 HALF = 0.5  # a passage that holds at least this share of a quote carries its grade
 
 
-def place(written: Written, passages: Iterable[Passage], *, relevant_from: int = 2) -> LabelledSet:
-    """`written` with its quotes turned into passages of the corpus.
+class Documents(Protocol):
+    """What is needed of a corpus."""
+
+    @property
+    def name(self) -> str: ...
+
+    def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
+
+    def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
+
+
+def place(written: Written, corpus: Documents, *, relevant_from: int = 2) -> LabelledSet:
+    """`written` with its quotes turned into passages of the corpus; of two grades for one the higher holds.
 
     Grades are 0-3: 3 answers, 2 answers a part or is a needed hop, 1 is background. Background is worth
     something to nDCG, but is not what a yes-or-no measure should call found: those count from grade 2.
     Raises BadInput with file and line when a document or quote is not in the corpus as indexed.
     """
-    wanted = {entry.doc for entries in written.evidence.values() for entry in entries}
-    of_document: dict[str, list[Passage]] = {doc: [] for doc in wanted}
-    for passage in passages:
-        if passage.doc_id in of_document:
-            of_document[passage.doc_id].append(passage)
+    opened: dict[str, tuple[Document, list[Passage]]] = {}
     qrels: Qrels = {}
     for question, entries in written.evidence.items():
         for entry in entries:
-            merge(qrels, {question: dict.fromkeys(holding(entry, of_document[entry.doc]), entry.grade)})
+            if entry.doc not in opened:
+                try:
+                    opened[entry.doc] = corpus.document(entry.doc)
+                except BadInput as error:
+                    raise BadInput(f"{entry.where}: {error}") from None
+            document, passages = opened[entry.doc]
+            merge(qrels, {question: dict.fromkeys(holding(entry, document.text, passages), entry.grade)})
     return LabelledSet(written.name, written.questions, qrels, relevant_from)
 
 
-def holding(entry: Evidence, passages: Sequence[Passage]) -> list[str]:
-    """Ids of the passages of the document that hold at least half of the quote, else the one that holds most.
+def holding(entry: Evidence, text: str, passages: Sequence[Passage]) -> list[str]:
+    """Ids of the passages of a document that hold at least half of the quote, else of the one with most.
 
-    Without a quote: every passage of the document.
+    Without a quote: every passage of the document. White space is not compared.
     """
-    if not passages:
-        raise BadInput(f"{entry.where}: document {entry.doc!r} is not in the corpus as indexed")
     if entry.quote is None:
         return [passage.id for passage in passages]
-    found = re.search(r"\s+".join(map(re.escape, entry.quote.split())), _text(passages))
+    found = re.search(r"\s+".join(map(re.escape, entry.quote.split())), text)
     if found is None:
         raise BadInput(
             f"{entry.where}: {entry.doc!r} as indexed does not hold the quote {entry.quote[:60]!r}"
         )
-    shares = {p.id: _overlap(p, *found.span()) / (found.end() - found.start()) for p in passages}
-    return [p for p, share in shares.items() if share >= HALF] or [max(shares, key=lambda p: (shares[p], p))]
+    start, end = found.span()
+    held = {p.id: max(0, min(end, p.end) - max(start, p.start)) / max(1, end - start) for p in passages}
+    return [id for id, share in held.items() if share >= HALF] or [max(held, key=lambda id: (held[id], id))]
 
 
-def judged_by_id(qrels: Qrels, passages: Iterable[Passage]) -> tuple[Qrels, set[str]]:
-    """Judgements by passage id as they are, by document id for each of its passages; the ids of neither."""
-    judged = {name for labels in qrels.values() for name in labels}
-    known: set[str] = set()
-    of_document: dict[str, list[str]] = {}
-    for passage in passages:
-        if passage.id in judged:
-            known.add(passage.id)
-        if passage.doc_id in judged:
-            of_document.setdefault(passage.doc_id, []).append(passage.id)
-    settled: Qrels = {}
-    for question, labels in qrels.items():
-        settled[question] = {}
-        for name, grade in labels.items():
-            targets = [name] if name in known else of_document.get(name, [name])
-            merge(settled, {question: dict.fromkeys(targets, grade)})
-    return settled, judged - known - of_document.keys()
+def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledSet, set[str]]:
+    """`labelled` with document ids spread over their passages, and the judged ids that the corpus lacks.
 
-
-def with_judgements(labelled: LabelledSet, passages: Iterable[Passage]) -> tuple[LabelledSet, set[str]]:
-    """`labelled` by passages, and the ids that the corpus lacks; BadInput if it lacks all."""
-    qrels, unknown = judged_by_id(labelled.qrels, passages)
-    judged = {name for labels in labelled.qrels.values() for name in labels}
-    if judged and unknown == judged:
+    Lacking ids stay: published figures count them as not found. BadInput if the corpus lacks all.
+    """
+    judged = sorted({name for labels in labelled.qrels.values() for name in labels})
+    targets: dict[str, list[str]] = {id: [id] for id in corpus.by_ids(judged)}
+    unknown = set()
+    for name in judged:
+        if name not in targets:
+            try:
+                targets[name] = [passage.id for passage in corpus.document(name)[1]]
+            except BadInput:
+                unknown.add(name)
+                targets[name] = [name]
+    if judged and len(unknown) == len(judged):
         raise BadInput(
-            f"{labelled.name}: none of the {len(judged)} judged ids is a passage or document of the corpus, "
-            f"for example {min(judged)!r}"
+            f"{labelled.name}: none of the {len(judged)} judged ids is a passage or document of corpus "
+            f"{corpus.name}, for example {judged[0]!r}"
         )
+    qrels: Qrels = {}
+    for question, labels in labelled.qrels.items():
+        for name, grade in labels.items():
+            merge(qrels, {question: dict.fromkeys(targets[name], grade)})
     return replace(labelled, qrels=qrels), unknown
-
-
-def _text(passages: Sequence[Passage]) -> str:
-    """The document as far as its passages tell it; what lies between them (trimmed white space) is blank."""
-    size = max(_end(passage) for passage in passages)
-    text = [" "] * size
-    for passage in passages:
-        text[passage.start : passage.start + len(passage.text)] = passage.text
-    return "".join(text)
-
-
-def _end(passage: Passage) -> int:
-    return passage.start + len(passage.text)
-
-
-def _overlap(passage: Passage, start: int, end: int) -> int:
-    return max(0, min(end, _end(passage)) - max(start, passage.start))

@@ -69,8 +69,8 @@ def page(figures: Mapping[str, Any]) -> str:
                 if route != baseline
             ],
         ),
-        f"<p>{escape(figures['statistics']['test'])}; a difference is called better or worse when the adjusted "
-        f"p is below {figures['statistics']['alpha']}. “No difference shown” is not “the same”.</p>",
+        f"<p>{escape(figures['statistics']['test'])}; a difference is called better or worse when the "
+        f"adjusted p is below {figures['statistics']['alpha']}. “No difference shown” is not “the same”.</p>",
         "<h2>Time, failures, model use</h2>",
         _table(
             ["route", "p50 ms", "p95 ms", "failed", "model calls", "prompt tokens", "written tokens"],

@@ -25,9 +25,7 @@ def summarise(
     ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
     over the questions at which both routes ended well; p-values are adjusted over all routes and metrics.
     """
-    baseline = baseline or routes[0]
-    if baseline not in routes:
-        raise BadInput(f"baseline {baseline!r} is not among the routes: {', '.join(routes)}")
+    baseline = check_baseline(baseline, routes)
     labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
     values = {route: _values(labels, outcomes, route, labelled.relevant_from) for route in routes}
     modes = _modes(labelled, outcomes)
@@ -53,6 +51,13 @@ def summarise(
         ),
         "by_mode": _by_mode(values, modes, baseline),
     }
+
+
+def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
+    """The route to compare with; BadInput if it is not among `routes`."""
+    if baseline is not None and baseline not in routes:
+        raise BadInput(f"baseline {baseline!r} is not among the routes: {', '.join(routes)}")
+    return baseline or routes[0]
 
 
 def _values(

@@ -334,8 +334,8 @@ def test_what_is_written_is_read_by_other_tools_to_the_same_figures(tmp_path):
     tags = Tags()
     tags.feed(html)
     assert {tag for tag, _ in tags.seen} <= {
-        "html", "meta", "title", "style", "body", "h1", "h2", "p", "b", "div", "table", "thead", "tbody", "tr",
-        "th", "td", "small", "span", "ul", "li",
+        "html", "meta", "title", "style", "body", "h1", "h2", "p", "b", "div", "table", "thead", "tbody",
+        "tr", "th", "td", "small", "span", "ul", "li",
     }  # fmt: skip
     assert not any({"src", "href", "style", "onclick"} & attrs.keys() for _, attrs in tags.seen)
     assert "no difference shown" in html

@@ -1,0 +1,136 @@
+"""`corpora` and `index`: what can be asked, and making it so."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.text import size, table
+
+if TYPE_CHECKING:
+    from core.corpus.index import Corpus, CorpusInfo
+    from core.corpus.source import Source
+    from core.settings import Settings
+
+
+@click.command("corpora")
+@output_options
+def corpora_(as_json: bool) -> int:
+    """List every corpus with its size and the state of its index."""
+    from core import settings
+    from core.corpus import catalogue
+
+    listed = [
+        {
+            "name": one.name,
+            "title": one.title,
+            "kind": one.kind,
+            "state": one.state,
+            "reason": one.reason,
+            "source": one.source,
+            "askable": one.askable,
+            "fingerprint": one.fingerprint,
+            "size": one.info.passages if one.info else None,
+            "index": _info(one.info) if one.info else None,
+        }
+        for one in catalogue.known(settings.current())
+    ]
+    emit({"corpora": listed}, lambda: _text(listed), as_json=as_json)
+    return 0
+
+
+@click.command("index")
+@click.argument("target", metavar="NAME_OR_PATH")
+@click.option("--name", help="What to call the corpus; without it, what the folder is called.")
+@click.option("--chunk-size", type=int, metavar="N", help="Characters a passage; 0 keeps documents whole.")
+@click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
+@click.option("--language", help="For stemming and stop words.")
+@output_options
+def index_(
+    target: str,
+    name: str | None,
+    chunk_size: int | None,
+    chunk_overlap: int | None,
+    language: str | None,
+    as_json: bool,
+) -> int:
+    """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
+
+    Only what has changed is done again, and a build that was stopped goes on where it was.
+    """
+    from core import settings
+    from core.corpus import catalogue
+    from core.corpus.chunk import Chunking
+
+    now = settings.current()
+    source = catalogue.source(target, settings=now, name=name, language=language)
+    if chunk_size is not None or chunk_overlap is not None:
+        usual = source.chunking
+        chunking = Chunking(
+            usual.size if chunk_size is None else chunk_size,
+            usual.overlap if chunk_overlap is None else chunk_overlap,
+        )
+        source = catalogue.source(source, settings=now, chunking=chunking)
+    corpus = build(source, now)
+    document = {**_info(corpus.info), "source": str(source.path) if source.path else "installed packages"}
+    emit(document, lambda: _built(corpus.info), as_json=as_json)
+    return 0
+
+
+def build(source: Source, settings: Settings) -> Corpus:
+    """The built corpus; progress and what was left out go to stderr, Ctrl-C stops at a safe point."""
+    from core.corpus import index
+
+    bar = Bar("")
+    with stoppable() as cancel:
+        corpus = index.build(
+            None,
+            source,
+            settings=settings,
+            progress=lambda stage, done, total: bar(f"{source.name}: {stage}", done, total),
+            cancel=cancel,
+        )
+    bar.close()
+    for remark in corpus.info.notes:
+        note(f"{source.name}: {remark}")
+    return corpus
+
+
+def ensure(source: Source, settings: Settings) -> None:
+    """Build the corpus unless its index is there and current."""
+    from core.corpus import catalogue, index
+
+    if index.current(source.name, settings) is not None:
+        known = catalogue.describe(source.name, settings)
+        if known.state == "ready":
+            return
+        note(f"{source.name}: {known.reason}; indexing it again")
+    build(source, settings)
+
+
+def _info(info: CorpusInfo) -> dict[str, Any]:
+    return {**asdict(info), "chunking": {**asdict(info.chunking), "label": info.chunking.label()}}
+
+
+def _built(info: CorpusInfo) -> str:
+    took = sum(info.build_ms.values()) / 1000
+    return (
+        f"{info.name}: {info.passages:,} passages of {info.documents:,} documents "
+        f"({info.chunking.label()}), {size(info.bytes)}, {took:.1f} s, fingerprint {info.fingerprint}"
+    )
+
+
+def _text(listed: list[dict[str, Any]]) -> str:
+    rows = [
+        (
+            one["name"], one["state"], "-" if one["size"] is None else f"{one['size']:,}",
+            one["fingerprint"] or "-", one["reason"] or one["title"],
+        )
+        for one in listed
+    ]  # fmt: skip
+    return table(
+        ("corpus", "index", "passages", "fingerprint", "what it is, or what to do"), rows, right=(2,)
+    )

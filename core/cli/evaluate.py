@@ -1,0 +1,169 @@
+"""`eval`: many labelled questions by many routes, with honest statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from core.cli.ask import read_knobs
+from core.cli.common import Bar, emit, note, output_options
+from core.cli.figures import figures_text
+from core.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.corpus.index import Corpus
+    from core.engine import Engine
+    from core.evaluate.dataset import LabelledSet
+    from core.evaluate.runner import Journal, Plan
+    from core.settings import Settings
+
+SEED = 13  # of the sample that --queries draws
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("eval")
+@click.argument("target", metavar="PATH_OR_NAME")
+@click.option(
+    "--routes",
+    metavar="A,B",
+    help="Routes that `routes` lists, or all. Without it: those that need no model.",
+)
+@click.option("--name", help="What to call the corpus of a folder that is not indexed yet.")
+@click.option("--baseline", metavar="ROUTE", help="Compare with this route; without it, with the first.")
+@click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
+@click.option("--mode", help="Only questions of this kind.")
+@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Only a sample of N questions.")
+@click.option("--seed", type=int, default=SEED, show_default=True, help="Which sample.")
+@click.option(
+    "--questions", type=_FILE, multiple=True, metavar="FILE", help="Questions as JSONL or CSV; repeatable."
+)
+@click.option(
+    "--qrels", type=_FILE, metavar="FILE", help="TREC judgements of --questions, in place of their own."
+)
+@click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
+@click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
+@click.option(
+    "--out",
+    type=_FILE,
+    metavar="DIR",
+    help="Write metrics, run files and a report; goes on where it stopped.",
+)
+@click.option("--fresh", is_flag=True, help="Forget what --out has.")
+@click.option("--retry-failed", is_flag=True, help="Ask again what failed in --out.")
+@output_options
+def eval_(
+    target: str,
+    name: str | None,
+    routes: str | None,
+    baseline: str | None,
+    split: str,
+    mode: str | None,
+    queries: int | None,
+    seed: int,
+    questions: Sequence[Path],
+    qrels: Path | None,
+    knobs: Sequence[str],
+    timing: Literal["shared", "isolated"] | None,
+    out: Path | None,
+    fresh: bool,
+    retry_failed: bool,
+    as_json: bool,
+) -> int:
+    """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions."""
+    from core import settings
+    from core.engine import Engine
+    from core.evaluate import report, runner, summary
+    from core.route import pick
+    from core.route import routes as known
+
+    now = settings.current()
+    chosen = pick(routes) if routes else [route for route in known().values() if not route.needs]
+    names = tuple(route.name for route in chosen)
+    baseline = summary.check_baseline(baseline, names)
+    if out is None and (fresh or retry_failed):
+        raise BadInput("--fresh and --retry-failed need --out DIR, whose contents they are about")
+    engine = Engine(now)
+    labelled, corpus = _open(engine, target, name, questions, qrels, split, mode)
+    drawn = labelled.sample(queries, seed) if queries else labelled
+    plan = runner.Plan(corpus.name, names, read_knobs(knobs), timing or now.timing)
+    with _journal(out, _conditions(plan, corpus, now), fresh=fresh, retry=retry_failed) as journal:
+        bar = Bar("q")
+        outcomes, whole = runner.run(
+            engine, drawn, plan, journal=journal, progress=lambda done, total: bar("questions", done, total)
+        )
+        bar.close()
+    figures = {
+        **summary.summarise(drawn, outcomes, names, baseline=baseline),
+        "corpus": corpus.name,
+        "fingerprint": corpus.fingerprint,
+        "split": split,
+        "sample": {"of": len(labelled.questions), "seed": seed} if queries else None,
+        "timing": plan.timing,
+        "interrupted": not whole,
+    }
+    if out is not None:
+        report.write(out, figures, drawn, outcomes)
+    emit(figures, lambda: figures_text(figures, out), as_json=as_json)
+    if not whole:
+        note(
+            "stopped by the user; what is done is kept"
+            + (f", and the same command goes on with it in {out}" if out else "")
+        )
+    return 0 if whole and any(row["statuses"]["ok"] for row in figures["routes"].values()) else 1
+
+
+def _open(
+    engine: Engine,
+    target: str,
+    name: str | None,
+    questions: Sequence[Path],
+    qrels: Path | None,
+    split: str,
+    mode: str | None,
+) -> tuple[LabelledSet, Corpus]:
+    """The labelled set and its corpus, which is built first if it is not."""
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
+    from core.evaluate import sets
+
+    source = catalogue.source(target, settings=engine.settings, name=name)
+    found = sets.find(source.name, source.path, questions=questions, qrels=qrels)
+    ensure(source, engine.settings)
+    corpus = engine.corpus(source.name)
+    labelled, warnings = sets.load(found, corpus, split=split, mode=mode)
+    for warning in warnings:
+        note(f"warning: {warning}")
+    return labelled, corpus
+
+
+def _conditions(plan: Plan, corpus: Corpus, now: Settings) -> dict[str, Any]:
+    """What must be the same for outcomes to be put together."""
+    return {
+        "corpus": plan.corpus,
+        "fingerprint": corpus.fingerprint,
+        "routes": list(plan.routes),
+        "knobs": plan.knobs,
+        "timing": plan.timing,
+        "llm": now.llm,
+        "llm_base_url": now.llm_base_url,
+    }
+
+
+@contextmanager
+def _journal(
+    out: Path | None, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
+) -> Iterator[Journal | None]:
+    from core.evaluate.runner import Journal
+
+    if out is None:
+        yield None
+        return
+    try:
+        with Journal.open(out, conditions, fresh=fresh, retry=retry) as journal:
+            yield journal
+    except OSError as error:
+        raise BadInput(f"--out {out} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,69 @@
+"""The figures of an evaluation as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.cli.text import amount, one_line, table
+from core.evaluate.metrics import COMPARED
+
+
+def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
+    """What was found, what differs from the baseline, how it is by kind of question, and what went wrong."""
+    parts = [_head(figures), _overall(figures["routes"])]
+    against = _against(figures["routes"])
+    if against:
+        parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", against]
+    if figures["by_mode"]:
+        parts += ["", "nDCG@10 by kind of question", _by_mode(figures)]
+    errors = [f"{route}: {one_line(e)}" for route, row in figures["routes"].items() for e in row["errors"]]
+    parts += ["", "Errors seen", *errors] if errors else []
+    parts += ["", f"Written to {out}/ (report.html is for reading)"] if out else []
+    return "\n".join(parts)
+
+
+def _head(figures: Mapping[str, Any]) -> str:
+    drawn = figures["sample"]
+    sample = f" (a sample of {drawn['of']}, seed {drawn['seed']})" if drawn else ""
+    return (
+        f"{one_line(figures['dataset'])}: {figures['queries']} questions{sample}, "
+        f"{figures['labelled']} of them with a relevant passage"
+    )
+
+
+def _overall(routes: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            route,
+            *(amount(row[name]) for name in COMPARED),
+            amount(row["p50_ms"], 1),
+            amount(row["p95_ms"], 1),
+            row["failed"],
+            row["llm_calls"],
+        )
+        for route, row in routes.items()
+    ]
+    headers = ("route", *COMPARED, "p50 ms", "p95 ms", "failed", "calls")
+    return table(headers, rows, right=range(1, len(headers)))
+
+
+def _against(routes: Mapping[str, Any]) -> str:
+    rows = [
+        (route, name, f"{one['delta']:+.4f}", f"{one['p_holm']:.4f}", one["verdict"])
+        for route, row in routes.items()
+        for name, one in row.get("vs_baseline", {}).items()
+    ]
+    return (
+        table(("route", "metric", "difference", "p", "what that shows"), rows, right=(2, 3)) if rows else ""
+    )
+
+
+def _by_mode(figures: Mapping[str, Any]) -> str:
+    routes = list(figures["routes"])
+    rows = [
+        (mode, by[routes[0]]["n"], *(amount(by[route]["ndcg@10"], 3) for route in routes))
+        for mode, by in figures["by_mode"].items()
+    ]
+    return table(("kind", "n", *routes), rows, right=range(1, len(routes) + 2))

@@ -1,0 +1,90 @@
+"""`models`: which models there are, which are here, and fetching one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from core.cli.common import Bar, emit, output_options, stoppable
+from core.cli.text import size, table
+
+
+@click.group("models", invoke_without_command=True)
+@output_options
+@click.pass_context
+def models_(ctx: click.Context, as_json: bool) -> int:
+    """List the known models and whether they are here; `models pull NAME` fetches one."""
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from core import settings
+    from core.backends.llm import catalogue, load_llm
+
+    now = settings.current()
+    llm = load_llm(now)
+    listed = [_entry(entry) for entry in catalogue.entries(now)]
+    document = {
+        "models": listed,
+        "in_use": {"model": llm.model, "endpoint": llm.endpoint, "why_not": llm.status()},
+        "embedder": now.embedder,
+        "folder": str(now.models_dir),
+    }
+    emit(document, lambda: _text(document), as_json=as_json)
+    return 0
+
+
+@models_.command("pull")
+@click.argument("name")
+@output_options
+def pull_(name: str, as_json: bool) -> int:
+    """Fetch model NAME ("default" and "fast" are names too) and check its sha256.
+
+    A download that was stopped goes on where it was.
+    """
+    from core import settings
+    from core.backends.llm import catalogue
+    from core.backends.llm.fetch import Progress, pull
+
+    name = {"default": catalogue.DEFAULT, "fast": catalogue.FAST}.get(name, name)
+    bar = Bar("B")
+
+    def report(at: Progress) -> None:
+        if at.stage in ("downloading", "verifying"):
+            bar(f"{name}: {at.stage}", at.done, at.total)
+
+    with stoppable() as cancel:
+        path = pull(name, settings=settings.current(), progress=report, cancel=cancel)
+    bar.close()
+    document = {"model": name, "path": str(path), "bytes": path.stat().st_size}
+    emit(document, lambda: f"{name} is here and verified: {path}", as_json=as_json)
+    return 0
+
+
+def _entry(entry: Any) -> dict[str, Any]:
+    known = entry.artefact
+    return {
+        "name": known.name,
+        "title": known.title,
+        "bytes": known.bytes,
+        "sha256": known.sha256,
+        "licence": known.licence,
+        "use": known.use,
+        "present": entry.present,
+        "path": str(entry.path),
+        "why_not": entry.reason,
+    }
+
+
+def _text(document: dict[str, Any]) -> str:
+    rows = [
+        (one["name"], "yes" if one["present"] else "no", size(one["bytes"]), one["use"])
+        for one in document["models"]
+    ]
+    used = document["in_use"]
+    state = used["why_not"] or "can be used"
+    return "\n".join([
+        table(("model", "here", "size", "use"), rows, right=(2,)),
+        "",
+        f"In use: {used['model']} ({used['endpoint']}): {state}",
+        f"Embedder: {document['embedder']}    Models are kept in {document['folder']}",
+    ])  # fmt: skip

@@ -1,0 +1,83 @@
+"""`export` and `import`: runs as files, both ways."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from core.cli.common import emit, output_options
+from core.errors import BadInput, Unavailable
+
+if TYPE_CHECKING:
+    from core.store import Store
+    from core.types import Run
+
+Format = Literal["bundle", "jsonl", "trec"]
+ENDINGS = {"bundle": "zip", "jsonl": "jsonl", "trec": "run"}
+LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
+
+
+@click.command("export")
+@click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
+@click.option("--format", "kind", type=click.Choice(list(ENDINGS)), default="bundle", show_default=True,
+              help="bundle: to import elsewhere; jsonl: a line a route; trec: a run file.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
+              help="Where to write; - is stdout. Without it, a file called after the run.")  # fmt: skip
+@output_options
+def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: bool) -> int:
+    """Write stored runs to a file."""
+    to_stdout = out is not None and str(out) == "-"
+    if to_stdout and as_json:
+        raise BadInput("--json and --out - both want stdout; give --out FILE")
+    store = _store()
+    content = _content(store, list(dict.fromkeys(run_ids)), kind)
+    if to_stdout:
+        sys.stdout.buffer.write(content)
+        return 0
+    file = out or Path(f"{store.load(run_ids[0]).id}.{ENDINGS[kind]}")
+    try:
+        with file.open("xb") as opened:
+            opened.write(content)
+    except FileExistsError:
+        raise BadInput(f"{file} is there already; give another --out") from None
+    except OSError as error:
+        raise BadInput(f"--out {file} cannot be written: {error.strerror or error}") from None
+    document = {"format": kind, "runs": list(run_ids), "path": str(file), "bytes": len(content)}
+    emit(document, lambda: f"Wrote {len(run_ids)} runs to {file}", as_json=as_json)
+    return 0
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@output_options
+def import_(file: Path, as_json: bool) -> int:
+    """Add the runs of a bundle that `export` wrote; those that are here already are left as they are."""
+    try:
+        if file.stat().st_size > LARGEST:
+            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB; that is no session bundle")
+        data = file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
+    added = _store().import_bundle(data)
+    emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}", as_json=as_json)
+    return 0
+
+
+def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:
+    if kind == "bundle":
+        return store.export_bundle(run_ids)
+    write: Callable[[Run], str] = store.export_jsonl if kind == "jsonl" else store.export_trec
+    return "".join(write(store.load(run_id)) for run_id in run_ids).encode()
+
+
+def _store() -> Store:
+    from core.engine import shared_engine
+
+    store = shared_engine().store
+    if store is None:
+        raise Unavailable("this engine keeps no sessions")
+    return store

@@ -1,0 +1,365 @@
+"""The command line: one JSON document, one line of error, the right exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from core import engine as engine_module
+from core import settings as settings_module
+from core.cli import COMMANDS, ask, cli, main, text
+from core.errors import BadInput, Unavailable
+from core.settings import PROJECT, Settings
+from core.store import Store
+from core.types import Turn
+from scripts import cli_docs
+from tests.fakes import FakeEngine, ScriptedLLM
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """The real engine over in-memory backends, as every command gets it."""
+    made = FakeEngine(tmp_path, llm=ScriptedLLM({"hyde": "photos of all six sides"}))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    return made
+
+
+@pytest.fixture
+def call(capsys):
+    """Run one command line in this process: (exit code, stdout, stderr)."""
+
+    def run(*args):
+        code = main([str(arg) for arg in args])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def one_error(err):
+    """The one line of error that was written."""
+    (line,) = [line for line in err.splitlines() if line]
+    assert line.startswith("error: ")
+    return line
+
+
+def test_ask_json_has_the_promised_shape(engine, call):
+    code, out, err = call(
+        "ask", "My box arrived crushed", "--corpus", "tiny", "--routes", "bm25,hybrid_rrf,hyde", "--json"
+    )
+    assert (code, err) == (0, "")
+    run = json.loads(out)
+    assert {"run_id", "query", "corpus", "wall_ms", "results"} <= run.keys()
+    assert (run["query"], run["corpus"]) == ("My box arrived crushed", "tiny")
+    assert [result["route"] for result in run["results"]] == ["bm25", "hybrid_rrf", "hyde"]
+    for result in run["results"]:
+        assert {"route", "status", "ms", "hits", "answer", "citations", "spans", "error"} <= result.keys()
+        assert result["status"] == "ok"
+        assert {"id", "score", "title"} <= result["hits"][0].keys()
+        for span in result["spans"]:
+            assert {
+                "id", "parent", "name", "kind", "start_ms", "ms", "inputs", "output", "hits", "shared_with",
+                "cached", "error", "tokens",
+            } <= span.keys()  # fmt: skip
+    found = engine.job(run["run_id"]).snapshot()
+    for result, of_engine in zip(run["results"], found.results, strict=True):
+        assert [(h["id"], h["score"]) for h in result["hits"]] == [
+            (h.passage.id, h.score) for h in of_engine.hits
+        ]
+    calls = [span["calls"] for span in run["results"][2]["spans"]]
+    assert sum(calls) == 1
+
+
+def test_ask_for_people_compares_and_tells_the_link(engine, call):
+    code, out, _ = call(
+        "ask", "crushed box", "--corpus", "tiny", "--routes", "bm25,dense,hyde", "--answers", "all"
+    )
+    assert code == 0
+    assert "crushed:0-80" in out
+    assert "photos of all six sides" in out  # what hyde searched with
+    assert "answer: an answer of five words" in out
+    assert out.rstrip().splitlines()[-1].startswith("Reopen: http://localhost:8501/?run=")
+
+
+def test_hostile_text_steers_no_terminal(tmp_path, monkeypatch, call):
+    evil = "red \x1b[31m box \x07 \u202egnp.exe \u009b2J crushed"
+    made = FakeEngine(tmp_path, texts={f"d{evil}": evil})
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    for extra in ([], ["--json"]):
+        code, out, err = call("ask", "crushed \x1b[31m box", "--corpus", "tiny", "--routes", "bm25", *extra)
+        assert code == 0
+        assert not any(c in out + err for c in "\x1b\x07\u202e\u009b")
+
+
+def test_a_follow_up_comes_with_its_history(engine, call, tmp_path):
+    plain, as_json = tmp_path / "h.txt", tmp_path / "h.json"
+    plain.write_text("user: My box arrived crushed.\nIt is wet too.\nAssistant: Sorry.\n")
+    as_json.write_text(
+        '[{"role": "user", "text": "My box arrived crushed.\\nIt is wet too."},'
+        ' {"role": "assistant", "text": "Sorry."}]'
+    )
+    expected = (Turn("user", "My box arrived crushed.\nIt is wet too."), Turn("assistant", "Sorry."))
+    assert ask.read_history(plain) == ask.read_history(as_json) == expected
+    code, out, _ = call(
+        "ask", "And now?", "--corpus", "tiny", "--routes", "bm25", "--history", plain, "--json"
+    )
+    assert code == 0
+    assert [turn["role"] for turn in json.loads(out)["history"]] == ["user", "assistant"]
+
+
+def test_knobs_reach_the_routes(engine, call):
+    code, out, _ = call(
+        "ask", "box", "--corpus", "tiny", "--routes", "hybrid_rrf", "--knob", "hybrid_rrf.k=7", "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["results"][0]["knobs"]["k"] == 7
+
+
+ASK = ("ask", "box", "--corpus", "tiny")
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("ask", "", "--corpus", "tiny"), "the question is empty"),
+        (("ask", "x" * 10_001, "--corpus", "tiny"), "10,001 characters; at most 10,000"),
+        ((*ASK, "--routes", "bm25,nope"), "unknown route 'nope'; known: all, bm25"),
+        ((*ASK, "--routes", ","), "no route given; known: all, bm25"),
+        ((*ASK, "--knob", "hybrid_rrf.k=x"), "hybrid_rrf.k: 'x' is not allowed; give a"),
+        ((*ASK, "--routes", "bm25", "--knob", "k=5"), "write ROUTE.NAME=VALUE"),
+        ((*ASK, "--routes", "bm25", "--knob", "dense.k=5"), "'dense', which is not among the routes: bm25"),
+        ((*ASK, "--routes", "bm25", "--answers", "selected"), "go together"),
+        ((*ASK, "--routes", "bm25", "--answers", "none", "--answered", "bm25"), "go together"),
+        ((*ASK, "--timing", "quick"), "'quick' is not one of 'shared', 'isolated'"),
+        ((*ASK, "--history", "nowhere.txt"), "history nowhere.txt cannot be read"),
+        ((*ASK, "--history", __file__), "line 1: begin with"),
+        (("ask",), "Missing argument 'QUESTION'"),
+        (("ask", "x", "--rotes", "a"), "No such option '--rotes'"),
+        (("nope",), "unknown command 'nope'; known: ask, corpora, doctor"),
+        (("eval", "no/such/folder"), "unknown corpus 'no/such/folder'; known: support"),
+        (("eval", str(PROJECT / "core")), "no readable document"),
+        (("eval", "support", "--routes", "bm25", "--baseline", "dense"), "'dense' is not among"),
+        (("eval", "support", "--queries", "0"), "0 is not in the range"),
+        (("eval", "support", "--fresh"), "need --out DIR"),
+        (("eval", "support", "--qrels", "x"), "needs --questions FILE"),
+        (("index", "no/such/folder"), "unknown corpus 'no/such/folder'"),
+        (("models", "pull", "nope"), "unknown model 'nope'; known: qwen2.5-coder-1.5b"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(engine, call, args, told):
+    code, out, err = call(*args)
+    assert (code, out) == (2, "")
+    assert told in one_error(err)
+
+
+def test_a_run_in_which_no_route_ends_well_fails_and_is_shown(tmp_path, monkeypatch, call):
+    made = FakeEngine(tmp_path, llm=ScriptedLLM(missing="no model; run this"))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    code, out, _ = call(*ASK, "--routes", "hyde", "--json")
+    assert (code, json.loads(out)["results"][0]["status"]) == (1, "unavailable")
+    assert json.loads(out)["results"][0]["error"] == "no model; run this"
+    code, out, _ = call(*ASK, "--routes", "hyde,bm25", "--json")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (Unavailable("corpus x is not built"), 1, "error: corpus x is not built"),
+        (BadInput("bad\nthing \x1b[31m"), 2, "error: bad thing [31m"),
+        (ZeroDivisionError("oh"), 1, "error: ZeroDivisionError: oh (add --debug for the traceback)"),
+        (KeyboardInterrupt(), 1, "error: stopped by the user"),
+    ],
+)
+def test_every_exception_is_one_line(engine, call, monkeypatch, error, code, told):
+    def fail(request):
+        raise error
+
+    monkeypatch.setattr(engine, "start", fail)
+    found, out, err = call(*ASK)
+    assert (found, out, err.strip()) == (code, "", told)
+    assert "Traceback" in call(*ASK, "--debug")[2]
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, call):
+    made = FakeEngine(tmp_path, llm=ScriptedLLM(delay=30))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    start = made.start
+
+    def begin(request):
+        job = start(request)
+        wait, left = job.wait, [KeyboardInterrupt]
+
+        def interrupted(timeout=None):
+            if left:
+                while len(job.snapshot().results) < 2:
+                    time.sleep(0.01)
+                raise left.pop()
+            return wait(timeout)
+
+        job.wait = interrupted
+        return job
+
+    monkeypatch.setattr(made, "start", begin)
+    began = time.monotonic()
+    code, out, err = call(*ASK, "--routes", "bm25,hyde,dense", "--json")
+    assert time.monotonic() - began < 5
+    statuses = {result["route"]: result["status"] for result in json.loads(out)["results"]}
+    assert (code, statuses) == (1, {"bm25": "ok", "hyde": "cancelled", "dense": "ok"})
+    assert "what is done is kept" in err
+
+
+def test_a_run_is_exported_and_imported_byte_for_byte(tmp_path, monkeypatch, call):
+    homes = [tmp_path / "one", tmp_path / "two"]
+    for home in homes:
+        home.mkdir()
+    stores = [Store(home / "routescope.sqlite") for home in homes]
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    here, there = (FakeEngine(home, store=store) for home, store in zip(homes, stores, strict=True))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: here)
+    run_id = json.loads(call(*ASK, "--routes", "bm25,dense", "--json")[1])["run_id"]
+    first, second = tmp_path / "a.zip", tmp_path / "b.zip"
+    code, out, _ = call("export", run_id, "--out", first, "--json")
+    assert (code, json.loads(out)["bytes"]) == (0, first.stat().st_size)
+    assert "is there already" in one_error(call("export", run_id, "--out", first)[2])
+    code, out, _ = call("export", run_id, "--format", "trec", "--out", "-")
+    assert next(line.split()[3] for line in out.splitlines() if line.endswith(" bm25")) == "1"
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: there)
+    assert json.loads(call("import", first, "--json")[1]) == {"imported": [run_id]}
+    assert json.loads(call("import", first, "--json")[1]) == {"imported": []}
+    assert call("export", run_id, "--out", second)[0] == 0
+    assert first.read_bytes() == second.read_bytes()
+    for args, told in [
+        (("export", "nope", "--out", tmp_path / "c"), "nope"),
+        (("import", __file__), "not a session bundle"),
+        (("import", "nowhere.zip"), "nowhere.zip cannot be read"),
+    ]:
+        code, out, err = call(*args)
+        assert (code, out) == (2, "")
+        assert told in one_error(err)
+
+
+def test_every_command_is_documented():
+    assert cli_docs.PAGE.read_text(encoding="utf-8") == cli_docs.page(), "run: python -m scripts.cli_docs"
+    assert set(cli.list_commands(None)) == set(COMMANDS)
+    for name in COMMANDS:
+        assert f"## `python -m core {name}`" in cli_docs.page()
+
+
+def environment(tmp_path):
+    return {**os.environ, "ROUTESCOPE_HOME": str(tmp_path), "ROUTESCOPE_MODELS_DIR": str(tmp_path / "models")}
+
+
+def core(tmp_path, *args):
+    return subprocess.run(
+        [sys.executable, "-m", "core", *args],
+        cwd=PROJECT,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        done = core(tmp_path, "routes", "--json")
+        took.append(time.perf_counter() - began)
+    assert (done.returncode, done.stderr) == (0, "")
+    by_name = {route["name"]: route for route in json.loads(done.stdout)["routes"]}
+    assert by_name["bm25"].keys() >= {
+        "name",
+        "title",
+        "family",
+        "needs",
+        "available",
+        "why_not",
+        "knobs",
+        "paper",
+    }
+    assert by_name["bm25"]["available"]
+    assert "models pull" in by_name["hyde"]["why_not"]
+    assert min(took) < 1.0  # 0.4 s on a quiet machine
+
+
+def test_lists_are_there_before_anything_is_built(tmp_path):
+    corpora = json.loads(core(tmp_path, "corpora", "--json").stdout)["corpora"]
+    assert {(one["name"], one["state"]) for one in corpora} >= {
+        ("support", "not built"),
+        ("pydocs", "not built"),
+    }
+    models = json.loads(core(tmp_path, "models", "--json").stdout)
+    assert [model["present"] for model in models["models"]] == [False] * 3
+    done = core(tmp_path, "ask", "x", "--routes", "bm25")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "corpus support is not built: run python -m core index support" in one_error(done.stderr)
+
+
+def test_the_doctor_says_what_to_do_and_tells_no_secret(tmp_path):
+    env = {
+        **environment(tmp_path),
+        "ROUTESCOPE_LLM_API_KEY": "sk-very-secret",
+        "ROUTESCOPE_LLM_BASE_URL": "http://127.0.0.1:9/v1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "core", "doctor", "--quick", "--json"],
+        cwd=PROJECT, env=env, capture_output=True, text=True,
+    )  # fmt: skip
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0
+    assert {
+        "python",
+        "packages",
+        "sessions",
+        "disk for home",
+        "corpus support",
+        "browser for tests",
+    } <= checks.keys()
+    assert "index support" in checks["corpus support"]["fix"]
+    assert "sk-very-secret" not in done.stdout + done.stderr
+
+
+def test_a_setting_that_cannot_be_is_bad_input(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "core", "routes"],
+        cwd=PROJECT, env={**environment(tmp_path), "ROUTESCOPE_TIMING": "slow"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "setting timing" in one_error(done.stderr)
+
+
+def test_ctrl_c_stops_an_index_at_a_safe_point(tmp_path):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_text(
+        "".join(f'{{"_id": "d{n}", "text": "passage number {n} about things"}}\n' for n in range(200_000))
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "core", "index", str(folder), "--json"],
+        cwd=PROJECT, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not list(tmp_path.glob("indexes/many/.new-*/passages.sqlite")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (1, "")
+    assert "error: indexing was stopped" in err
+    assert "Traceback" not in err
+
+
+def test_tables_align_wide_letters_and_cut_the_last_column(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    lines = text.table(("a", "n", "b"), [("字字", 1, "x" * 60), ("abc", 22, "y")], right=(1,)).splitlines()
+    assert lines[2].startswith("字字   1  xxx")
+    assert lines[2].endswith("…")
+    assert lines[3] == "abc   22  y"
