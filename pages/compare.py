@@ -20,7 +20,7 @@ def opened() -> tuple[Run | None, Job | None]:
     try:
         run, job = state.find(run_id)
     except RouteScopeError as error:
-        st.error(md(str(error)), icon=":material/link_off:")
+        st.error(md(str(error)))
         return None, None
     if st.query_params.get("run") != run_id:
         state.show_run(run_id)  # back from another page: the address says again what is shown
@@ -32,7 +32,7 @@ def start(corpus: str) -> None:
     try:
         job = state.engine().start(ask.request(corpus))
     except RouteScopeError as error:
-        st.error(md(str(error)), icon=":material/error:")
+        st.error(md(str(error)))
         return
     state.show_run(job.id)
     st.rerun()

@@ -1,0 +1,147 @@
+"""The real app, served as a user serves it, and a headless Chromium that notes what must not happen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from core.store import Store
+from tests.runs import make_run
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+DOCUMENTS = {
+    "returns": "# Returns\n\nTo send an item back, ask for a Return Merchandise Authorization in 30 days.",
+    "refunds": "# Refunds\n\nA refund is paid five business days after the returned item was inspected.",
+    "fragile": "# Fragile goods\n\nGlass is double boxed and takes one more day by standard shipping.",
+    "express": "# Express\n\nExpress shipping delivers on the next business day in Germany and Belgium.",
+    "customs": "# Customs\n\nCustoms may hold a parcel until the commercial invoice has been supplied.",
+    "crushed": "# Damage\n\nIf the box arrived crushed, take photos of all six sides within 48 hours.",
+    "keys": "# Idempotency\n\nIdempotency keys are stored for 24 hours with the first response.",
+    "hostile": "# Shipping <img src=http://evil.example/a.png onerror=alert(1)>\n\n"
+    "![pixel](http://evil.example/b.png) <script>alert(2)</script> shipping of items that came back",
+}
+
+
+def chromium() -> str:
+    """The browser's path; without one the tests are skipped with a message."""
+    found = (
+        os.environ.get("ROUTESCOPE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    )
+    if found is None:
+        pytest.skip("no chromium here: install Debian's package `chromium`, or set ROUTESCOPE_CHROMIUM")
+    return found
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory):
+    """The running app: a small searchable corpus "handbook", stored runs, and no language model."""
+    chromium()
+    home = tmp_path_factory.mktemp("home")
+    folder = home / "handbook"
+    folder.mkdir()
+    for name, text in DOCUMENTS.items():
+        (folder / f"{name}.md").write_text(text + "\n")
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
+    index = [sys.executable, "-m", "core", "index", str(folder), "--name", "handbook"]
+    subprocess.run(index, cwd=ROOT, env=env, check=True, capture_output=True, timeout=170)
+    store = Store(home / "routescope.sqlite")
+    for run in (
+        make_run(mishaps=False, run_id="good", corpus="handbook"),
+        make_run(run_id="bad", corpus="handbook"),
+        make_run(hostile=True, run_id="evil", corpus="handbook"),
+    ):
+        store.save(run)
+    assert store.flush()
+    store.close()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    serve = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    with (home / "server.log").open("w") as log:
+        server = subprocess.Popen(serve, cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1)
+                break
+            except OSError:
+                assert server.poll() is None, (home / "server.log").read_text()
+                time.sleep(0.1)
+        yield f"http://localhost:{port}"
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+@pytest.fixture(scope="session")
+def browser(address):
+    """One headless Chromium for all tests."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(browser, address):
+    """Open a path in a fresh session: `tab("/?run=good", width=900, scheme="dark")`.
+
+    Afterwards: no console error, no page error, no dialog, no request to another origin.
+    """
+    faults: list[str] = []
+    contexts = []
+
+    def visit(path="/", *, width=1440, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+
+        def console(message):
+            probe = "/_stcore/" in (message.location or {}).get(
+                "url", ""
+            )  # Streamlit looks for its base path
+            if message.type == "error" and not probe:
+                faults.append(f"console: {message.text}")
+
+        def request(sent):
+            parts = urlsplit(sent.url)
+            if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != urlsplit(address).netloc:
+                faults.append(f"off-origin request: {sent.url}")
+
+        def dialog(shown):
+            faults.append(f"dialog: {shown.message}")
+            shown.dismiss()
+
+        page.on("console", console)
+        page.on("request", request)
+        page.on("dialog", dialog)
+        page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
+        page.goto(address + path)
+        page.wait_for_selector("[data-testid=stSidebarNav]")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert faults == []

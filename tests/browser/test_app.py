@@ -1,0 +1,245 @@
+"""The main job in a real browser, and what a page must never do."""
+
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from core.route import routes
+from tests.runs import HOSTILE, STANDALONE, make_run
+
+pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
+QUESTION = "How do I send an item back?"
+
+
+def get(url, **headers):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+            return answer.status, answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers
+
+
+def settle(page):
+    """Wait until Streamlit has nothing to do."""
+    page.wait_for_timeout(300)
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+
+
+def finish(page, seconds=60):
+    """Wait until the run has ended."""
+    page.wait_for_selector("[data-testid=stTabs]", timeout=seconds * 1000)
+    settle(page)
+
+
+def ask(page, question=QUESTION):
+    page.fill("textarea", question)
+    page.keyboard.press("Control+Enter")
+
+
+def alerts(page):
+    """The messages on the page itself."""
+    return page.locator("[data-testid=stMain] [data-testid=stAlert]").all_inner_texts()
+
+
+# Safe defaults.
+
+
+def test_every_answer_carries_the_security_headers(address):
+    for path in ("/", "/sessions", "/_stcore/health", "/favicon.png", "/nothing/here"):
+        _, headers = get(address + path)
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'self'" in policy
+        assert "img-src 'self' data: blob:" in policy
+        assert "object-src 'none'" in policy
+        assert "'unsafe-eval'" not in policy.replace("'wasm-unsafe-eval'", "")
+        scripts = next(part for part in policy.split("; ") if part.startswith("script-src"))
+        assert "'unsafe-inline'" not in scripts
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
+def test_another_host_name_is_refused(address):
+    assert get(address + "/", Host="evil.example")[0] == 400
+    assert get(address + "/", Host="localhost")[0] == 200
+
+
+def test_it_listens_on_loopback_only(address):
+    port = urlsplit(address).port
+    listening = [
+        c.laddr.ip for c in psutil.net_connections("tcp") if c.status == "LISTEN" and c.laddr.port == port
+    ]
+    assert listening == ["127.0.0.1"]
+
+
+# The main job.
+
+
+def test_ask_with_the_keyboard_and_reopen_by_link(tab):
+    page = tab("/?corpus=handbook")
+    settle(page)
+    began = time.perf_counter()
+    ask(page)
+    page.wait_for_selector(".rs-hit")
+    assert time.perf_counter() - began < 15  # generous: other work may share the machine
+    finish(page)
+    assert "?run=" in page.url
+    titles = page.locator(".rs-head .name span:first-child").all_inner_texts()
+    assert sorted(titles) == sorted(route.title for route in routes().values())
+    first = page.locator(".rs-grid").inner_text()
+    assert "Returns" in first
+    again = tab("/" + page.url.split("/", 3)[3])
+    finish(again)
+    assert again.locator(".rs-grid").inner_text() == first
+    assert again.locator("textarea").input_value() == QUESTION
+
+
+def test_one_press_makes_one_run(tab):
+    page = tab("/?corpus=handbook")
+    settle(page)
+    ask(page, "one press, one run")
+    finish(page)
+    page.click("[data-testid=stSidebarNav] >> text=Sessions")
+    page.fill("input[aria-label=Search]", "one press")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=1 to 1 of 1 runs")
+
+
+def test_a_sample_and_the_shortcut_from_anywhere(tab):
+    page = tab("/")
+    page.click("text=How do I start a return?")
+    settle(page)
+    assert page.locator("textarea").input_value() == "How do I start a return?"
+    page.mouse.click(1200, 900)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("[data-testid=stAlert] >> text=support is not built")
+
+
+def test_pointing_at_a_passage_lights_it_up_in_every_route(tab):
+    page = tab("/?run=good")
+    page.wait_for_selector(".rs-hit")
+    number = page.locator(".rs-hit").first.get_attribute("data-p")
+    same = page.locator(f'[data-p="{number}"]')
+    assert same.count() > 3
+    colours = "all => all.map(one => getComputedStyle(one).backgroundColor)"
+    before = same.evaluate_all(colours)
+    same.first.hover()
+    after = same.evaluate_all(colours)
+    assert len(set(after)) == 1
+    assert all(a != b for a, b in zip(after, before, strict=True))
+    page.mouse.move(1, 1)
+    assert same.evaluate_all(colours) == before
+    same.first.locator("summary").click()
+    page.mouse.move(1, 1)
+    assert same.evaluate_all(colours) == after
+    assert page.locator(".rs-hit[open] .full").first.is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 900])
+def test_views_draw_and_fit(tab, width, scheme):
+    page = tab("/?run=good", width=width, scheme=scheme)
+    for name, sign in (
+        ("Ranks", ".js-plotly-plot .heatmaplayer"),
+        ("Rewrites", f"text={STANDALONE.split()[-1]}"),
+        ("Grades", "text=decided: correct"),
+        ("Time", ".js-plotly-plot .barlayer"),
+        ("Steps", ".rs-trace"),
+    ):
+        page.click(f"[role=tab]:has-text('{name}')")
+        page.wait_for_selector(sign, state="attached")
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    inside = page.locator(".rs-grid").evaluate("e => [e.scrollWidth > e.clientWidth, e.clientWidth]")
+    assert inside[0]
+    assert inside[1] > 500
+    main = page.locator("[data-testid=stMain]").evaluate("e => e.scrollWidth <= e.clientWidth")
+    assert main
+    dark = page.evaluate("getComputedStyle(document.documentElement).colorScheme")
+    assert dark == scheme
+
+
+def test_a_question_that_is_too_long_gets_one_message(tab):
+    page = tab("/?corpus=handbook")
+    settle(page)
+    ask(page, "word " * 4000)
+    page.wait_for_selector("[data-testid=stAlert] >> text=at most")
+    settle(page)
+    assert alerts(page) == ["the question has 19,999 characters; at most 10,000 are allowed"]
+
+
+def test_a_deep_link_keeps_the_frame(tab):
+    page = tab("/sessions")
+    page.wait_for_selector("[data-testid=stDataFrame]")
+    assert page.locator("[data-testid=stSidebarNav] >> text=Compare").count() == 1
+
+
+# Sessions.
+
+
+def test_open_delete_and_undo_from_the_list(tab):
+    page = tab("/sessions")
+    page.fill("input[aria-label=Search]", "crushed evidence deadline nothing")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=No run matches")
+    page.fill("input[aria-label=Search]", "")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-testid=stDataFrame] canvas")
+    settle(page)
+    pick(page)
+    page.click("button:has-text('Delete 1')")
+    page.wait_for_selector("text=1 run deleted")
+    page.click("button:has-text('Undo')")
+    page.wait_for_selector("text=1 run deleted", state="detached")
+    settle(page)
+    pick(page)
+    page.click("[data-testid=stMain] button:has-text('Open')")
+    page.wait_for_selector(".rs-grid")
+    assert "?run=" in page.url
+
+
+def pick(page):
+    """Tick the first row of the table."""
+    box = page.locator("[data-testid=stDataFrame]").bounding_box()
+    page.mouse.click(box["x"] + 16, box["y"] + 52)
+    page.wait_for_selector("button:has-text('Delete 1')")
+
+
+# Hostile text.
+
+
+def test_hostile_text_is_read_and_never_run(tab):
+    page = tab("/?run=evil")
+    page.wait_for_selector(".rs-hit")
+    assert HOSTILE[0] in page.locator(".rs-grid").inner_text()
+    for name in ("Ranks", "Rewrites", "Grades", "Time", "Steps"):
+        page.click(f"[role=tab]:has-text('{name}')")
+        settle(page)
+    for summary in page.locator(".rs-hit summary").all()[:4]:
+        summary.click()
+    for frame in ("img", "script", "svg"):
+        assert page.locator(f".rs {frame}").count() == 0
+    page.click("[data-testid=stSidebarNav] >> text=Sessions")
+    page.wait_for_selector("[data-testid=stDataFrame] canvas")
+
+
+def test_hostile_documents_can_be_searched(tab):
+    page = tab("/?corpus=handbook")
+    settle(page)
+    ask(page, "shipping of items ![x](http://evil.example/q.png) <img src=http://evil.example/q2.png>")
+    finish(page)
+    assert "<img src=http://evil.example/a.png onerror=alert(1)>" in page.locator(".rs-grid").inner_text()
+
+
+def test_a_hostile_link_is_told_as_text(tab):
+    page = tab("/?run=![x](http://evil.example/r.png)<img src=http://evil.example/r2.png>")
+    page.wait_for_selector("[data-testid=stAlert] >> text=there is no run")
+    assert "![x](http://evil.example/r.png)" in alerts(page)[0]
+
+
+def test_the_made_runs_are_what_the_pages_were_given():
+    assert make_run(run_id="good", mishaps=False).results[4].spans[0].output == STANDALONE
