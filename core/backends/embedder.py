@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from core.settings import Settings
 from core.trace import describe
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+log = logging.getLogger(__name__)
 BATCH = 8  # texts of like length; larger batches are slower on a processor (110 passages/s at 8, 85 at 32)
 
 
@@ -101,12 +103,9 @@ class SentenceEmbedder:
     """Any sentence-transformers model by name or folder; its prompts for queries and documents are used."""
 
     def __init__(self, name: str) -> None:
+        folder = Path(name).expanduser()
         try:
-            from sentence_transformers import SentenceTransformer
-
-            self._model: Any = SentenceTransformer(
-                str(Path(name).expanduser()) if Path(name).expanduser().is_dir() else name, device="cpu"
-            )
+            self._model = _load(str(folder) if folder.is_dir() else name)
         except Exception as error:  # the library and the hub's client raise whatever they like
             raise Unavailable(
                 f"embedder {name!r} cannot be loaded; give all-MiniLM-L6-v2, a sentence-transformers model"
@@ -136,6 +135,17 @@ class SentenceEmbedder:
                 show_progress_bar=False,
             )
         return vectors.astype(np.float32)
+
+
+def _load(name: str) -> Any:
+    """The model from this machine if it is here, so that starting asks nobody; else from the hub."""
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(name, device="cpu", local_files_only=True)
+    except (OSError, ValueError):  # what transformers raises for a file that is not here
+        log.info("embedder %s is not on this machine: asking the model hub", name)
+        return SentenceTransformer(name, device="cpu")
 
 
 def _clean(text: str) -> str:

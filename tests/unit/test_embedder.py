@@ -107,7 +107,9 @@ def test_threads_get_the_vectors_they_asked_for() -> None:
 
 @pytest.mark.model
 def test_a_model_that_is_not_there_is_unavailable_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # else it asks again and again for a minute
     with pytest.raises(Unavailable, match="all-MiniLM-L6-v2") as caught:
         load_embedder("nobody/no-such-model", settings=Settings())
     assert "\n" not in str(caught.value)

@@ -42,9 +42,7 @@ def ndcg(found: dict[str, Ranking]) -> float:
 
     lines = (FOUND[0] / "qrels" / "test.tsv").read_text().splitlines()[1:]
     judged = [ir_measures.Qrel(q, d, int(grade)) for q, d, grade in (line.split("\t") for line in lines)]
-    run = [
-        ir_measures.ScoredDoc(q, hit.passage.id, hit.score) for q, hits in rankings.items() for hit in hits
-    ]
+    run = [ir_measures.ScoredDoc(q, hit.passage.id, hit.score) for q, hits in found.items() for hit in hits]
     return float(ir_measures.calc_aggregate([ir_measures.nDCG @ 10], judged, run)[ir_measures.nDCG @ 10])
 
 
