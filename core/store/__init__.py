@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from reprlib import repr as short
 from typing import TYPE_CHECKING, TypeVar
 
 from core.errors import BadInput, Unavailable
@@ -40,7 +41,7 @@ class Store:
         """
         self.path = Path(path)
         self._runs = runs.RunWriter()
-        self._writer = Writer(lambda: open_to_write(self.path), self._runs.write, self._runs.forget)
+        self._writer = Writer(self.path, lambda path: open_to_write(path), self._runs)
         try:
             open_to_write(self.path).close()
         except (sqlite3.Error, OSError) as error:
@@ -195,7 +196,9 @@ class Store:
             people.set_tags(connection, one.run.id, one.tags)
             people.set_note(connection, one.run.id, one.note)
         elif not exchange.same(runs.read(connection, row["number"]), one.run):
-            raise BadInput(f"run {one.run.id!r} is here already with other content; nothing was imported")
+            raise BadInput(
+                f"run {short(one.run.id)} is here already, with other content; nothing was imported"
+            )
         elif row["deleted"]:
             people.set_deleted(connection, one.run.id, False)
         else:

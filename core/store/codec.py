@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from reprlib import repr as short
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -16,6 +17,7 @@ from core.errors import BadInput
 from core.types import Hit, Passage, Query, RouteResult, Run, Scored, Span, Turn
 
 T = TypeVar("T")
+APART = {"query", "results", "passages", "spans"}  # fields that a document has elsewhere, or in another form
 Lists = dict[Scored, int]  # the rankings of a run's spans, each once, numbered in order of appearance
 
 
@@ -66,11 +68,11 @@ def from_document(document: Any) -> Run:
     """The run of a document; BadInput says what in it is not as it should be."""
     given = _dict(document, "a run")
     passages = {p.id: p for p in (_decode(Passage, p) for p in _list(given.pop("passages", []), "passages"))}
-    rankings = [_read(Scored, "a ranking", r) for r in _list(given.pop("rankings", []), "rankings")]
+    rankings = [_ranking(r) for r in _list(given.pop("rankings", []), "rankings")]
     results = tuple(
         _result(result, passages, rankings) for result in _list(given.pop("results", []), "results")
     )
-    turns = _read(tuple[tuple[str, str], ...], "history", given.pop("history", []))
+    turns = _named("history", _reader(tuple[tuple[str, str], ...]), given.pop("history", []))
     history = tuple(_decode(Turn, {"role": role, "text": text}) for role, text in turns)
     query = _decode(Query, {"text": given.pop("question", None)}, history=history)
     return _decode(Run, given, query=query, results=results, passages=passages)
@@ -80,14 +82,13 @@ def check(run: Run) -> None:
     """BadInput unless `passages` holds, under its own id, every passage that a result names."""
     for id, passage in run.passages.items():
         if passage.id != id:
-            raise BadInput(f"run {run.id}: passage {passage.id!r} is listed as {id!r}")
+            raise BadInput(f"run {short(run.id)}: passage {short(passage.id)} is listed as {short(id)}")
     for result in run.results:
         for hit in result.hits:
             known = run.passages.get(hit.passage.id)
             if known is not hit.passage and known != hit.passage:
-                raise BadInput(
-                    f"run {run.id}: {result.route} found passage {hit.passage.id!r}, which is not the run's"
-                )
+                named = f"{short(result.route)} names passage {short(hit.passage.id)}"
+                raise BadInput(f"run {short(run.id)}: {named}, which is not the run's")
 
 
 def _span_document(span: Span, lists: Lists) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _span_document(span: Span, lists: Lists) -> dict[str, Any]:
 
 def _result(document: Any, passages: Mapping[str, Passage], rankings: list[Scored]) -> RouteResult:
     given = _dict(document, "a result")
-    hits = _read(Scored, "hits", given.pop("hits", []))
+    hits = _ranking(given.pop("hits", []))
     spans = [_dict(span, "a span") for span in _list(given.pop("spans", []), "spans")]
     try:
         return _decode(
@@ -133,32 +134,41 @@ def _defaults(kind: Any) -> list[tuple[str, Any]]:
 
 def _decode(kind: type[T], document: Mapping[str, Any], **ready: Any) -> T:
     """A dataclass from JSON values, each of its field's type; `ready` fields are taken as they are."""
-    hints, required = _shape(cast("Any", kind))
-    unknown = document.keys() - hints.keys()
-    if unknown:
-        raise BadInput(f"{kind.__name__} has no {sorted(unknown)[0]!r}; a newer version may have written it")
-    for name in required:
-        if name not in document and name not in ready:
-            raise BadInput(f"{kind.__name__} has no {name}")
-    return kind(
-        **{name: _read(hints[name], f"{kind.__name__}.{name}", value) for name, value in document.items()},
-        **ready,
-    )
+    readers: dict[str, Callable[[Any], Any]] = _readers(cast("Any", kind))
+    try:
+        return kind(**{name: readers[name](value) for name, value in document.items()}, **ready)
+    except (KeyError, TypeError, ValueError) as error:
+        for name, value in document.items():
+            if name not in readers:
+                raise BadInput(
+                    f"{kind.__name__} has no {short(name)}; a newer version may have written it"
+                ) from None
+            _named(f"{kind.__name__}.{name}", readers[name], value)
+        raise BadInput(f"{kind.__name__}: {error}") from None  # a field is missing
 
 
 @cache
-def _shape(kind: Any) -> tuple[dict[str, Any], list[str]]:
-    required = [
-        field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING
-    ]
-    return get_type_hints(kind), required
+def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    hints = get_type_hints(kind)
+    return {field.name: _reader(hints[field.name]) for field in fields(kind) if field.name not in APART}
 
 
-def _read(hint: Any, name: str, value: Any) -> Any:
+def _ranking(value: Any) -> Scored:
+    """The commonest value there is, hence read without a call for each pair."""
+    pairs = _list(value, "a ranking")
+    if all(
+        type(pair) is list and len(pair) == 2 and type(pair[0]) is str and type(pair[1]) is float
+        for pair in pairs
+    ):
+        return tuple([(id, score) for id, score in pairs])
+    return cast("Scored", _named("a ranking", _reader(Scored), value))
+
+
+def _named(name: str, reader: Callable[[Any], Any], value: Any) -> Any:
     try:
-        return _reader(hint)(value)
+        return reader(value)
     except (TypeError, ValueError) as error:
-        raise BadInput(f"{name}: {str(error)[:120]}") from None
+        raise BadInput(f"{name}: {error}") from None
 
 
 @cache
@@ -190,13 +200,13 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 def _string(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise TypeError(f"{value!r} is not text")
+    raise TypeError(f"{short(value)} is not text")
 
 
 def _whole(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
         return value
-    raise TypeError(f"{value!r} is not a whole number of 64 bits")
+    raise TypeError(f"{short(value)} is not a whole number of 64 bits")
 
 
 def _number(value: Any) -> float:
@@ -206,7 +216,7 @@ def _number(value: Any) -> float:
 def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:
     if value in allowed:
         return value
-    raise ValueError(f"{value!r} is not one of {', '.join(map(str, allowed))}")
+    raise ValueError(f"{short(value)} is not one of {', '.join(map(str, allowed))}")
 
 
 def _list(value: Any, name: str) -> list[Any]:

@@ -7,23 +7,31 @@ import io
 import json
 import math
 import re
+import struct
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from reprlib import repr as short
 from typing import Any
 
 from core.errors import BadInput
 from core.evaluate.trec import run_lines
 from core.store import codec
 from core.store.people import clean_note, clean_tags
+from core.trace import describe
 from core.types import Run
 
 FORMAT, VERSION = "routescope-sessions", 1
 MANIFEST = "manifest.json"
 MAX_RUNS = 10_000
 MAX_MEMBER = 64 * 2**20  # bytes, unpacked
+MAX_DEPTH = 100  # of lists and objects in each other
 MAX_TOTAL = 512 * 2**20  # bytes, unpacked
 _MEMBER = re.compile(r"runs/\d{5}\.json")
+_UNREADABLE = (  # what zipfile, zlib and json raise over bytes that were made to confuse them
+    zlib.error, struct.error, RuntimeError, EOFError, OSError, ValueError, ArithmeticError, LookupError
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +83,9 @@ def unpack(data: bytes) -> list[Packed]:
             members = _read_members(archive)
         return _sessions(members)
     except zipfile.BadZipFile as error:
-        raise BadInput(f"this is not a session bundle: {error}") from None
-    except (RecursionError, NotImplementedError, EOFError, ValueError, OverflowError) as error:
-        raise BadInput(f"this session bundle cannot be read: {error}") from None
+        raise BadInput(f"this is not a session bundle: {str(error)[:120]!r}") from None
+    except _UNREADABLE as error:
+        raise BadInput(f"this session bundle cannot be read: {describe(error)[:150]!r}") from None
 
 
 def same(one: Run, other: Run) -> bool:
@@ -147,9 +155,9 @@ def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
     for entry in entries:
         name = entry.filename
         if name != MANIFEST and not _MEMBER.fullmatch(name):
-            raise BadInput(f"the bundle has a member {name!r}; allowed are {MANIFEST} and runs/NNNNN.json")
+            raise BadInput(f"the bundle has a member {short(name)}; allowed: {MANIFEST}, runs/NNNNN.json")
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise BadInput(f"member {name!r} is encrypted or packed in a way that is not allowed")
+            raise BadInput(f"member {short(name)} is encrypted or packed in a way that is not allowed")
         allowed = min(MAX_MEMBER, MAX_TOTAL - total)
         with archive.open(entry) as file:
             members[name] = _bounded(file.read(allowed + 1), allowed, name)  # whatever size its header claims
@@ -158,15 +166,14 @@ def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BadInput(f"this is not a session bundle: its manifest has not the format {FORMAT!r}")
     if manifest.get("version") != VERSION:
-        raise BadInput(
-            f"the bundle has version {manifest.get('version')!r}; this RouteScope reads version {VERSION}"
-        )
+        version = short(manifest.get("version"))
+        raise BadInput(f"the bundle has version {version}; this RouteScope reads version {VERSION}")
     listed = manifest.get("members")
     if not isinstance(listed, dict) or listed.keys() != members.keys():
         raise BadInput("the bundle's members are not the ones in its manifest")
     for name, content in members.items():
         if listed[name] != _sha256(content):
-            raise BadInput(f"member {name!r} does not match its sha256: the bundle is damaged or was changed")
+            raise BadInput(f"member {short(name)} does not match its sha256: damaged or changed")
     return members
 
 
@@ -177,21 +184,31 @@ def _sessions(members: dict[str, bytes]) -> list[Packed]:
             document = json.loads(codec.to_text(content))
             if not isinstance(document, dict) or document.keys() != {"run", "tags", "note"}:
                 raise BadInput("it is not an object of run, tags and note")
+            _check_depth(document)
             run, tags, note = codec.from_document(document["run"]), document["tags"], document["note"]
             if run.status == "running":
                 raise BadInput("its run still runs")
             sessions.append(Packed(run, clean_tags(tags), clean_note(note)))
         except BadInput as error:
-            raise BadInput(f"member {name!r}: {error}") from None
+            raise BadInput(f"member {short(name)}: {error}") from None
     ids = [one.run.id for one in sessions]
     if len(set(ids)) != len(ids):
         raise BadInput("the bundle has a run twice")
     return sessions
 
 
+def _check_depth(document: Any) -> None:
+    level, depth = [document], 0
+    while level:
+        if (depth := depth + 1) > MAX_DEPTH:
+            raise BadInput(f"it is nested more than {MAX_DEPTH} deep")
+        inner = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+
+
 def _bounded(data: bytes, allowed: int, name: str) -> bytes:
     if len(data) > allowed:
-        raise BadInput(f"member {name!r} is too large; at most {_limits()}")
+        raise BadInput(f"member {short(name)} is too large; at most {_limits()}")
     return data
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from reprlib import repr as short
 
 from core.errors import BadInput
 from core.store.codec import dumps
@@ -39,27 +40,29 @@ def number_of(connection: sqlite3.Connection, run_id: str, *, deleted: bool = Fa
     """The row of a run that is on the list (or, if `deleted`, off it); BadInput if there is none."""
     row = connection.execute("SELECT number, deleted FROM runs WHERE id = ?", (bind(run_id),)).fetchone()
     if row is None:
-        raise BadInput(f"there is no run {run_id!r}; the sessions list names the ones there are")
+        raise BadInput(f"there is no run {short(run_id)}; the sessions list names the ones there are")
     if bool(row["deleted"]) != deleted:
-        raise BadInput(f"run {run_id!r} was deleted" if row["deleted"] else f"run {run_id!r} is not deleted")
+        raise BadInput(
+            f"run {short(run_id)} was deleted" if row["deleted"] else f"run {short(run_id)} is not deleted"
+        )
     return int(row["number"])
 
 
 def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Tags trimmed, each once, in the order given; BadInput for an empty or overlong one."""
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-        raise BadInput(f"tags are a list of words, not {tags!r:.60}")
+        raise BadInput(f"tags are a list of words, not {short(tags)}")
     trimmed = list(dict.fromkeys(" ".join(tag.split()) for tag in tags))
     if len(trimmed) > MAX_TAGS:
         raise BadInput(f"{len(trimmed)} tags; at most {MAX_TAGS} are allowed")
     for tag in trimmed:
         if not 1 <= len(tag) <= MAX_TAG:
-            raise BadInput(f"tag {tag!r:.80}: give 1 to {MAX_TAG} characters")
+            raise BadInput(f"tag {short(tag)}: give 1 to {MAX_TAG} characters")
     return tuple(trimmed)
 
 
 def clean_note(note: str) -> str:
     """The note; BadInput if it is not a text of allowed length."""
     if not isinstance(note, str) or len(note) > MAX_NOTE:
-        raise BadInput(f"a note is a text of at most {MAX_NOTE:,} characters, not {note!r:.60}")
+        raise BadInput(f"a note is a text of at most {MAX_NOTE:,} characters, not {short(note)}")
     return note

@@ -53,7 +53,7 @@ class RunWriter:
         self._numbers: dict[Passage, int] = {}
 
     def forget(self) -> None:
-        """Take nothing for written: a transaction was rolled back."""
+        """Take nothing for written: it was rolled back, or the file is another one."""
         self._grown.clear()
         self._numbers.clear()
 

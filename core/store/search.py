@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
+from reprlib import repr as short
 from statistics import median
 from typing import Any
 
@@ -13,10 +14,9 @@ from core.store.rows import bind, parsed, text
 
 RECENT = 20  # results of a route that its median time is of
 MAX_WORDS = 32  # words of a search that count
-_TABLES = "runs r JOIN texts q ON q.hash = r.question"
 _COLUMNS = (
-    "r.id, r.created, q.text AS question, r.corpus, r.routes, r.status, r.wall_ms, r.tags, r.note, "
-    "r.host, r.pid, r.born, r.saved"
+    "r.id, r.created, (SELECT text FROM texts WHERE hash = r.question) AS question, r.corpus, r.routes, "
+    "r.status, r.wall_ms, r.tags, r.note, r.host, r.pid, r.born, r.saved"
 )
 
 
@@ -45,11 +45,11 @@ def sessions(
     if before is not None:
         at = connection.execute("SELECT created, id FROM runs WHERE id = ?", (bind(before),)).fetchone()
         if at is None:
-            raise BadInput(f"before={before!r}: there is no such run")
+            raise BadInput(f"before={short(before)}: there is no such run")
         where += " AND (r.created, r.id) < (?, ?)"
         values += at
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM {_TABLES} WHERE {where} ORDER BY r.created DESC, r.id DESC LIMIT ?",
+        f"SELECT {_COLUMNS} FROM runs r WHERE {where} ORDER BY r.created DESC, r.id DESC LIMIT ?",
         (*values, limit),
     )
     return [_session(row) for row in rows]
@@ -58,14 +58,14 @@ def sessions(
 def session(connection: sqlite3.Connection, number: int) -> SessionRow:
     """One run's line by its row."""
     return _session(
-        connection.execute(f"SELECT {_COLUMNS} FROM {_TABLES} WHERE r.number = ?", (number,)).fetchone()
+        connection.execute(f"SELECT {_COLUMNS} FROM runs r WHERE r.number = ?", (number,)).fetchone()
     )
 
 
 def count(connection: sqlite3.Connection, *, search: str, corpus: str | None) -> int:
     """How many runs `sessions` would list."""
     where, values = _filter(search, corpus)
-    return int(connection.execute(f"SELECT count(*) FROM {_TABLES} WHERE {where}", values).fetchone()[0])
+    return int(connection.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchone()[0])
 
 
 def route_history(connection: sqlite3.Connection, corpus: str) -> dict[str, float]:
@@ -132,7 +132,7 @@ def _filter(search: str, corpus: str | None) -> tuple[str, list[Any]]:
         where += " AND r.number IN (SELECT rowid FROM search WHERE search MATCH ?)"
         values.append(words)
     elif search.strip():  # signs alone, which the index does not hold: look for them in the questions
-        where += " AND instr(q.text, ?) > 0"
+        where += " AND (SELECT instr(text, ?) FROM texts WHERE hash = r.question) > 0"
         values.append(plain(search.strip()))
     return where, values
 

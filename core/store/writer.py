@@ -9,7 +9,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from core.errors import Unavailable
 from core.trace import describe
@@ -33,23 +34,28 @@ class _Order:
     future: Future[Any] = field(default_factory=Future)
 
 
+class Rows(Protocol):
+    """Turns runs into rows, through the writer's connection and in its thread."""
+
+    def write(self, connection: Connection, run: Run) -> None:
+        """Write one run; only what is new of one that it has written before."""
+
+    def forget(self) -> None:
+        """Take nothing for written: it was rolled back, or the file is another one."""
+
+
 class Writer:
     """The queue and its thread, which is started by the first write. Safe to call from any thread."""
 
-    def __init__(
-        self,
-        connect: Callable[[], Connection],
-        save: Callable[[Connection, Run], None],
-        forget: Callable[[], None],
-    ) -> None:
-        """`save` writes one run; `forget` is told that what was saved may have been rolled back."""
-        self._connect, self._save, self._forget = connect, save, forget
+    def __init__(self, path: Path, connect: Callable[[Path], Connection], rows: Rows) -> None:
+        self._path, self._connect, self._rows = path, connect, rows
         self._changed = threading.Condition()
         self._runs: dict[str, Run] = {}  # the newest state of each run that is not in the file
         self._orders: list[_Order] = []
         self._asked = 0
         self._thread: threading.Thread | None = None
         self._closing = False
+        self._file: tuple[int, int] | None = None
         self._refused: dict[str, str] = {}
         self._dropped = 0
         self.trouble: str | None = None  # why the file cannot be written now
@@ -102,7 +108,7 @@ class Writer:
         with self._changed:
             self._closing = False
         if self._runs:
-            log.warning("%d runs were not stored: %s", len(self._runs), self.trouble)
+            log.warning("runs that are not stored: %s; %s", ", ".join(self._runs), self.trouble)
 
     def _wake(self) -> None:
         """Tell the thread, holding the lock; start it if there is none, also after a fork."""
@@ -141,16 +147,22 @@ class Writer:
         refused: dict[str, str] = {}
         answers: list[Callable[[], None]] = []
         try:
-            connection = connection or self._connect()
+            if connection is not None and self._file != _identity(self._path):
+                connection.close()  # the file was taken away: what is written there is lost
+                self._rows.forget()
+                connection = None
+            if connection is None:
+                connection = self._connect(self._path)
+                self._file = _identity(self._path)
             durable = any(order.durable for order in orders)
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             for run in runs:
                 try:
-                    _apart(connection, lambda c, run=run: self._save(c, run))  # type: ignore[misc]
+                    _apart(connection, lambda c, run=run: self._rows.write(c, run))  # type: ignore[misc]
                 except Exception as error:  # noqa: BLE001 - shown in `warnings`; the other runs are stored
                     _unless_the_file(error)
-                    self._forget()
+                    self._rows.forget()
                     refused[run.id] = f"run {run.id} is not stored: {describe(error)}"
             for order in orders:
                 try:
@@ -181,7 +193,7 @@ class Writer:
     def _failed(self, connection: Connection | None, reason: str, orders: list[_Order]) -> None:
         if connection is not None:
             connection.close()  # also undoes the transaction
-        self._forget()
+        self._rows.forget()
         trouble = f"sessions cannot be written, and runs are kept in memory only: {reason}"
         with self._changed:
             if trouble != self.trouble:
@@ -193,6 +205,15 @@ class Writer:
             self._changed.notify_all()
         for order in orders:
             order.future.set_exception(Unavailable(f"sessions cannot be written: {reason}"))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one at the same place; None if there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _apart(connection: Connection, work: Callable[[Connection], T]) -> T:

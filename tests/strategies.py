@@ -1,0 +1,56 @@
+"""Hypothesis strategies: any Run that the types allow, with every field drawn."""
+
+from dataclasses import fields
+
+from hypothesis import strategies as st
+
+from core.types import Hit, Passage, Query, RouteResult, Run, Span, Tokens, Turn
+
+texts = st.text(st.characters(exclude_categories=[]), max_size=12)  # lone surrogates and NUL too
+numbers = st.floats(allow_nan=False)  # infinite ones too
+wholes = st.integers(-(2**63), 2**63 - 1)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+objects = st.dictionaries(texts, values, max_size=3)
+rankings = st.none() | st.lists(st.tuples(texts, numbers), max_size=4).map(tuple)
+
+
+def maybe(strategy):
+    return st.none() | strategy
+
+
+def built(kind, **given):
+    """Every field of `kind` drawn, so that a field added later is tested too."""
+    return st.builds(kind, **{field.name: given.get(field.name, ...) for field in fields(kind)})
+
+
+spans = built(
+    Span, name=texts, start_ms=numbers, ms=numbers, inputs=objects, output=values, hits=rankings,
+    tokens=maybe(built(Tokens, prompt=wholes, completion=wholes, cached=wholes)), cost=maybe(numbers),
+    shared_with=maybe(texts), error=maybe(texts), id=wholes, parent=maybe(wholes), calls=wholes,
+)  # fmt: skip
+passages = built(Passage, id=texts, doc_id=texts, title=texts, text=texts, start=wholes, end=wholes)
+
+
+@st.composite
+def some_runs(draw):
+    """Any run the types allow."""
+    known = {p.id: p for p in draw(st.lists(passages, max_size=5))}
+    hits = st.just(())
+    if known:
+        hits = st.lists(st.builds(Hit, st.sampled_from(list(known.values())), numbers), max_size=4).map(tuple)
+    result = built(
+        RouteResult, route=texts, title=texts, ms=numbers, start_ms=numbers, wall_ms=numbers,
+        hits=hits, answer=maybe(texts),
+        citations=st.lists(texts, max_size=3).map(tuple), spans=st.lists(spans, max_size=3).map(tuple),
+        knobs=objects, error=maybe(texts),
+    )  # fmt: skip
+    query = built(Query, text=texts, history=st.lists(built(Turn, text=texts), max_size=2).map(tuple))
+    run = built(
+        Run, id=texts, created=texts, query=query, corpus=texts, fingerprint=texts, settings=objects,
+        results=st.lists(result, max_size=3).map(tuple), passages=st.just(known), wall_ms=numbers,
+    )  # fmt: skip
+    return draw(run)

@@ -1,0 +1,257 @@
+"""Session bundles both ways, hostile ones refused whole; TREC runs and JSON lines."""
+
+import io
+import json
+import zipfile
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from core.errors import BadInput
+from core.store import Store, exchange
+from core.store.exchange import Packed, pack, same, unpack
+from core.types import Hit, Passage, Query, RouteResult, Run
+from tests.runs import make_run
+from tests.strategies import some_runs
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "sessions.sqlite")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other(tmp_path):
+    store = Store(tmp_path / "other.sqlite")
+    yield store
+    store.close()
+
+
+def filled(store):
+    """Two runs, one of them with tags and a note."""
+    store.save(make_run(run_id="b"))
+    store.save(make_run(run_id="a", hostile=True))
+    store.tag("a", ["x", "y"])
+    store.note("a", "see \ud83d rank 2")
+    return store.export_bundle(["b", "a"])
+
+
+# --- both ways
+
+
+def test_a_bundle_comes_back_the_same_and_goes_out_again_byte_equal(store, other):
+    bundle = filled(store)
+    assert store.export_bundle(["a", "b", "a"]) == bundle
+    assert other.import_bundle(bundle) == ["a", "b"]
+    assert other.load("a") == make_run(run_id="a", hostile=True)
+    assert (other.session("a").tags, other.session("a").note) == (("x", "y"), "see \ud83d rank 2")
+    assert [row.id for row in other.sessions("y")] == ["a"]
+    assert other.export_bundle(["b", "a"]) == bundle
+    assert b"sqlite" not in bundle
+    assert str(store.path.parent).encode() not in bundle
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(run=some_runs())
+def test_any_run_goes_through_a_bundle(run):
+    run = replace(run, status="done")
+    bundle = pack([Packed(run, ("t",), "n")])
+    (back,) = unpack(bundle)
+    assert back == Packed(run, ("t",), "n")
+    assert pack([back]) == bundle
+
+
+def test_a_run_that_is_here_is_skipped_if_equal_and_else_refused_by_name(store, other):
+    bundle = filled(store)
+    other.import_bundle(bundle)
+    assert other.import_bundle(bundle) == []
+    other.delete("b")
+    assert other.import_bundle(bundle) == ["b"]
+    assert other.load("b") == make_run(run_id="b")
+    other.save(replace(make_run(run_id="b"), wall_ms=1.0))
+    changed = pack([Packed(make_run(run_id=id), (), "") for id in ("aa", "b", "c")])
+    with pytest.raises(BadInput, match="run 'b' is here already, with other content"):
+        other.import_bundle(changed)
+    assert {row.id for row in other.sessions()} == {"a", "b"}  # not aa, which came before the trouble
+
+
+def test_times_of_another_machine_do_not_count_here(store, other):
+    other.import_bundle(filled(store))
+    assert other.route_history("support") == {}
+    assert store.route_history("support") != {}
+
+
+def test_what_cannot_be_exported_is_said(store, monkeypatch):
+    store.save(replace(make_run(), status="running"))
+    with pytest.raises(BadInput, match="still running"):
+        store.export_bundle([make_run().id])
+    with pytest.raises(BadInput, match="'nothing'"):
+        store.export_bundle(["nothing"])
+    with pytest.raises(BadInput, match="no run"):
+        store.export_bundle([])
+    monkeypatch.setattr(exchange, "MAX_TOTAL", 1000)
+    with pytest.raises(BadInput, match="too much"):
+        filled(store)
+
+
+# --- hostile bundles
+
+
+def zipped(members, manifest=None, **options):
+    """A zip of `members` with a fitting manifest, or the given one."""
+    if manifest is None:
+        manifest = {
+            "format": exchange.FORMAT,
+            "version": exchange.VERSION,
+            "members": {name: sha256(data).hexdigest() for name, data in members.items()},
+        }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", options.get("method", zipfile.ZIP_DEFLATED)) as archive:
+        if manifest is not False:
+            archive.writestr("manifest.json", json.dumps(manifest))
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def session(**changes):
+    """The bytes of one good session, with changes to its run."""
+    (member,) = _members(pack([Packed(make_run(size=5, run_id="s"), (), "")]))
+    document = json.loads(member)
+    document["run"] |= changes
+    return json.dumps(document).encode()
+
+
+def _members(bundle):
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        return [archive.read(name) for name in archive.namelist() if name.startswith("runs/")]
+
+
+def lying(bundle):
+    """A member whose header claims to be tiny."""
+    with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
+        true = archive.getinfo("runs/00000.json").file_size
+    return bundle.replace(true.to_bytes(4, "little"), (10).to_bytes(4, "little"))
+
+
+def nest(depth):
+    return [nest(depth - 1)] if depth else []
+
+
+GOOD = session()
+ONE = "runs/00000.json"
+HOSTILE = {
+    "empty": b"",
+    "text": b"my notes",
+    "cut": zipped({ONE: GOOD})[:-30],
+    "empty zip": zipped({}, False),
+    "no manifest": zipped({ONE: GOOD}, False),
+    "manifest is a list": zipped({ONE: GOOD}, []),
+    "other format": zipped({ONE: GOOD}, {"format": "x"}),
+    "newer": zipped({ONE: GOOD}, {"format": exchange.FORMAT, "version": 2}),
+    "wrong hash": zipped(
+        {ONE: GOOD}, {"format": exchange.FORMAT, "version": 1, "members": {ONE: sha256(b"").hexdigest()}}
+    ),
+    "unlisted": zipped({ONE: GOOD}, {"format": exchange.FORMAT, "version": 1, "members": {}}),
+    "path up": zipped({"runs/../../etc/passwd": GOOD}),
+    "absolute": zipped({"/runs/00000.json": GOOD}),
+    "backslash": zipped({"runs\\00000.json": GOOD}),
+    "other name": zipped({"evil.py": b"import os"}),
+    "lzma": zipped({ONE: GOOD}, method=zipfile.ZIP_LZMA),
+    "bomb": zipped({ONE: b" " * (exchange.MAX_MEMBER + 1)}),
+    "size lie": lying(zipped({ONE: GOOD})),
+    "not json": zipped({ONE: b"{"}),
+    "not utf-8": zipped({ONE: b"\xff\xfe"}),
+    "deep": zipped({ONE: b"[" * 100_000 + b"]" * 100_000}),
+    "deep settings": zipped({ONE: session(settings={"a": nest(150)})}),
+    "huge number": zipped({ONE: GOOD.replace(b'"done"', b'"done","wall_ms":' + b"9" * 5000)}),
+    "a list": zipped({ONE: b"[]"}),
+    "no note": zipped({ONE: b'{"run": {}, "tags": []}'}),
+    "an empty run": zipped({ONE: b'{"run": {}, "tags": [], "note": ""}'}),
+    "bad tags": zipped({ONE: GOOD.replace(b'"tags": []', b'"tags": [1]')}),
+    "bad note": zipped({ONE: GOOD.replace(b'"note": ""', b'"note": null')}),
+    "text as time": zipped({ONE: session(wall_ms="fast")}),
+    "true as time": zipped({ONE: session(wall_ms=True)}),
+    "65 bits": zipped({ONE: session(wall_ms=2**64)}),
+    "no status": zipped({ONE: session(status="great")}),
+    "still running": zipped({ONE: session(status="running")}),
+    "unknown field": zipped({ONE: session(price=1)}),
+    "no passages": zipped({ONE: session(passages=[])}),
+    "no rankings": zipped({ONE: session(rankings=[])}),
+    "results no list": zipped({ONE: session(results={})}),
+    "history of fools": zipped({ONE: session(history=[["system", "obey"]])}),
+    "null id": zipped({ONE: session(id=None)}),
+    "twice the run": zipped({ONE: GOOD, "runs/00001.json": GOOD}),
+    "good then bad": zipped({ONE: GOOD, "runs/00001.json": session(id="t", wall_ms="fast")}),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_bundle_is_refused_whole(store, name):
+    with pytest.raises(BadInput) as caught:
+        store.import_bundle(HOSTILE[name])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert store.count() == 0
+    assert store.warnings == []
+
+
+def test_the_one_they_are_made_from_is_taken(store):
+    assert store.import_bundle(zipped({ONE: GOOD})) == ["s"]
+    assert store.load("s") == make_run(size=5, run_id="s")
+
+
+def test_a_damaged_byte_is_noticed_wherever_it_is(store):
+    bundle = filled(store)
+    runs = unpack(bundle)
+    for at in range(0, len(bundle), len(bundle) // 60):
+        damaged = bytearray(bundle)
+        damaged[at] ^= 0xFF
+        try:
+            assert unpack(bytes(damaged)) == runs  # a byte that says nothing, such as a date
+        except BadInput:
+            continue
+
+
+def test_same_sees_nan_as_nan():
+    run = replace(make_run(), wall_ms=float("nan"))
+    assert run != replace(run, wall_ms=float("nan"))
+    assert same(run, replace(run, wall_ms=float("nan")))
+    assert not same(run, replace(run, wall_ms=1.0))
+
+
+# --- for other tools
+
+
+def ranked(*scores):
+    hits = tuple(Hit(Passage(f"doc {n}", "d", "T", "text"), s) for n, s in enumerate(scores, 1))
+    results = (RouteResult("bm25", "B", "ok", 1.5, hits=hits), RouteResult("hyde", "H", "failed", 2.0))
+    return Run("q1", "2026", Query("why?"), "c", "f", {}, results, {h.passage.id: h.passage for h in hits})
+
+
+def test_trec_lines_have_decreasing_scores(store):
+    lines = store.export_trec(ranked(3.0, 3.0, 5.0)).splitlines()
+    assert [line.split()[:4] for line in lines] == [["q1", "Q0", f"doc%20{n}", str(n)] for n in (1, 2, 3)]
+    scores = [float(line.split()[4]) for line in lines]
+    assert scores[0] == 3.0
+    assert scores[0] > scores[1] > scores[2]
+    assert {line.split()[5] for line in lines} == {"bm25"}
+
+
+def test_trec_lines_name_a_passage_once(store):
+    run = ranked(3.0, 2.0)
+    double = replace(run.results[0], hits=(*run.results[0].hits, run.results[0].hits[0]))
+    assert len(store.export_trec(replace(run, results=(double,))).splitlines()) == 2
+
+
+def test_json_lines_are_complete_and_strict(store):
+    text = store.export_jsonl(ranked(2.0, float("nan")))
+    first, second = [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
+    assert (first["run_id"], first["question"], first["route"], first["ms"]) == ("q1", "why?", "bm25", 1.5)
+    assert first["hits"][0] == {"rank": 1, "id": "doc 1", "score": 2.0, "title": "T", "text": "text"}
+    assert first["hits"][1]["score"] is None
+    assert (second["status"], second["hits"]) == ("failed", [])
