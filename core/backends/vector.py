@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LINKS, BUILD_EFFORT, SEARCH_EFFORT = 32, 200, 200  # HNSW: Malkov & Yashunin 2016, arXiv:1603.09320
 BLAS_FROM = 4  # queries in a batch; below it a scan a query is quicker (measured at 30k to 100k passages)
+THREADS_FROM = 64  # queries in a batch that are worth more than one thread
 MARGIN = 8  # candidates fetched beyond k, so that equal scores at the edge are seen
 SAME = 1e-6  # scores this close may be equal but for rounding
 
@@ -94,8 +95,9 @@ class FaissIndex:
     def _candidates(self, index: faiss.Index, queries: Matrix, k: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Rows for each query, shape (n, k), in FAISS's order; -1 where it found fewer."""
         faiss = self._faiss
-        # For each call, as the count belongs to the calling thread: one query is slower on two threads.
-        faiss.omp_set_num_threads(1 if len(queries) == 1 else os.cpu_count() or 1)
+        # For each call, as the count belongs to the calling thread. A second thread slows one query down,
+        # hardly helps a batch of 20, and makes it 20 times slower where the cores are busy.
+        faiss.omp_set_num_threads(1 if len(queries) < THREADS_FROM else os.cpu_count() or 1)
         faiss.cvar.distance_compute_blas_threshold = BLAS_FROM * self.dim  # in queries times dimensions
         params = None
         if index is self._graph:
