@@ -13,20 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.backends import sparse
-from core.backends.base import Embedder
 from core.backends.terms import analyzer
-from core.corpus import embeddings, manifest, passages
+from core.corpus import manifest, passages
+from core.corpus.embeddings import VECTORS, Vectors
 from core.corpus.source import Source
 from core.corpus.types import Document, LoadReport
 from core.errors import Cancelled
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
-PASSAGES, VECTORS, KEYS, GRAPH, BM25 = "passages.sqlite", "vectors.npy", "keys.npy", "hnsw.faiss", "bm25"
+PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
-TICKS = 1000  # rows between two reports
+PAUSE = 0.1  # seconds between two reports
 
 
 @dataclass(slots=True)
@@ -37,20 +36,24 @@ class Stages:
     cancel: threading.Event
     ms: dict[str, float] = field(default_factory=dict)
     _name: str = ""
+    _told: float = 0.0
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Time what is done inside under `name`."""
-        began, self._name = time.perf_counter(), name
+        began, self._name, self._told = time.perf_counter(), name, 0.0
         self.tick(0, 0)
         yield
-        self.ms[name] = self.ms.get(name, 0.0) + (time.perf_counter() - began) * 1000
+        self.ms[name] = (time.perf_counter() - began) * 1000
 
     def tick(self, done: int, total: int) -> None:
-        """Report; raises Cancelled when Stop was pressed."""
+        """Report, a few times a second at most; raises Cancelled when Stop was pressed."""
         if self.cancel.is_set():
             raise Cancelled("indexing was stopped; what was embedded so far is kept for the next time")
-        self.progress(self._name, done, total)
+        now = time.perf_counter()
+        if now - self._told >= PAUSE or (done == total and total):
+            self._told = now
+            self.progress(self._name, done, total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,7 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
 
     def counted() -> Iterator[Document]:
         for number, document in enumerate(source.documents(report), 1):
-            if number % TICKS == 0:
-                stages.tick(number, 0)
+            stages.tick(number, 0)
             yield document
 
     with stages.stage("read documents"):
@@ -86,34 +88,18 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
 
 
 def finish(
-    source: Source,
-    content: Content,
-    identity: tuple[str, str],
-    load: Callable[[], Embedder],
-    former: Path | None,
-    checkpoint: embeddings.Checkpoint,
-    folder: Path,
-    stages: Stages,
+    source: Source, content: Content, vectors: Vectors, folder: Path, stages: Stages
 ) -> manifest.CorpusInfo:
-    """Make the rest of the index in `folder`; `identity`: the embedder's name and what tells its weights."""
+    """Make the rest of the index in `folder`, after `read`."""
     store = passages.PassageStore(folder / PASSAGES)
     try:
         with stages.stage("index words"):
+            how = analyzer(source.language)
             sparse.write_index(
-                store.texts(),
-                folder / BM25,
-                analyzer(source.language),
-                lambda row: stages.tick(row, content.passages) if row % TICKS == 0 else None,
+                store.texts(), folder / BM25, how, lambda row: stages.tick(row, content.passages)
             )
         with stages.stage("embed"):
-            wanted = embeddings.keys(store, identity[1])
-            np.save(folder / KEYS, wanted)
-            known = dict(checkpoint.read())
-            if former is not None:
-                known |= _vectors_of(former)
-            shape, reused = embeddings.embed(
-                store, wanted, known, load, checkpoint, stages.tick, folder / VECTORS
-            )
+            dim, reused = vectors.write(store, folder, stages.tick)
     finally:
         store.close()
     recall = 1.0
@@ -124,7 +110,7 @@ def finish(
         info = manifest.CorpusInfo(
             name=source.name, fingerprint=content.fingerprint, documents=content.documents,
             passages=content.passages, chunking=source.chunking, language=source.language,
-            embedder=identity[0], embedder_identity=identity[1], dim=shape[1],
+            embedder=vectors.name, embedder_identity=vectors.identity, dim=dim,
             vector_index="hnsw" if content.approximate else "flat", recall=recall,
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),
             build_ms={name: round(ms, 1) for name, ms in stages.ms.items()},
@@ -133,13 +119,6 @@ def finish(
         )  # fmt: skip
         manifest.write(folder, info)
     return info
-
-
-def _vectors_of(index: Path) -> dict[bytes, NDArray[np.float32]]:
-    """The vectors of a verified index by content key; they stay in their mapped file."""
-    keys = np.load(index / KEYS, allow_pickle=False)
-    vectors = np.load(index / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    return {key.tobytes(): vector for key, vector in zip(keys, vectors, strict=True)}
 
 
 def _graph(folder: Path) -> float:

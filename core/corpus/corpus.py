@@ -12,6 +12,7 @@ from core.backends.base import Matrix, Rows, Vector
 from core.backends.sparse import BM25Index
 from core.backends.vector import FaissIndex
 from core.corpus import build, manifest
+from core.corpus.embeddings import VECTORS
 from core.corpus.passages import PassageStore
 from core.corpus.types import Document
 from core.errors import BadInput
@@ -32,9 +33,7 @@ class Corpus:
         self._folder = folder
         self._store = PassageStore(folder / build.PASSAGES)
         self._words = BM25Index(folder / build.BM25, self.size)
-        self._vectors: Matrix = np.load(folder / build.VECTORS, mmap_mode="r", allow_pickle=False).view(
-            np.ndarray
-        )
+        self._vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         self._index: FaissIndex | None = None
         self._lock = threading.Lock()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from core.backends.base import Embedder, Matrix
 from core.corpus.passages import PassageStore
 from core.errors import ModelFailed
 
+VECTORS, KEYS = "vectors.npy", "keys.npy"
 KEY_BYTES = 16
 STEP = 64  # passages embedded between two looks at Stop and two writes to the checkpoint
 
@@ -67,38 +69,53 @@ class Checkpoint:
             path.unlink()
 
 
-def embed(
-    store: PassageStore,
-    wanted: Keys,
-    known: dict[bytes, NDArray[np.float32]],
-    load: Callable[[], Embedder],
-    checkpoint: Checkpoint,
-    tick: Tick,
-    file: Path,
-) -> tuple[tuple[int, int], int]:
-    """Write the vectors of all passages to `file`; returns their shape and how many were known.
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Gives every passage its vector.
 
-    `load` is called only when a text has to be embedded; equal texts are embedded once.
+    `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former` is
+    an index whose vectors are sound.
     """
-    missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
-    reused = len(wanted) - len(missing)
-    waiting = list({wanted[row].tobytes(): row for row in missing}.values())
-    for start in range(0, len(waiting), STEP):
-        tick(start, len(waiting))
-        some = waiting[start : start + STEP]
-        vectors = _checked(load(), store.texts_at(some))
-        checkpoint.add(wanted[some], vectors)
-        known.update(zip((wanted[row].tobytes() for row in some), vectors, strict=True))
-    tick(len(waiting), len(waiting))
-    dim = len(next(iter(known.values()))) if len(wanted) else 0
-    out = np.lib.format.open_memmap(file, "w+", np.float32, (len(wanted), dim)) if dim else None
-    if out is None:
-        np.save(file, np.empty((0, 0), np.float32))
-    else:
-        for row, key in enumerate(wanted):
-            out[row] = known[key.tobytes()]
-        out.flush()
-    return (len(wanted), dim), reused
+
+    name: str
+    identity: str
+    load: Callable[[], Embedder]
+    former: Path | None
+    checkpoint: Checkpoint
+
+    def write(self, store: PassageStore, folder: Path, tick: Tick) -> tuple[int, int]:
+        """Write the vectors of all passages and their keys; returns their dimension and how many were known.
+
+        Equal texts are embedded once. Raises ModelFailed, Cancelled.
+        """
+        wanted = keys(store, self.identity)
+        known = {**dict(self.checkpoint.read()), **(_vectors_of(self.former) if self.former else {})}
+        missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
+        waiting = list({wanted[row].tobytes(): row for row in missing}.values())
+        for start in range(0, len(waiting), STEP):
+            tick(start, len(waiting))
+            some = waiting[start : start + STEP]
+            vectors = _checked(self.load(), store.texts_at(some))
+            self.checkpoint.add(wanted[some], vectors)
+            known.update(zip((wanted[row].tobytes() for row in some), vectors, strict=True))
+        tick(len(waiting), len(waiting))
+        dim = len(known[wanted[0].tobytes()]) if len(wanted) else 0
+        np.save(folder / KEYS, wanted)
+        if dim:
+            out = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (len(wanted), dim))
+            for row, key in enumerate(wanted):
+                out[row] = known[key.tobytes()]
+            out.flush()
+        else:  # an empty file cannot be mapped for writing
+            np.save(folder / VECTORS, np.empty((0, 0), np.float32))
+        return dim, len(wanted) - len(missing)
+
+
+def _vectors_of(index: Path) -> dict[bytes, NDArray[np.float32]]:
+    """The vectors of an index by content key; they stay in their mapped file."""
+    stored = np.load(index / KEYS, allow_pickle=False)
+    vectors = np.load(index / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+    return {key.tobytes(): vector for key, vector in zip(stored, vectors, strict=True)}
 
 
 def _checked(embedder: Embedder, texts: list[str]) -> Matrix:

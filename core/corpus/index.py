@@ -6,9 +6,10 @@ import json
 import logging
 import os
 import shutil
+import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from core.corpus import manifest
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
-from core.corpus.embeddings import Checkpoint
+from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors
 from core.corpus.manifest import CorpusInfo
 from core.corpus.source import Source, from_record, slug
 from core.errors import BadInput, Cancelled, IndexDamaged, Unavailable
@@ -69,8 +70,9 @@ def build(
         with _alone(home, cancel or threading.Event()):
             stages = builder.Stages(progress, cancel or threading.Event())
             return _build(wanted, home, settings, stages, embedder)
-    except OSError as error:
-        raise Unavailable(f"the index cannot be written below {home}: {error.strerror or error}") from error
+    except (OSError, sqlite3.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Unavailable(f"the index cannot be written below {home}: {why}") from error
 
 
 def open_corpus(
@@ -144,7 +146,7 @@ def _build(
     source: Source, home: Path, settings: Settings, stages: builder.Stages, given: Embedder | None
 ) -> Corpus:
     before = current(source.name, settings)
-    former = _usable(before.folder, only=(builder.KEYS, builder.VECTORS)) if before else None
+    former = _usable(before.folder, only=(KEYS, VECTORS)) if before else None
     called = given.name if given is not None else settings.embedder
     known_as = called if given is not None else identity(called)
     stamp = source.stamp()
@@ -156,8 +158,9 @@ def _build(
         content = builder.read(source, known_as, settings.exact_below, folder, stages)
         target = home / content.fingerprint
         if _usable(target) is None:
-            load: Callable[[], Embedder] = cache(lambda: given or load_embedder(called, settings=settings))
-            builder.finish(source, content, (called, known_as), load, former, checkpoint, folder, stages)
+            load = cache(lambda: given or load_embedder(called, settings=settings))
+            vectors = Vectors(called, known_as, load, former, checkpoint)
+            builder.finish(source, content, vectors, folder, stages)
             if target.exists():
                 target.rename(folder.with_suffix(".damaged"))
             folder.rename(target)
