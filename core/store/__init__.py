@@ -15,7 +15,6 @@ from core.store.files import open_to_write, reading
 from core.store.rows import bind
 from core.store.search import SessionRow
 from core.store.writer import Writer
-from core.trace import describe
 from core.types import Run
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class Store:
         try:
             open_to_write(self.path).close()
         except (sqlite3.Error, OSError) as error:
-            self._writer.trouble = f"sessions cannot be written to {self.path}: {describe(error)}"
+            self._writer.warn(error)
 
     @property
     def warnings(self) -> list[str]:
@@ -103,7 +102,7 @@ class Store:
             with reading(self.path) as connection:
                 return searching.route_history(connection, corpus)
         except Unavailable as error:
-            self._writer.trouble = str(error)
+            self._writer.warn(error)
             return {}
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from core.errors import BadInput, Unavailable
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
 SCHEMA = 1  # steps in migrations.py
+_NO_PLACE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # for WAL's shared memory: then nobody writes there either
 BUSY_S = 30.0  # how long to wait for another process's transaction
 
 
@@ -64,11 +65,10 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None)
     try:
         connection.execute("PRAGMA schema_version").fetchone()
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         connection.close()
-        if Path(f"{path}-wal").exists():
+        if Path(f"{path}-wal").exists() or not error.sqlite_errorname.startswith(_NO_PLACE):
             raise
-        # a folder where the shared memory file of WAL cannot be made: then nobody writes there either
         connection = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
     return connection
 

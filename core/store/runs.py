@@ -33,7 +33,8 @@ _SAVE_RUN = (
 RESULT_COLUMNS = (
     "title", "status", "ms", "start_ms", "wall_ms", "hits", "answer", "citations", "knobs", "error", "spans"
 )  # fmt: skip
-JSON_COLUMNS = {"hits", "citations", "knobs", "spans"}
+JSON_COLUMNS = ("hits", "citations", "knobs", "spans")
+REAL_COLUMNS = ("ms", "start_ms", "wall_ms")
 
 
 @dataclass(slots=True)
@@ -122,13 +123,10 @@ class RunWriter:
             if grown.results.get(key) is result:
                 continue
             document = codec.result_document(result, grown.lists)
-            document |= {
-                "ms": real(result.ms),
-                "start_ms": real(result.start_ms),
-                "wall_ms": real(result.wall_ms),
-            }
-            values = (dumps(document[c]) if c in JSON_COLUMNS else document[c] for c in RESULT_COLUMNS)
-            rows.append([number, *map(bind, (*key, measured_on, *values))])
+            document |= {column: dumps(document[column]) for column in JSON_COLUMNS}
+            document |= {column: real(document[column]) for column in REAL_COLUMNS}
+            values = (*key, measured_on, *(document[column] for column in RESULT_COLUMNS))
+            rows.append([number, *map(bind, values)])
         marks = ", ".join("?" * (4 + len(RESULT_COLUMNS)))
         connection.executemany(
             f"INSERT OR REPLACE INTO results (run, route, nth, measured_on, {', '.join(RESULT_COLUMNS)}) "
@@ -215,22 +213,17 @@ def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
 
 
 def _result_document(row: sqlite3.Row) -> dict[str, Any]:
-    document: dict[str, Any] = {"route": text(row["route"])}
-    for name in RESULT_COLUMNS:
-        value = row[name]
-        if name in JSON_COLUMNS:
-            value = parsed(value)
-        elif name in ("ms", "start_ms", "wall_ms"):
-            value = float(value)
-        document[name] = text(value)
-    return document
+    return (
+        {column: text(row[column]) for column in ("route", *RESULT_COLUMNS)}
+        | {column: parsed(row[column]) for column in JSON_COLUMNS}
+        | {column: float(row[column]) for column in REAL_COLUMNS}
+    )
 
 
 def _passage_row(passage: Passage) -> tuple[Any, ...]:
-    text = _hash(passage.text)
-    rest = (passage.id, passage.doc_id, passage.title)
-    hash = _hash(dumps([*rest, text.hex(), passage.start, passage.end]))
-    return (hash, *map(bind, rest), text, passage.start, passage.end)
+    named, of_text = (passage.id, passage.doc_id, passage.title), _hash(passage.text)
+    of_all = _hash(dumps([*named, of_text.hex(), passage.start, passage.end]))
+    return (of_all, *map(bind, named), of_text, passage.start, passage.end)
 
 
 def _keep_text(connection: sqlite3.Connection, text: str) -> bytes:

@@ -9,7 +9,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, Protocol, TypeVar
 
 from core.errors import Unavailable
@@ -58,7 +60,7 @@ class Writer:
         self._file: tuple[int, int] | None = None
         self._refused: dict[str, str] = {}
         self._dropped = 0
-        self.trouble: str | None = None  # why the file cannot be written now
+        self._trouble: str | None = None  # why the file cannot be written now
 
     def put(self, run: Run) -> None:
         """Queue a run; an older state of it that still waits is not written at all."""
@@ -87,15 +89,25 @@ class Writer:
     def settle(self, timeout: float) -> None:
         """Wait until nothing is queued, but no longer than `timeout` seconds or for a file in trouble."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._runs or self.trouble is not None, timeout)
+            self._changed.wait_for(lambda: not self._runs or self._trouble is not None, timeout)
 
     def warnings(self) -> list[str]:
         """What is not stored and why, a line each."""
         with self._changed:
-            lines = [self.trouble] if self.trouble else []
+            lines = [self._trouble] if self._trouble else []
             if self._dropped:
                 lines.append(f"{self._dropped} runs could not be stored and are lost")
             return lines + list(self._refused.values())
+
+    def warn(self, error: Exception) -> str:
+        """Note, until the next write that goes well, that the file cannot be written; gives the line."""
+        trouble = f"sessions cannot be stored in {self._path}: {describe(error)}"
+        with self._changed:
+            if trouble != self._trouble:
+                log.warning("%s", trouble)
+            self._trouble = trouble
+            self._changed.notify_all()
+        return trouble
 
     def close(self) -> None:
         """Write what is queued and end the thread; a later write starts it again."""
@@ -108,7 +120,7 @@ class Writer:
         with self._changed:
             self._closing = False
         if self._runs:
-            log.warning("runs that are not stored: %s; %s", ", ".join(self._runs), self.trouble)
+            log.warning("runs that are not stored: %s; %s", ", ".join(self._runs), self._trouble)
 
     def _wake(self) -> None:
         """Tell the thread, holding the lock; start it if there is none, also after a fork."""
@@ -128,7 +140,7 @@ class Writer:
                     lambda: self._closing or self._asked != tried,  # noqa: B023 - called before `tried` changes
                     pause if self._runs else None,
                 )
-                if self._asked == tried and self._closing and (not self._runs or self.trouble):
+                if self._asked == tried and self._closing and (not self._runs or self._trouble):
                     self._thread = None
                     break
                 tried = self._asked
@@ -159,21 +171,20 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             for run in runs:
                 try:
-                    _apart(connection, lambda c, run=run: self._rows.write(c, run))  # type: ignore[misc]
+                    _apart(connection, partial(self._rows.write, run=run))
                 except Exception as error:  # noqa: BLE001 - shown in `warnings`; the other runs are stored
                     _unless_the_file(error)
                     self._rows.forget()
-                    refused[run.id] = f"run {run.id} is not stored: {describe(error)}"
+                    refused[run.id] = f"run {short(run.id)} is not stored: {describe(error)}"
             for order in orders:
                 try:
-                    result = _apart(connection, order.work)
-                    answers.append(lambda order=order, result=result: order.future.set_result(result))  # type: ignore[misc]
+                    answers.append(partial(order.future.set_result, _apart(connection, order.work)))
                 except Exception as error:  # noqa: BLE001 - raised again where the order was given
                     _unless_the_file(error)
-                    answers.append(lambda order=order, error=error: order.future.set_exception(error))  # type: ignore[misc]
+                    answers.append(partial(order.future.set_exception, error))
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - shown in `warnings` and logged; the thread must go on
-            self._failed(connection, describe(error), orders)
+            self._failed(connection, error, orders)
             return None
         self._stored(runs, refused)
         for answer in answers:
@@ -182,7 +193,7 @@ class Writer:
 
     def _stored(self, runs: list[Run], refused: dict[str, str]) -> None:
         with self._changed:
-            self.trouble = None
+            self._trouble = None
             for run in runs:
                 if self._runs.get(run.id) is run:
                     del self._runs[run.id]
@@ -190,21 +201,17 @@ class Writer:
             self._refused |= refused
             self._changed.notify_all()
 
-    def _failed(self, connection: Connection | None, reason: str, orders: list[_Order]) -> None:
+    def _failed(self, connection: Connection | None, error: Exception, orders: list[_Order]) -> None:
         if connection is not None:
             connection.close()  # also undoes the transaction
         self._rows.forget()
-        trouble = f"sessions cannot be written, and runs are kept in memory only: {reason}"
         with self._changed:
-            if trouble != self.trouble:
-                log.warning(trouble)
-            self.trouble = trouble
             while len(self._runs) > KEPT:
                 self._runs.pop(next(iter(self._runs)))
                 self._dropped += 1
-            self._changed.notify_all()
+            told = self.warn(error)
         for order in orders:
-            order.future.set_exception(Unavailable(f"sessions cannot be written: {reason}"))
+            order.future.set_exception(Unavailable(told))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -111,7 +111,7 @@ def test_what_is_not_a_run_is_told_and_hinders_no_other(store):
     assert store.load("good") == good
     assert store.count() == 1
     bad1, bad2 = store.warnings
-    assert "run bad1 is not stored" in bad1
+    assert "run 'bad1' is not stored" in bad1
     assert "'stray'" in bad2
     store.save(replace(good, id="bad1"))
     store.flush()

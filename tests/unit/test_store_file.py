@@ -149,7 +149,7 @@ def work(thread):
     store.tag(f"{name}-{thread}-4", [name])
     assert store.flush(), store.warnings
 
-threads = [threading.Thread(target=work, args=(t,)) for t in range(3)]
+threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
 [t.start() for t in threads]; [t.join() for t in threads]
 """
 
@@ -161,15 +161,15 @@ def test_many_threads_of_many_processes_lose_nothing(tmp_path):
         subprocess.Popen(
             [sys.executable, "-c", WRITE, str(path), f"p{n}"], cwd=ROOT, stderr=subprocess.PIPE, text=True
         )
-        for n in range(3)
+        for n in range(2)
     ]
     for process in writers:
         assert (process.communicate()[1], process.returncode) == ("", 0)
     store = Store(path)
-    expected = {f"p{p}-{t}-{n}" for p in range(3) for t in range(3) for n in range(5)}
+    expected = {f"p{p}-{t}-{n}" for p in range(2) for t in range(4) for n in range(5)}
     assert set(ids(store.sessions(limit=200))) == expected
     assert all(store.load(id).results == make_run(size=5).results[:5] for id in sorted(expected)[::7])
-    assert [store.session(f"p{p}-1-4").tags for p in range(3)] == [("p0",), ("p1",), ("p2",)]
+    assert [store.session(f"p{p}-1-4").tags for p in range(2)] == [("p0",), ("p1",)]
     assert Database(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
@@ -338,7 +338,7 @@ def test_a_file_taken_away_is_made_anew(store):
 def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path, caplog):
     (tmp_path / "file").write_text("in the way")
     store = Store(tmp_path / "file" / "sessions.sqlite")
-    assert "cannot be written" in store.warnings[0]
+    assert "cannot be stored in" in store.warnings[0]
     store.save(make_run())
     assert not store.flush()
     assert store.load(make_run().id) == make_run()
