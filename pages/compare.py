@@ -51,11 +51,11 @@ if stop_pressed and job is not None:
     job.cancel()
 with below:
     corpora.notice(corpus)
+    for warning in job.warnings if job else ():
+        st.warning(md(warning))
     if run is None:
         hello(corpus)
     elif job is not None and under_way:
         live.follow(job)
     else:
-        for warning in job.warnings if job else ():
-            st.warning(md(warning))
         results.draw(run)

@@ -116,7 +116,7 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
         name for name in st.session_state[state.ROUTES] if name in routes() and why_not(routes()[name], gaps)
     ]
     label = f"Routes ({len(st.session_state[state.ROUTES])})"
-    with st.popover(label):
+    with st.popover(label, key="routes_menu"):
         st.multiselect(
             "Routes to run", names, key=state.ROUTES, format_func=title, persist_state="session", width=620
         )
@@ -129,7 +129,7 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
 def _knob_menu() -> None:
     given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.KNOBS, {})
     turned = sum(map(len, given.values()))
-    with st.popover(f"Knobs ({turned} changed)" if turned else "Knobs"):
+    with st.popover(f"Knobs ({turned} changed)" if turned else "Knobs", key="knobs_menu"):
         having = [route.name for route in by_family() if route.knobs]
         name = st.selectbox("Knobs of", having, format_func=title, key="knobs_of", persist_state="session")
         if name:
@@ -137,7 +137,7 @@ def _knob_menu() -> None:
 
 
 def _answer_menu() -> None:
-    with st.popover("Answers"):
+    with st.popover("Answers", key="answers_menu"):
         st.radio(
             "Write answers",
             list(ANSWERS),

@@ -122,7 +122,8 @@ def _counts(moved: Moves) -> Markup:
 
 
 def _gold_found(scene: Scene, result: RouteResult) -> Markup:
-    relevant = {id for id, grade in scene.gold.items() if grade > 0}
+    floor = min(2, max(1, *scene.gold.values()))  # background (1) is no find where there is better
+    relevant = {id for id, grade in scene.gold.items() if grade >= floor}
     found = relevant & {hit.passage.id for hit in result.hits[: scene.depth]}
     words = f"◆ {len(found)} of {len(relevant)} relevant"
     return tag("div", words, tag("span", f" in the top {scene.depth}", css="dim"), css="line")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -11,10 +12,11 @@ from core.charts.look import milliseconds
 from core.engine import Job
 from core.reading import worked
 from core.types import Run, Span
+from ui import state
 from ui.gold import gold_grades
 from ui.grades import grades
 from ui.grid import Waiting, grid
-from ui.markup import md, show
+from ui.markup import cut, md, show
 from ui.rewrites import searched_anew, texts
 from ui.routes import title
 from ui.steps import steps
@@ -100,11 +102,16 @@ def _summary(run: Run) -> None:
         facts.insert(1, f"{anew} searched with another text than the question")
     if run.status in SPOKEN:
         facts.insert(0, SPOKEN[run.status])
+    if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
+        facts.insert(0, f"found for “{cut(run.query.text, 90)}”")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(md(" · ".join(facts)), width="stretch")
-        with st.popover("Link", type="tertiary"):
+        with st.popover("Link", type="tertiary", key="link_menu"):
+            here = (st.context.url or "").split("?")[0].rstrip("/")
             st.caption("Reopens exactly this run, without any model.")
-            st.code(f"{(st.context.url or '').split('?')[0].rstrip('/')}/?run={run.id}", language=None)
+            st.code(f"{here}/?run={run.id}", language=None)
+            st.caption("Opens the question unasked.")
+            st.code(f"{here}/?{urlencode({'q': run.query.text, 'corpus': run.corpus})}", language=None)
 
 
 def _time(run: Run) -> None:
