@@ -70,15 +70,15 @@ def draw(run: Run, job: Job | None = None) -> None:
 def pending(job: Job) -> list[Waiting]:
     """The routes of a job that have not ended."""
     return [
-        Waiting(title(name), state == "running", step.name if (step := current(spans)) else "")
-        for name, state, spans in job.pending()
+        Waiting(title(name), at == "running", step.name if (step := current(spans)) else "")
+        for name, at, spans in job.pending()
     ]
 
 
 def at_work(job: Job) -> str:
     """Which step runs now and for how long, for the progress line."""
-    for name, state, spans in job.pending():
-        if state == "running":
+    for name, at, spans in job.pending():
+        if at == "running":
             step = current(spans)
             return f"{title(name)}: {step.name}, {step.ms / 1000:.0f} s" if step else title(name)
     return "starting"
