@@ -16,6 +16,7 @@ from core.errors import BadInput
 
 if TYPE_CHECKING:
     from core.engine import Job
+    from core.route import Route
     from core.types import RouteResult, Run, Turn
 
 URL = "http://localhost:8501/?run="
@@ -59,13 +60,14 @@ def ask_(
         raise BadInput(
             "--answers selected and --answered A,B go together: one says so, the other which routes"
         )
+    chosen = pick(routes)
     engine = shared_engine()
     job = engine.start(
         Request(
             Query(question, read_history(history) if history else ()),
             corpus,
-            tuple(routes.split(",")),
-            read_knobs(knobs),
+            tuple(route.name for route in chosen),
+            read_knobs(knobs, chosen),
             answers=answers,
             answered=tuple(route.name for route in pick(answered)) if answered else (),
             timing=timing or now.timing,
@@ -91,8 +93,8 @@ def _wait(job: Job) -> Run:
         return job.wait()
 
 
-def read_knobs(given: Sequence[str]) -> dict[str, dict[str, str]]:
-    """{route: {knob: value}} from "route.knob=value"; the engine checks names and values."""
+def read_knobs(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, dict[str, str]]:
+    """{route: {knob: value}} from "route.knob=value", checked against the routes chosen."""
     knobs: dict[str, dict[str, str]] = {}
     for item in given:
         name, equals, value = item.partition("=")
@@ -100,6 +102,11 @@ def read_knobs(given: Sequence[str]) -> dict[str, dict[str, str]]:
         if not (equals and dot and route and knob):
             raise BadInput(f"knob {item!r} is not understood; write ROUTE.NAME=VALUE, for example hyde.n=3")
         knobs.setdefault(route, {})[knob] = value
+    known = {route.name: route for route in chosen}
+    for name, values in knobs.items():
+        if name not in known:
+            raise BadInput(f"knobs for {name!r}, which is not among the routes: {', '.join(known)}")
+        known[name].settle(values)
     return knobs
 
 

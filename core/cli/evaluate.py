@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,8 +16,6 @@ from core.errors import BadInput
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus
-    from core.engine import Engine
-    from core.evaluate.dataset import LabelledSet
     from core.evaluate.runner import Journal, Plan
     from core.settings import Settings
 
@@ -73,10 +71,17 @@ def eval_(
     retry_failed: bool,
     as_json: bool,
 ) -> int:
-    """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions."""
+    """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.
+
+    A question that failed or has no relevant passage is counted beside the means, never as zero. A passage is
+    relevant from grade 1; in sets with labels of their own (support, pydocs), graded 0-3, from grade 2. nDCG
+    uses the grades.
+    """
     from core import settings
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
     from core.engine import Engine
-    from core.evaluate import report, runner, summary
+    from core.evaluate import dataset, report, runner, sets, summary
     from core.route import pick
     from core.route import routes as known
 
@@ -86,16 +91,28 @@ def eval_(
     baseline = summary.check_baseline(baseline, names)
     if out is None and (fresh or retry_failed):
         raise BadInput("--fresh and --retry-failed need --out DIR, whose contents they are about")
+    set_knobs = read_knobs(knobs, chosen)
+    source = catalogue.source(target, settings=now, name=name)
+    found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
+    found = dataset.of_mode(found, mode) if mode else found
+    ensure(source, now)
     engine = Engine(now)
-    labelled, corpus = _open(engine, target, name, questions, qrels, split, mode)
+    corpus = engine.corpus(source.name)
+    labelled, said = sets.tie(found, corpus)
+    warnings = dict.fromkeys([*corpus.warnings, *said])
     drawn = labelled.sample(queries, seed) if queries else labelled
-    plan = runner.Plan(corpus.name, names, read_knobs(knobs), timing or now.timing)
+    plan = runner.Plan(corpus.name, names, set_knobs, timing or now.timing)
+    bar = Bar("q")
     with _journal(out, _conditions(plan, corpus, now), fresh=fresh, retry=retry_failed) as journal:
-        bar = Bar("q")
         outcomes, whole = runner.run(
-            engine, drawn, plan, journal=journal, progress=lambda done, total: bar("questions", done, total)
+            engine,
+            drawn,
+            plan,
+            journal=journal,
+            progress=lambda done, total: bar("questions", done, total),
+            warn=lambda warning: warnings.update({warning: None}),
         )
-        bar.close()
+    bar.close()
     figures = {
         **summary.summarise(drawn, outcomes, names, baseline=baseline),
         "corpus": corpus.name,
@@ -104,7 +121,10 @@ def eval_(
         "sample": {"of": len(labelled.questions), "seed": seed} if queries else None,
         "timing": plan.timing,
         "interrupted": not whole,
+        "warnings": list(warnings),
     }
+    for warning in warnings:
+        note(f"warning: {warning}")
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     emit(figures, lambda: figures_text(figures, out), as_json=as_json)
@@ -116,28 +136,12 @@ def eval_(
     return 0 if whole and any(row["statuses"]["ok"] for row in figures["routes"].values()) else 1
 
 
-def _open(
-    engine: Engine,
-    target: str,
-    name: str | None,
-    questions: Sequence[Path],
-    qrels: Path | None,
-    split: str,
-    mode: str | None,
-) -> tuple[LabelledSet, Corpus]:
-    """The labelled set and its corpus, which is built first if it is not."""
-    from core.cli.corpora import ensure
-    from core.corpus import catalogue
-    from core.evaluate import sets
+def _journal(
+    out: Path | None, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
+) -> AbstractContextManager[Journal | None]:
+    from core.evaluate.runner import Journal
 
-    source = catalogue.source(target, settings=engine.settings, name=name)
-    found = sets.find(source.name, source.path, questions=questions, qrels=qrels)
-    ensure(source, engine.settings)
-    corpus = engine.corpus(source.name)
-    labelled, warnings = sets.load(found, corpus, split=split, mode=mode)
-    for warning in warnings:
-        note(f"warning: {warning}")
-    return labelled, corpus
+    return nullcontext() if out is None else Journal.open(out, conditions, fresh=fresh, retry=retry)
 
 
 def _conditions(plan: Plan, corpus: Corpus, now: Settings) -> dict[str, Any]:
@@ -151,19 +155,3 @@ def _conditions(plan: Plan, corpus: Corpus, now: Settings) -> dict[str, Any]:
         "llm": now.llm,
         "llm_base_url": now.llm_base_url,
     }
-
-
-@contextmanager
-def _journal(
-    out: Path | None, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
-) -> Iterator[Journal | None]:
-    from core.evaluate.runner import Journal
-
-    if out is None:
-        yield None
-        return
-    try:
-        with Journal.open(out, conditions, fresh=fresh, retry=retry) as journal:
-            yield journal
-    except OSError as error:
-        raise BadInput(f"--out {out} cannot be written: {error.strerror or error}") from None

@@ -64,17 +64,6 @@ class LabelledSet:
         """Whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
 
-    def of_mode(self, mode: str | None) -> LabelledSet:
-        """The questions of one mode, or all; BadInput lists the modes there are."""
-        if mode is None:
-            return self
-        known = sorted({question.mode for question in self.questions if question.mode})
-        if mode not in known:
-            raise BadInput(
-                f"{self.name} has no questions of mode {mode!r}; it has: {', '.join(known) or 'no modes'}"
-            )
-        return replace(self, questions=tuple(q for q in self.questions if q.mode == mode))
-
     def sample(self, count: int, seed: int) -> LabelledSet:
         """`count` questions drawn with `seed`, in their old order; all of them when there are fewer."""
         if count >= len(self.questions):
@@ -90,6 +79,19 @@ class Written:
     name: str
     questions: tuple[Question, ...]
     evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)
+
+
+Found = LabelledSet | Written
+
+
+def of_mode(found: Found, mode: str) -> Found:
+    """The questions of one mode; BadInput lists the modes there are."""
+    known = sorted({question.mode for question in found.questions if question.mode})
+    if mode not in known:
+        raise BadInput(
+            f"{found.name} has no questions of mode {mode!r}; it has: {', '.join(known) or 'none'}"
+        )
+    return replace(found, questions=tuple(q for q in found.questions if q.mode == mode))
 
 
 def beir(folder: Path, *, split: str = "test") -> LabelledSet:

@@ -102,7 +102,7 @@ def _difference(one: Mapping[str, Any] | None) -> str:
     kind = one["verdict"] if one["verdict"] in ("better", "worse") else "none"
     return (
         f'<span class="{kind}">{one["delta"]:+.4f}</span>'
-        f"<small>{one['verdict']}, p {one['p_holm']:.3f}, n {one['n']}</small>"
+        f"<small>{one['verdict']}</small><small>p {one['p_holm']:.3f}, n {one['n']}</small>"
     )
 
 

@@ -57,7 +57,8 @@ def run(
     plan: Plan,
     *,
     journal: Journal | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda _done, _total: None,
+    warn: Callable[[str], None] = lambda _warning: None,
 ) -> tuple[Outcomes, bool]:
     """Every question's outcome, in order, and whether all were asked (False: the user interrupted).
 
@@ -68,10 +69,9 @@ def run(
     for question in labelled.questions:
         if question.id in outcomes:
             continue
-        if progress:
-            progress(len(outcomes), len(labelled.questions))
+        progress(len(outcomes), len(labelled.questions))
         try:
-            found = _ask(engine, question, plan)
+            found = _ask(engine, question, plan, warn)
         except KeyboardInterrupt:
             return outcomes, False
         outcomes[question.id] = {
@@ -80,18 +80,20 @@ def run(
         }
         if journal:
             journal.add(question.id, outcomes[question.id])
-    if progress:
-        progress(len(outcomes), len(labelled.questions))
+    progress(len(outcomes), len(labelled.questions))
     return {question.id: outcomes[question.id] for question in labelled.questions}, True
 
 
-def _ask(engine: Asks, question: Question, plan: Plan) -> Sequence[RouteResult]:
+def _ask(engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None]) -> Sequence[RouteResult]:
     job = engine.start(Request(question.query, plan.corpus, plan.routes, plan.knobs, timing=plan.timing))
     try:
-        return job.wait().results
+        results = job.wait().results
     except KeyboardInterrupt:
         job.cancel()
         raise
+    for warning in job.warnings:
+        warn(warning)
+    return results
 
 
 def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> Outcome:
@@ -133,30 +135,52 @@ class Journal:
 
         `fresh` forgets what is there; `retry` asks the questions again at which some route did not end well.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / JOURNAL
-        done: Outcomes = {}
         wanted = json.loads(json.dumps(conditions))
-        if path.is_file() and not fresh:
-            items = list(_whole_lines(path))
-            begun = items[0].get("conditions") if items else wanted
-            if begun != wanted:
-                raise BadInput(f"{folder} holds another evaluation ({_difference(begun, wanted)}); "
-                               "give another --out, or --fresh to forget it")  # fmt: skip
-            done = {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
-        if retry:
-            done = {
-                q: routes for q, routes in done.items() if all(one.status == "ok" for one in routes.values())
-            }
-        draft = path.with_suffix(".tmp")
-        with draft.open("w", encoding="utf-8") as file:
-            journal = cls(file, {})
-            journal._write({"conditions": wanted})
-            for question, routes in done.items():
-                journal.add(question, routes)
-            os.replace(draft, path)
-            journal.done = done
-            yield journal
+        path, draft = folder / JOURNAL, folder / f"{JOURNAL}.tmp"
+        with _alone(folder):
+            done: Outcomes = {}
+            if path.is_file() and not fresh:
+                done = _read(path, wanted)
+            if retry:
+                done = {q: by for q, by in done.items() if all(one.status == "ok" for one in by.values())}
+            with draft.open("w", encoding="utf-8") as file:
+                journal = cls(file, done)
+                journal._write({"conditions": wanted})
+                for question, routes in done.items():
+                    journal.add(question, routes)
+                os.replace(draft, path)
+                yield journal
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """The folder, made if need be, for this process alone."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BadInput(f"another evaluation is writing to {folder}; give another --out") from None
+    except OSError as error:
+        raise BadInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
+    """The outcomes in a journal that was begun under the conditions `wanted`."""
+    items = list(_whole_lines(path))
+    begun = items[0].get("conditions") if items else wanted
+    if begun != wanted:
+        raise BadInput(
+            f"{path.parent} holds another evaluation ({_difference(begun, wanted)}); "
+            "give another --out, or --fresh to forget it"
+        )
+    return {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
 
 
 def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:

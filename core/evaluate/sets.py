@@ -3,67 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from core.errors import BadInput
 from core.evaluate import dataset
-from core.evaluate.dataset import LabelledSet
+from core.evaluate.dataset import Found, LabelledSet, Written
 from core.evaluate.files import read_qrels
-from core.evaluate.labels import place, with_judgements
+from core.evaluate.labels import Documents, place, with_judgements
 from core.settings import PROJECT
 
-if TYPE_CHECKING:
-    from core.corpus.index import Corpus
-
 BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.jsonl"}
-NO_QUESTIONS = (
-    "no questions: give a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv), one of "
-    f"{', '.join(BUILT_IN)}, or the name of a corpus with --questions FILE"
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where questions and judgements come from; `qrels`, if given, in place of the questions' own labels."""
+def read(
+    corpus: str, folder: Path | None, *, split: str, questions: Sequence[Path] = (), qrels: Path | None = None
+) -> Found:
+    """The questions of `corpus`, whose documents are in `folder`: those given, built-in ones, or BEIR's.
 
-    beir: Path | None = None
-    questions: tuple[Path, ...] = ()
-    qrels: Path | None = None
-
-
-def find(
-    corpus: str, folder: Path | None, *, questions: Sequence[Path] = (), qrels: Path | None = None
-) -> Source:
-    """The questions of `corpus`, whose documents are in `folder`: those given, built-in ones, or BEIR's."""
-    if questions:
-        return Source(questions=tuple(questions), qrels=qrels)
-    if qrels is not None:
-        raise BadInput(f"--qrels {qrels} needs --questions FILE with the questions that it judges")
-    if corpus in BUILT_IN:
-        files = tuple(sorted((PROJECT / "data").glob(BUILT_IN[corpus])))
-        if not files:
+    With `qrels` the judgements are those of that file, in place of what the questions say. Reads no index, so
+    that a broken file is told before an index is built for it.
+    """
+    if not questions and corpus in BUILT_IN:
+        questions = sorted((PROJECT / "data").glob(BUILT_IN[corpus]))
+        if not questions:
             raise BadInput(f"no questions: looked for {PROJECT / 'data' / BUILT_IN[corpus]}")
-        return Source(questions=files)
+    if qrels is not None and not questions:
+        raise BadInput(f"--qrels {qrels} needs --questions FILE with the questions that it judges")
+    if questions:
+        found = dataset.written(questions, name=corpus, split=split)
+        return LabelledSet(found.name, found.questions, read_qrels(qrels)) if qrels else found
     if folder is not None and folder.is_dir() and (folder / "queries.jsonl").is_file():
-        return Source(beir=folder)
-    raise BadInput(f"{folder or corpus}: {NO_QUESTIONS}")
+        return dataset.beir(folder, split=split)
+    raise BadInput(
+        f"{folder or corpus}: no questions; give a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv),"
+        f" {' or '.join(BUILT_IN)}, or a corpus with --questions FILE"
+    )
 
 
-def load(
-    source: Source, corpus: Corpus, *, split: str, mode: str | None = None
-) -> tuple[LabelledSet, list[str]]:
-    """The labelled set with its judgements as passages of `corpus`, and what is to be said about it."""
-    if source.beir is not None:
-        labelled, unknown = with_judgements(dataset.beir(source.beir, split=split), corpus)
-    else:
-        written = dataset.written(source.questions, name=corpus.name, split=split)
-        if source.qrels is None:
-            return place(written, corpus).of_mode(mode), []
-        judged = LabelledSet(written.name, written.questions, read_qrels(source.qrels))
-        labelled, unknown = with_judgements(judged, corpus)
-    example = (
+def tie(found: Found, corpus: Documents) -> tuple[LabelledSet, list[str]]:
+    """`found` with its judgements as passages of `corpus`, and what is to be said about it.
+
+    Questions with labels of their own are graded 0-3 and count as found from grade 2, others from grade 1.
+    """
+    if isinstance(found, Written):
+        return place(found, corpus), []
+    labelled, unknown = with_judgements(found, corpus)
+    said = (
         f"{len(unknown)} judged ids are not in corpus {corpus.name}, for example {min(unknown, default='')!r}"
     )
-    return labelled.of_mode(mode), [example] if unknown else []
+    return labelled, [said] if unknown else []

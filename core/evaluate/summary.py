@@ -36,7 +36,10 @@ def summarise(
         "labelled": sum(q.id in labels for q in asked),
         "unlabelled": sum(q.id not in labels for q in asked),
         "baseline": baseline,
-        "measures": {name: str(measure) for name, measure in measures(labelled.relevant_from).items()},
+        "measures": {
+            name: f"1 - {measure}" if name == "unjudged@10" else str(measure)
+            for name, measure in measures(labelled.relevant_from).items()
+        },
         "statistics": {
             "interval": f"95 % percentile bootstrap of the mean, {statistics.RESAMPLES} resamples",
             "test": f"paired randomisation, two-sided, {statistics.RESAMPLES} resamples, Holm-adjusted",

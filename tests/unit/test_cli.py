@@ -11,13 +11,13 @@ import pytest
 
 from core import engine as engine_module
 from core import settings as settings_module
-from core.cli import COMMANDS, ask, cli, main, text
+from core.cli import COMMANDS, ask, cli, corpora, main, text
 from core.errors import BadInput, Unavailable
 from core.settings import PROJECT, Settings
 from core.store import Store
 from core.types import Turn
 from scripts import cli_docs
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         (("eval", "support", "--routes", "bm25", "--baseline", "dense"), "'dense' is not among"),
         (("eval", "support", "--queries", "0"), "0 is not in the range"),
         (("eval", "support", "--fresh"), "need --out DIR"),
-        (("eval", "support", "--qrels", "x"), "needs --questions FILE"),
+        (("eval", "support", "--qrels", "x"), "no relevance judgements: looked for x"),
         (("index", "no/such/folder"), "unknown corpus 'no/such/folder'"),
         (("models", "pull", "nope"), "unknown model 'nope'; known: qwen2.5-coder-1.5b"),
     ],
@@ -214,6 +214,113 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, call):
     statuses = {result["route"]: result["status"] for result in json.loads(out)["results"]}
     assert (code, statuses) == (1, {"bm25": "ok", "hyde": "cancelled", "dense": "ok"})
     assert "what is done is kept" in err
+
+
+class Shelf(MemoryCorpus):
+    """A corpus in memory with the documents that labels are placed in."""
+
+    warnings = ()
+
+    def by_ids(self, ids):
+        return super().by_ids([id for id in ids if id in TEXTS])
+
+    def document(self, id):
+        raise BadInput(f"corpus {self.name} has no document {id!r}")
+
+
+@pytest.fixture
+def beir(tmp_path, monkeypatch, engine):
+    """A BEIR folder over the texts of the fake engine, which counts as indexed."""
+    folder = tmp_path / "tiny"
+    (folder / "qrels").mkdir(parents=True)
+    rows = [{"_id": id, "text": text} for id, text in TEXTS.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    asked = {
+        "q1": "box arrived crushed",
+        "q2": "how long are keys stored",
+        "q3": "fragile items double boxed",
+    }
+    rows = [{"_id": id, "text": text} for id, text in asked.items()]
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\tcrushed:0-80\t1\nq2\tkeys:0-80\t1\nq3\tfragile:0-80\t1\n"
+    )
+    engine.fakes["tiny"] = Shelf(TEXTS)
+    monkeypatch.setattr(engine_module, "Engine", lambda settings: engine)
+    monkeypatch.setattr(corpora, "ensure", lambda source, settings: None)
+    return folder
+
+
+def test_eval_json_has_the_promised_shape(beir, call, tmp_path):
+    out = tmp_path / "out"
+    code, text_out, err = call("eval", beir, "--routes", "bm25,dense,hyde", "--json", "--out", out)
+    assert code == 0
+    assert "questions: 3 of 3" in err
+    figures = json.loads(text_out)
+    assert (figures["dataset"], figures["queries"], figures["warnings"]) == ("tiny", 3, [])
+    for name, row in figures["routes"].items():
+        assert {
+            "ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "p50_ms", "p95_ms", "unjudged@10",
+            "failed", "ci95",
+        } <= row.keys()  # fmt: skip
+        assert row["ci95"]["ndcg@10"][0] <= row["ndcg@10"] <= row["ci95"]["ndcg@10"][1]
+        if name != "bm25":
+            assert {"delta", "p", "p_holm"} <= row["vs_baseline"]["map"].keys()
+    assert figures["routes"]["bm25"]["mrr@10"] == 1.0
+    assert figures["routes"]["hyde"]["llm_calls"] == 3
+    assert json.loads((out / "metrics.json").read_text()) == figures
+    assert {file.name for file in out.iterdir()} >= {
+        "metrics.json", "bm25.run", "dense.run", "hyde.run", "qrels.txt", "latency.json", "report.html",
+    }  # fmt: skip
+
+
+def test_eval_and_ask_find_the_same(beir, call, tmp_path):
+    call("eval", beir, "--routes", "hybrid_rrf", "--out", tmp_path / "out", "--json")
+    asked = call("ask", "box arrived crushed", "--corpus", "tiny", "--routes", "hybrid_rrf", "--json")[1]
+    hits = [hit["id"] for hit in json.loads(asked)["results"][0]["hits"]]
+    lines = [line.split() for line in (tmp_path / "out" / "hybrid_rrf.run").read_text().splitlines()]
+    assert [line[2] for line in lines if line[0] == "q1"] == hits
+
+
+def test_eval_goes_on_and_refuses_to_mix(beir, call, tmp_path, engine, monkeypatch):
+    out = tmp_path / "out"
+    first = call("eval", beir, "--routes", "bm25", "--out", out, "--queries", "2", "--json")[1]
+    assert json.loads(first)["sample"] == {"of": 3, "seed": 13}
+    begun = []
+    start = engine.start
+    monkeypatch.setattr(engine, "start", lambda request: begun.append(request) or start(request))
+    code, told, _ = call("eval", beir, "--routes", "bm25", "--out", out)
+    assert (code, len(begun)) == (0, 1)
+    assert "report.html" in told
+    code, _, err = call("eval", beir, "--routes", "bm25,dense", "--out", out)
+    assert code == 2
+    assert "another evaluation (routes: ['bm25'] there, ['bm25', 'dense'] now)" in one_error(err)
+
+
+def test_eval_tells_a_broken_set_before_it_builds_an_index(beir, call, monkeypatch):
+    monkeypatch.setattr(corpora, "ensure", lambda *_: pytest.fail("an index was built"))
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\n")
+    code, _, err = call("eval", beir, "--routes", "bm25")
+    assert code == 2
+    assert "test.tsv line 2" in one_error(err)
+    for args, told in [
+        (("--knob", "dense.k=1"), "not among the routes: bm25"),
+        (("--mode", "plain"), "has no questions of mode 'plain'; it has: none"),
+        (("--split", "dev"), "there are: test, all"),
+    ]:
+        (beir / "qrels" / "test.tsv").write_text("q1\tcrushed:0-80\t1\n")
+        code, _, err = call("eval", beir, "--routes", "bm25", *args)
+        assert code == 2
+        assert told in one_error(err)
+
+
+def test_eval_fails_when_no_route_ends_well_and_shows_why(beir, call, engine):
+    engine.fake_llm.missing = "no model; run this"
+    code, out, _ = call("eval", beir, "--routes", "hyde")
+    assert code == 1
+    assert "hyde: no model; run this" in out
+    row = json.loads(call("eval", beir, "--routes", "bm25,hyde", "--json")[1])["routes"]["hyde"]
+    assert (row["failed"], row["ndcg@10"], row["statuses"]["unavailable"]) == (3, None, 3)
 
 
 def test_a_run_is_exported_and_imported_byte_for_byte(tmp_path, monkeypatch, call):

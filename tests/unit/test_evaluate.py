@@ -285,6 +285,12 @@ def test_a_journal_of_another_evaluation_is_refused_unless_told_to_forget(tmp_pa
         Journal.open(tmp_path, {"routes": ["bm25"], "corpus": "b"}),
     ):
         pass
+    with (
+        Journal.open(tmp_path / "busy", {}),
+        pytest.raises(BadInput, match="another evaluation is writing"),
+        Journal.open(tmp_path / "busy", {}),
+    ):
+        pass
     with Journal.open(tmp_path, {"routes": ["bm25"], "corpus": "a"}, retry=True) as journal:
         assert journal.done == {}
     with Journal.open(tmp_path, {"corpus": "b"}, fresh=True) as journal:
@@ -315,10 +321,11 @@ def test_what_is_written_is_read_by_other_tools_to_the_same_figures(tmp_path):
     figures = summary.summarise(labelled, outcomes, ["one", "two"])
     report.write(tmp_path, figures, labelled, outcomes)
     assert json.loads((tmp_path / "metrics.json").read_text()) == figures
-    used = {name: ir_measures.parse_measure(text) for name, text in figures["measures"].items()}
-    assert used == measures(2)
+    used = {name: ir_measures.parse_measure(figures["measures"][name]) for name in COMPARED}
+    assert used == {name: measures(2)[name] for name in COMPARED}
+    assert figures["measures"]["unjudged@10"] == "1 - Judged@10"
     theirs = ir_measures.calc_aggregate(
-        [m for name, m in used.items() if name in COMPARED],
+        list(used.values()),
         list(ir_measures.read_trec_qrels(str(tmp_path / "qrels.txt"))),
         list(ir_measures.read_trec_run(str(tmp_path / "one.run"))),
     )
