@@ -128,12 +128,14 @@ class EmbeddedServer:
 
 
 def _environment() -> dict[str, str]:
-    """This program's environment without its secrets, and without thread counts meant for other libraries."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not re.match(r"(OMP_|OPENAI_|ROUTESCOPE_)|.*(KEY|TOKEN|SECRET|PASSWORD)", name, re.IGNORECASE)
-    }
+    """This program's environment without its secrets, and without thread counts meant for other libraries.
+
+    Threads of llama.cpp that wait for each other sleep after a short spin: with the default long one, two
+    threads on two busy cores generate 1 to 2 tokens a second instead of 15 to 22 (0.5B model, load 9).
+    """
+    ours = re.compile(r"(OMP_|OPENAI_|ROUTESCOPE_)|.*(KEY|TOKEN|SECRET|PASSWORD)", re.IGNORECASE)
+    kept = {name: value for name, value in os.environ.items() if not ours.match(name)}
+    return {"GOMP_SPINCOUNT": "1000"} | kept
 
 
 def _reap() -> None:

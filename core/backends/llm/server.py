@@ -20,7 +20,7 @@ from core.backends.llm import state as states
 from core.backends.llm.state import ServerState
 
 log = logging.getLogger(__name__)
-CHECK_S = 1.0
+CHECK_S = 5.0  # reading the counters more than once a second would keep llama.cpp from seeing callers hang up
 PROMPT_CACHE_MIB = 256  # states of earlier prompts kept in memory; about 30 kB a token for the 1.5B model
 WARNINGS = 2  # llama.cpp's log level: from "info" on it writes several lines a call
 

@@ -19,7 +19,7 @@ _REFUSALS = tuple(
         rf"\bas an? {_BOT}",
         rf"\bI(?:['’]m| am) (?:just |only )?an? {_BOT}",
         rf"^(?:unfortunately|however)?[, ]*I ?{_UNABLE} {_SERVICE}",
-        rf"^(?:I(?:['’]m| am) )?(?:very |so )?(?:sorry|(?:my |I )?apolog\w+)\b[^.!?\n]{{0,60}}\bI ?{_UNABLE}\b",
+        rf"^(?:I(?:['’]m| am) )?(?:very )?(?:sorry|(?:my |I )?apolog\w+)\b[^.!?\n]{{0,60}}\bI ?{_UNABLE}\b",
         r"^I (?:do not|don['’]t) have (?:the ability|(?:direct |real[- ]time )?access|personal)",
     )
 )

@@ -17,9 +17,9 @@ EXCERPT = 160  # characters of a server's own words that a message may carry
 def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: bool = False) -> dict[str, Any]:
     """The request as arguments of `chat.completions.create`.
 
-    The embedded server reuses the cached start of a prompt only where log-probabilities are asked for: grading
-    many passages shares a long start (a third of the time), and its numbers move by some 0.05 with what was
-    cached. A generated text could change with it (measured), so texts start uncached and repeat exactly.
+    The embedded server reuses the cached start of a prompt only where log-probabilities are asked for:
+    grading many passages shares a long start (a third of the time), and its numbers move by some 0.05 with
+    what was cached. A generated text could change with it (measured), so texts start uncached and repeat.
     """
     limit = "max_completion_tokens" if openai else "max_tokens"  # OpenAI's newer models refuse the old name
     fields: dict[str, Any] = {

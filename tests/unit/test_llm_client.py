@@ -1,0 +1,232 @@
+"""The client against servers that misbehave in every way that was seen in the wild."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.backends.base import LLMRequest, Message
+from core.backends.llm.client import ChatClient, ConnectionLost
+from core.backends.llm.transport import MAX_BYTES
+from core.errors import Cancelled, ModelFailed, ModelTimedOut
+from tests.loopback import drip, hold, http, loopback
+
+KEY = "sk-very-secret-0123"
+ASK = LLMRequest("test/1", (Message("system", "Be brief."), Message("user", "Hi ✓")), max_tokens=5, seed=3)
+GOOD: dict[str, Any] = {
+    "model": "tiny-2",
+    "choices": [{"finish_reason": "length", "message": {"role": "assistant", "content": "Hello"}}],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}},
+}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+
+
+def client(url: str, **more: Any) -> ChatClient:
+    return ChatClient(f"{url}/v1", model="tiny", key=KEY, label="tiny at test", **more)
+
+
+def ask(
+    url: str, request: LLMRequest = ASK, timeout: float = 5.0, cancel: threading.Event | None = None
+) -> Any:
+    return client(url).complete(request, timeout=timeout, cancel=cancel or threading.Event())
+
+
+def answer(content: Any = "Hello", **choice: Any) -> bytes:
+    first = {"finish_reason": "stop", "message": {"role": "assistant", "content": content}} | choice
+    return http(json.dumps(GOOD | {"choices": [first]}))
+
+
+def failure(reply: bytes, request: LLMRequest = ASK) -> str:
+    with loopback(reply) as server, pytest.raises(ModelFailed) as caught:
+        ask(server.url, request)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert KEY not in text
+    assert len(text) < 400
+    return text
+
+
+def test_sends_the_request_and_reads_the_answer() -> None:
+    wanted = replace(ASK, top_logprobs=2, schema=SCHEMA, stop=("END",), temperature=0.5)
+    top = [{"token": "{", "logprob": -0.1}, {"token": " {", "logprob": -3}]
+    logprobs = {"content": [{"token": "{", "logprob": -0.1, "top_logprobs": top}]}
+    with loopback(answer('{"a": 1}', logprobs=logprobs)) as server:
+        got = ask(server.url, wanted)
+    head, body = server.requests[0].split(b"\r\n\r\n", 1)
+    assert head.startswith(b"POST /v1/chat/completions ")
+    assert json.loads(body) == {
+        "model": "tiny",
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi ✓"}],
+        "max_tokens": 5, "temperature": 0.5, "seed": 3, "stop": ["END"], "logprobs": True, "top_logprobs": 2,
+        "response_format": {
+            "type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}
+        },
+    }  # fmt: skip
+    assert (got.text, got.model, got.finish, got.source) == ('{"a": 1}', "tiny-2", "stop", "live")
+    assert (got.prompt_tokens, got.completion_tokens, got.cached_tokens) == (9, 1, 4)
+    assert got.logprobs[0].top == (("{", -0.1), (" {", -3.0))
+    assert 0 < got.ms < 5000
+    assert got.created.endswith("+00:00")
+
+
+def test_a_cut_answer_says_so() -> None:
+    with loopback(http(json.dumps(GOOD))) as server:
+        assert ask(server.url).finish == "length"
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_only_graded_calls_of_the_embedded_server_reuse_its_prompt_cache(embedded: bool) -> None:
+    logprobs = {"content": [{"token": "a", "logprob": -1, "top_logprobs": []}]}
+    with loopback(answer("a", logprobs=logprobs)) as server:
+        for request in (ASK, replace(ASK, top_logprobs=5)):
+            client(server.url, embedded=embedded).complete(request, timeout=5, cancel=threading.Event())
+    sent = [json.loads(request.split(b"\r\n\r\n", 1)[1]).get("cache_prompt") for request in server.requests]
+    assert sent == ([False, True] if embedded else [None, None])
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (http("<!DOCTYPE html><h1>Login</h1>", kind="text/html"), "web page"),
+        (http("  <HTML><script>alert(1)</script>"), "web page"),
+        (http('{"choices": [{"mess'), "broken JSON"),
+        (http(b"\xff\xfe\x00"), "broken JSON"),
+        (http("[" * 100_000), "broken JSON"),
+        (http('"fine"'), "no object"),
+        (http("{}"), "without a choice"),
+        (http('{"choices": null}'), "without a choice"),
+        (http('{"choices": []}'), "without a choice"),
+        (http('{"choices": [null]}'), "without a choice"),
+        (http('{"choices": [{"message": null}]}'), "without text"),
+        (http('{"error": {"message": "model is loading"}}'), "model is loading"),
+        (answer(None), "without text"),
+        (answer([{"type": "text", "text": "x"}]), "without text"),
+        (answer(" \n"), "empty text"),
+        (answer(None, message={"content": None, "refusal": "I must not"}), "refused to answer"),
+        (http('{"error": "no"}', status="401 Unauthorized"), "refused the API key (401)"),
+        (http("denied", status="403 Forbidden"), "403"),
+        (http("no such model", status="404 Not Found"), "check llm and llm_base_url"),
+        (http("slow down", status="429 Too Many Requests", more="Retry-After: 1\r\n"), "too often"),
+        (http("boom", status="500 Internal Server Error"), 'status 500: "boom"'),
+        (http("", status="503 Service Unavailable"), "status 503"),
+        (http("x" * 5000, status="400 Bad Request"), "xxx..."),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "cannot be reached"),
+        (b"", "cannot be reached"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "cannot be reached"),
+    ],
+)  # fmt: skip
+def test_every_unusable_answer_is_one_clear_line(reply: bytes, words: str) -> None:
+    assert words in failure(reply)
+
+
+def test_the_key_and_control_characters_of_an_error_page_are_not_repeated() -> None:
+    text = failure(http(f"bad key {KEY}\x1b[31m \u202eevil\x00 <b>", status="401 Unauthorized"))
+    assert "bad key [key]" in text
+    assert "\\u001b" in text
+    assert "\\u202e" in text
+    assert text.isprintable()
+
+
+def test_a_key_that_the_excerpt_would_cut_in_two_is_not_repeated() -> None:
+    text = failure(http("y" * 150 + KEY, status="500 Internal Server Error"))
+    assert KEY[:8] not in text
+
+
+@pytest.mark.parametrize(
+    "logprobs", [None, {}, {"content": None}, {"content": []}, {"content": [{"token": "x"}]}]
+)
+def test_missing_probabilities_are_a_failure_when_asked_for(logprobs: Any) -> None:
+    assert "token probabilities" in failure(answer(logprobs=logprobs), replace(ASK, top_logprobs=5))
+
+
+@pytest.mark.parametrize(
+    ("finish", "words"), [("stop", "is not JSON"), ("length", "cut off at its token limit")]
+)
+def test_an_answer_that_should_be_json_is_checked(finish: str, words: str) -> None:
+    assert words in failure(answer('{"a": ', finish_reason=finish), replace(ASK, schema=SCHEMA))
+
+
+def test_redirects_are_not_followed() -> None:
+    with loopback(answer()) as elsewhere:
+        text = failure(http("", status="307 Temporary Redirect", more=f"Location: {elsewhere.url}/v1\r\n"))
+        assert "redirects elsewhere (307)" in text
+        assert elsewhere.requests == []
+
+
+def test_an_answer_without_end_is_cut_off() -> None:
+    assert "larger than" in failure(http(b" " * (MAX_BYTES + 1)))
+
+
+@pytest.mark.parametrize("reply", [drip, hold])
+def test_the_deadline_is_total_and_closes_the_connection(reply: Any) -> None:
+    with loopback(reply) as server:
+        client_ = client(server.url)
+        with pytest.raises(ModelTimedOut):  # imports are not what is measured
+            client_.complete(ASK, timeout=0.05, cancel=threading.Event())
+        began = time.monotonic()
+        with pytest.raises(ModelTimedOut, match=r"within 0\.3 s"):
+            client_.complete(ASK, timeout=0.3, cancel=threading.Event())
+        assert 0.29 < time.monotonic() - began < 0.6
+        assert server.hung_up.wait(1)
+
+
+def test_cancel_ends_the_call_at_once_and_closes_the_connection() -> None:
+    with loopback(hold) as server:
+        cancel = threading.Event()
+        threading.Timer(0.3, cancel.set).start()
+        began = time.monotonic()
+        with pytest.raises(Cancelled):
+            ask(server.url, cancel=cancel, timeout=30)
+        assert time.monotonic() - began < 0.6
+        assert server.hung_up.wait(1)
+
+
+def test_a_cancelled_call_is_not_sent() -> None:
+    cancel = threading.Event()
+    cancel.set()
+    with loopback(answer()) as server, pytest.raises(Cancelled):
+        ask(server.url, cancel=cancel)
+    assert server.requests == []
+
+
+def test_nobody_listening() -> None:
+    with loopback(b"") as server:
+        pass
+    with pytest.raises(ConnectionLost, match="tiny at test cannot be reached"):
+        ask(server.url)
+
+
+def test_only_the_configured_key_and_no_ambient_header_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "ambient")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer ambient\nX-Other: ambient")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with loopback(answer()) as server:
+        ask(server.url)
+        ChatClient(f"{server.url}/v1", model="m", key="", label="m").complete(
+            ASK, timeout=5, cancel=threading.Event()
+        )
+    first, second = (request.split(b"\r\n\r\n")[0].decode().lower() for request in server.requests)
+    assert f"authorization: bearer {KEY}" in first
+    assert "authorization" not in second
+    assert "ambient" not in first + second
+    assert "x-stainless" not in first + second
+
+
+def test_many_threads_share_one_client() -> None:
+    def echo(_: Any, talk: Any, request: bytes) -> None:
+        asked = json.loads(request.split(b"\r\n\r\n", 1)[1])["messages"][0]["content"]
+        talk.sendall(answer(asked))
+
+    with loopback(echo) as server, ThreadPoolExecutor(8) as pool:
+        shared = client(server.url)
+        asks = [replace(ASK, messages=(Message("user", f"q{n}"),)) for n in range(40)]
+        got = pool.map(lambda r: shared.complete(r, timeout=10, cancel=threading.Event()).text, asks)
+        assert list(got) == [f"q{n}" for n in range(40)]
