@@ -202,6 +202,7 @@ class Job:
         self._traces: dict[str, Trace] = {}
         self._began = time.perf_counter()
         self._wall_ms = 0.0
+        self._over = False
         llm = engine.llm()
         self._one_by_one = llm.local
         self._run = Run(
@@ -252,9 +253,9 @@ class Job:
         with self._lock:
             results = tuple(self._results[r.name] for r in self._plan.routes if r.name in self._results)
             status: Literal["running", "done", "cancelled"] = "running"
-            if self.done:
+            if self._over:
                 status = "cancelled" if any(r.status == "cancelled" for r in results) else "done"
-            wall = self._wall_ms if self.done else self._elapsed()
+            wall = self._wall_ms if self._over else self._elapsed()
         return replace(
             self._run, results=results, passages=self._passages(results), wall_ms=wall, status=status
         )
@@ -282,8 +283,9 @@ class Job:
                     list(pool.map(self._one, dear))
         finally:
             self._wall_ms = self._elapsed()
+            self._over = True
+            self._save()  # before anybody who waits may end the process
             self._finished.set()
-            self._save()
 
     def _order(self) -> tuple[list[Route], list[Route]]:
         """Routes without a model first, each part cheapest first by its history on this corpus."""
