@@ -1,0 +1,171 @@
+"""A reranker behind `POST /rerank`, as Cohere, Jina, vLLM, llama.cpp and TEI serve it."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from core.backends.llm.client import CONNECT_S, _run
+from core.backends.llm.wire import Words
+from core.backends.weights import clean
+from core.corpus.passages import searchable
+from core.errors import BadInput, ModelFailed
+from core.types import Passage
+
+if TYPE_CHECKING:
+    import httpx2
+
+Field = Literal["documents", "texts"]  # what the passages are called: by all others, by TEI
+AT_ONCE: dict[Field, int] = {"documents": 100, "texts": 32}  # TEI refuses more than 32 unless told otherwise
+PATHS = ("/rerank", "/reranking")
+HINTS = {
+    401: "refused the key (401)",
+    403: "refuses access with this key (403)",
+    404: "knows no such address or model (404)",
+    413: "finds the passages too long or too many (413)",
+    429: "is asked too often or the quota is used up (429)",
+}
+
+
+class HttpReranker:
+    """One endpoint, one model, any number of threads; nothing is imported or opened before the first call.
+
+    Both dialects are spoken: {"model", "query", "documents", "top_n"} is answered by {"results": [{"index",
+    "relevance_score"}]}; a server that asks for "texts" instead (TEI) gets them, and answers with a bare
+    [{"index", "score"}].
+    """
+
+    needs_llm = False
+
+    def __init__(self, url: str, *, model: str = "", key: str = "") -> None:
+        """`url` is the server's address, with or without /rerank at its end; raises BadInput for others."""
+        self.url = endpoint(url)
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise BadInput("the reranker's key has characters that no key has; give it as it was issued")
+        self.name = f"{model or 'reranker'} at {self.url}"
+        self._model, self._key = model, key
+        self._words = Words(self.name, (key,))
+        self._field: Field = "documents"
+        self._client: httpx2.AsyncClient | None = None
+
+    def rerank(
+        self,
+        text: str,
+        passages: Sequence[Passage],
+        *,
+        timeout: float = 60.0,
+        cancel: threading.Event | None = None,
+    ) -> list[float]:
+        """One score a passage, in the order given; a failed call is never repeated."""
+        texts = [clean(searchable(passage.title, passage.text)) for passage in passages]
+        if not texts:
+            return []
+        return _run(self._score(clean(text), texts), self.name, timeout, cancel or threading.Event())
+
+    async def _score(self, query: str, texts: list[str]) -> list[float]:
+        scores: list[float] = []
+        while len(scores) < len(texts):
+            field = self._field
+            some = texts[len(scores) : len(scores) + AT_ONCE[field]]
+            status, data = await self._post(self._body(query, some, field))
+            if field == "documents" and status in (400, 422) and b"texts" in data:
+                self._field = "texts"
+                continue
+            if status != 200:
+                raise self._refusal(status, data)
+            scores += read(data, len(some), self._words)
+        return scores
+
+    def _body(self, query: str, texts: list[str], field: Field) -> dict[str, Any]:
+        if field == "texts":  # without truncation TEI refuses a whole batch for one long passage
+            return {"query": query, "texts": texts, "truncate": True}
+        model = {"model": self._model} if self._model else {}
+        return {**model, "query": query, "documents": texts, "top_n": len(texts)}
+
+    async def _post(self, body: dict[str, Any]) -> tuple[int, bytes]:
+        import httpx2
+
+        try:
+            answer = await self._open().post(
+                self.url, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
+            )
+        except httpx2.HTTPError as error:
+            why = f"{type(error).__name__}: {self._words.excerpt(str(error))}"
+            raise ModelFailed(f"{self.name} cannot be reached ({why})") from None
+        return answer.status_code, answer.content
+
+    def _open(self) -> httpx2.AsyncClient:
+        """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
+        if self._client is None:
+            import httpx2
+
+            from core.backends.llm.transport import Guarded
+
+            self._client = httpx2.AsyncClient(
+                transport=Guarded(self._key, keep_alive=True),
+                timeout=httpx2.Timeout(None, connect=CONNECT_S),
+                follow_redirects=False,
+                trust_env=False,
+            )
+        return self._client
+
+    def _refusal(self, status: int, data: bytes) -> ModelFailed:
+        if 300 <= status < 400:
+            return self._words.failed(f"redirects elsewhere ({status}), which is not followed")
+        return self._words.failed(HINTS.get(status, f"answered with status {status}"), data)
+
+
+def endpoint(url: str) -> str:
+    """The address to post to, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
+    wrong = "a reranker's address is http://host:port/rerank or https://host/v1/rerank"
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise BadInput(f"{wrong}; what was given is none") from None
+    if parts.username is not None or parts.query:
+        raise BadInput(f"{wrong}; without user, password or query: the key is given apart")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"{wrong} (given: {url[:100]!r})")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    path = parts.path.rstrip("/")
+    return urlunsplit((parts.scheme, host + port, path if path.endswith(PATHS) else f"{path}/rerank", "", ""))
+
+
+def read(data: bytes, count: int, words: Words) -> list[float]:
+    """The scores of `count` passages in a response body. Raises ModelFailed unless each has exactly one."""
+    if data[:64].lstrip().lower().startswith((b"<!doctype", b"<html")):
+        raise words.failed("answered with a web page instead of JSON (is the address right?)", data)
+    try:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
+        raise words.failed(f"answered with broken JSON ({len(data)} bytes)", data) from None
+    results = answer.get("results") if isinstance(answer, dict) else answer
+    if not isinstance(results, list):
+        raise words.failed("answered without results", data)
+    scores: dict[int, float] = {}
+    for result in results:
+        index, score = _entry(result)
+        if index is None or score is None:
+            raise words.failed("gave a result without an index and a finite score", json.dumps(result))
+        if not 0 <= index < count:
+            raise words.failed(f"scored passage {index}, but was sent 0 to {count - 1}")
+        if index in scores:
+            raise words.failed(f"scored passage {index} twice")
+        scores[index] = score
+    if missing := [index for index in range(count) if index not in scores]:
+        raise words.failed(f"left {len(missing)} of {count} passages without a score (first: {missing[0]})")
+    return [scores[index] for index in range(count)]
+
+
+def _entry(result: Any) -> tuple[int | None, float | None]:
+    """Index and score of one result, None for what is not usable."""
+    if not isinstance(result, dict):
+        return None, None
+    index, score = result.get("index"), result.get("relevance_score", result.get("score"))
+    number = float(score) if isinstance(score, int | float) and type(score) is not bool else math.nan
+    return (index if type(index) is int else None), (number if math.isfinite(number) else None)
