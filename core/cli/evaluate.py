@@ -15,9 +15,9 @@ from core.cli.figures import figures_text
 from core.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.corpus.index import Corpus
-    from core.evaluate.runner import Journal, Plan
-    from core.settings import Settings
+    from core.engine import Engine
+    from core.evaluate.journal import Journal
+    from core.evaluate.runner import Plan
 
 SEED = 13  # of the sample that --queries draws
 _FILE = click.Path(path_type=Path)
@@ -103,7 +103,7 @@ def eval_(
     drawn = labelled.sample(queries, seed) if queries else labelled
     plan = runner.Plan(corpus.name, names, set_knobs, timing or now.timing)
     bar = Bar("q")
-    with _journal(out, _conditions(plan, corpus, now), fresh=fresh, retry=retry_failed) as journal:
+    with _journal(out, _conditions(plan, engine), fresh=fresh, retry=retry_failed) as journal:
         outcomes, whole = runner.run(
             engine,
             drawn,
@@ -139,19 +139,19 @@ def eval_(
 def _journal(
     out: Path | None, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
 ) -> AbstractContextManager[Journal | None]:
-    from core.evaluate.runner import Journal
+    from core.evaluate.journal import Journal
 
     return nullcontext() if out is None else Journal.open(out, conditions, fresh=fresh, retry=retry)
 
 
-def _conditions(plan: Plan, corpus: Corpus, now: Settings) -> dict[str, Any]:
+def _conditions(plan: Plan, engine: Engine) -> dict[str, Any]:
     """What must be the same for outcomes to be put together."""
     return {
         "corpus": plan.corpus,
-        "fingerprint": corpus.fingerprint,
+        "fingerprint": engine.corpus(plan.corpus).fingerprint,
         "routes": list(plan.routes),
         "knobs": plan.knobs,
         "timing": plan.timing,
-        "llm": now.llm,
-        "llm_base_url": now.llm_base_url,
+        "llm": engine.llm().model,
+        "llm endpoint": engine.llm().endpoint,
     }

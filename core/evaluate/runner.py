@@ -1,21 +1,18 @@
-"""Asks every question of a labelled set through the engine, and can go on where an earlier run stopped."""
+"""Asks every question of a labelled set through the engine."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal, Protocol, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.engine import Job, Request
-from core.errors import BadInput
 from core.evaluate.dataset import LabelledSet, Question
 from core.types import RouteResult, Scored, Status
 
-JOURNAL = "questions.jsonl"
+if TYPE_CHECKING:
+    from core.evaluate.journal import Journal
+
 Progress = Callable[[int, int], None]  # (questions done, of how many)
 
 
@@ -108,102 +105,4 @@ def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> 
         sum(used.prompt for used in tokens),
         sum(used.completion for used in tokens),
         result.error,
-    )
-
-
-class Journal:
-    """Finished questions, a line each, so that an interrupted evaluation goes on where it stopped."""
-
-    def __init__(self, file: TextIO, done: Outcomes) -> None:
-        self.done = done
-        self._file = file
-
-    def add(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
-        """Write one finished question down before the next is asked."""
-        self._write({"question": question, "routes": {route: asdict(one) for route, one in outcomes.items()}})
-
-    def _write(self, item: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(item) + "\n")
-        self._file.flush()
-
-    @classmethod
-    @contextmanager
-    def open(
-        cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool = False, retry: bool = False
-    ) -> Iterator[Journal]:
-        """The journal of `folder`, begun if need be; BadInput if it was begun under other `conditions`.
-
-        `fresh` forgets what is there; `retry` asks the questions again at which some route did not end well.
-        """
-        wanted = json.loads(json.dumps(conditions))
-        path, draft = folder / JOURNAL, folder / f"{JOURNAL}.tmp"
-        with _alone(folder):
-            done: Outcomes = {}
-            if path.is_file() and not fresh:
-                done = _read(path, wanted)
-            if retry:
-                done = {q: by for q, by in done.items() if all(one.status == "ok" for one in by.values())}
-            with draft.open("w", encoding="utf-8") as file:
-                journal = cls(file, done)
-                journal._write({"conditions": wanted})
-                for question, routes in done.items():
-                    journal.add(question, routes)
-                os.replace(draft, path)
-                yield journal
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """The folder, made if need be, for this process alone."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(folder / ".lock")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise BadInput(f"another evaluation is writing to {folder}; give another --out") from None
-    except OSError as error:
-        raise BadInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
-    """The outcomes in a journal that was begun under the conditions `wanted`."""
-    items = list(_whole_lines(path))
-    begun = items[0].get("conditions") if items else wanted
-    if begun != wanted:
-        raise BadInput(
-            f"{path.parent} holds another evaluation ({_difference(begun, wanted)}); "
-            "give another --out, or --fresh to forget it"
-        )
-    return {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
-
-
-def _whole_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines written to their end; a process that was killed may have left half of one."""
-    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
-        try:
-            yield json.loads(line)
-        except ValueError:
-            raise BadInput(f"{path} is damaged; give another --out, or --fresh to begin again") from None
-
-
-def _outcomes(routes: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
-    return {
-        route: Outcome(**{**one, "hits": tuple((passage, score) for passage, score in one["hits"])})
-        for route, one in routes.items()
-    }
-
-
-def _difference(begun: Any, wanted: Mapping[str, Any]) -> str:
-    if not isinstance(begun, dict):
-        return "of another kind"
-    keys = [key for key in wanted if begun.get(key) != wanted[key]]
-    return (
-        "; ".join(f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in keys)[:400]
-        or "other fields"
     )

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from core.errors import BadInput
 from core.evaluate import report, statistics, summary, trec
 from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.journal import JOURNAL, Journal
 from core.evaluate.metrics import COMPARED, METRICS, by_question, measures
-from core.evaluate.runner import JOURNAL, Journal, Outcome, Plan, run
+from core.evaluate.runner import Outcome, Plan, run
 from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -295,6 +296,9 @@ def test_a_journal_of_another_evaluation_is_refused_unless_told_to_forget(tmp_pa
         assert journal.done == {}
     with Journal.open(tmp_path, {"corpus": "b"}, fresh=True) as journal:
         assert journal.done == {}
+    (tmp_path / JOURNAL).write_text('{"conditions": {"corpus": "b"}}\n{"question": 1}\n')
+    with pytest.raises(BadInput, match="is damaged"), Journal.open(tmp_path, {"corpus": "b"}):
+        pass
 
 
 class Tags(HTMLParser):

@@ -1,0 +1,103 @@
+"""Keeps finished questions on the disk, so that an interrupted evaluation goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from core.errors import BadInput
+from core.evaluate.runner import Outcome, Outcomes
+
+JOURNAL = "questions.jsonl"
+
+
+class Journal:
+    """A file of finished questions, a line each, after one with the conditions they were asked under."""
+
+    def __init__(self, file: TextIO, done: Outcomes) -> None:
+        self.done = done
+        self._file = file
+
+    def add(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
+        """Write one finished question down before the next is asked."""
+        self._write({"question": question, "routes": {route: asdict(one) for route, one in outcomes.items()}})
+
+    def _write(self, item: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(item) + "\n")
+        self._file.flush()
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool = False, retry: bool = False
+    ) -> Iterator[Journal]:
+        """The journal of `folder`, begun if need be; BadInput if it was begun under other `conditions`.
+
+        `fresh` forgets what is there; `retry` asks the questions again at which some route did not end well.
+        """
+        wanted = json.loads(json.dumps(conditions))
+        path, draft = folder / JOURNAL, folder / f"{JOURNAL}.tmp"
+        with _alone(folder):
+            done: Outcomes = {}
+            if path.is_file() and not fresh:
+                done = _read(path, wanted)
+            if retry:
+                done = {q: by for q, by in done.items() if all(one.status == "ok" for one in by.values())}
+            with draft.open("w", encoding="utf-8") as file:
+                journal = cls(file, done)
+                journal._write({"conditions": wanted})
+                for question, routes in done.items():
+                    journal.add(question, routes)
+                os.replace(draft, path)
+                yield journal
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """The folder, made if need be, for this process alone."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BadInput(f"another evaluation is writing to {folder}; give another --out") from None
+    except OSError as error:
+        raise BadInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
+    """The outcomes in a journal that was begun under the conditions `wanted`."""
+    # A process that was killed may have left half a line, which does not end in a line break.
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    try:
+        items = [json.loads(line) for line in lines]
+        begun = items[0]["conditions"] if items else wanted
+        done = {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
+        other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
+                 if begun.get(key) != wanted[key]]  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput(f"{path} is damaged; give another --out, or --fresh to begin again") from None
+    if begun != wanted:
+        raise BadInput(
+            f"{path.parent} holds another evaluation ({'; '.join(other)[:400] or 'of another kind'}); "
+            "give another --out, or --fresh to forget it"
+        )
+    return done
+
+
+def _outcomes(routes: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+    return {
+        route: Outcome(**{**one, "hits": tuple((passage, score) for passage, score in one["hits"])})
+        for route, one in routes.items()
+    }
