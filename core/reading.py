@@ -87,26 +87,27 @@ def rewritings(result: RouteResult) -> list[Rewriting]:
 
 
 def gradings(result: RouteResult) -> list[Grading]:
-    """The steps that graded a list of passages."""
+    """The steps that graded a list of passages; one that did not end has the grades given until then."""
     found = []
     for span in top(result):
-        output = span.output
-        if (
-            span.kind == "EVALUATOR"
-            and isinstance(output, Mapping)
-            and isinstance(output.get("grades"), list)
-        ):
-            grades = tuple(
-                Grade(
-                    str(g.get("id")), _number(g.get("grade")), str(g.get("state", "")), str(g.get("why", ""))
+        if span.kind != "EVALUATOR":
+            continue
+        output = span.output if isinstance(span.output, Mapping) else {}
+        given = output.get("grades", [one.output for one in below(result, span)[1:]])
+        grades = tuple(_grade(g) for g in given if isinstance(g, Mapping) and "grade" in g)
+        if grades:
+            low, high = (_number(output.get(edge, span.inputs.get(edge))) for edge in ("low", "high"))
+            found.append(
+                Grading(
+                    span, grades, low or 0.0, 1.0 if high is None else high, str(output.get("decision", ""))
                 )
-                for g in output["grades"]
-                if isinstance(g, Mapping)
             )
-            low, high = _number(output.get("low")) or 0.0, _number(output.get("high"))
-            high = 1.0 if high is None else high
-            found.append(Grading(span, grades, low, high, str(output.get("decision", ""))))
     return found
+
+
+def _grade(given: Mapping[str, Any]) -> Grade:
+    state, why = str(given.get("state", "")), str(given.get("why", ""))
+    return Grade(str(given.get("id")), _number(given.get("grade")), state, why)
 
 
 def source(result: RouteResult, span: Span) -> str | None:

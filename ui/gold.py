@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from core.corpus import catalogue
 from core.corpus.samples import question_files
 from core.errors import RouteScopeError
 from core.types import Run
@@ -19,12 +20,16 @@ if TYPE_CHECKING:
 
 def gold_grades(run: Run) -> Mapping[str, int]:
     """Grade (0-3) by passage id for a labelled question, from the corpus as indexed now; else empty."""
-    written = _written(run.corpus)
-    if written is None:
+    try:
+        written = _written(run.corpus)
+        now = catalogue.describe(run.corpus, state.engine().settings)
+    except RouteScopeError:
+        return {}  # a corpus that is not known here: its runs are shown without labels
+    if written is None or now.state not in ("ready", "stale"):
         return {}
     asked = (run.query.text, run.query.history)
     question = next((q for q in written.questions if (q.query.text, q.query.history) == asked), None)
-    return {} if question is None else _placed(run.corpus, run.fingerprint, question.id)
+    return {} if question is None else _placed(run.corpus, now.fingerprint, question.id)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -36,7 +41,7 @@ def _written(corpus: str) -> Written | None:
 
 
 @st.cache_data(max_entries=500, show_spinner=False)
-def _placed(corpus: str, fingerprint: str, question: str) -> dict[str, int]:  # noqa: ARG001 - part of the cache key
+def _placed(corpus: str, fingerprint: str | None, question: str) -> dict[str, int]:  # noqa: ARG001 - part of the cache key
     from core.evaluate.labels import place
 
     known = _written(corpus)
@@ -46,4 +51,4 @@ def _placed(corpus: str, fingerprint: str, question: str) -> dict[str, int]:  # 
     try:
         return dict(place(one, state.engine().corpus(corpus)).qrels.get(question, {}))
     except RouteScopeError:
-        return {}  # the corpus is not built here, or has changed: the run is shown without labels
+        return {}  # the documents have changed since they were labelled: the run is shown without labels

@@ -97,12 +97,12 @@ def _arrow(move: Move | None) -> Markup:
 def _lost(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     if scene.base is None or moved is None or not moved.lost:
         return EMPTY
-    before = ranks(scene.base.hits)
+    before, after = ranks(scene.base.hits), ranks(result.hits)
     rows = [
         tag(
             "div",
-            tag("span", cut(scene.title(id), 70), css="t", dir="auto"),
-            f" · was {before[id]}, now {fate(result, id)}",
+            tag("span", cut(scene.title(id), 90), css="t", dir="auto"),
+            tag("span", f"{before[id]} → {after.get(id, 'gone')}", css="nowrap", title=fate(result, id)),
             css="rs-gone",
             data_p=scene.number(id),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -15,7 +15,7 @@ from core.types import Run, Span
 from ui import state
 from ui.gold import gold_grades
 from ui.grades import grades
-from ui.grid import Waiting, grid
+from ui.grid import View, Waiting, grid
 from ui.markup import cut, md, show
 from ui.rewrites import searched_anew, texts
 from ui.routes import title
@@ -42,29 +42,21 @@ def draw(run: Run, job: Job | None = None) -> None:
     if not waiting:
         _summary(run)
     view = controls(run, gold)
-    show(grid(run, view, waiting))
     if waiting or not worked(run):
+        show(grid(run, view, waiting))
         return
-    tabs = st.tabs(["Ranks", "Rewrites", "Grades", "Time", "Steps"], on_change="rerun", key="tab")
-    ranks, rewrites, graded, time, traced = tabs
-    if ranks.open:
-        with ranks:
-            figure = rank_matrix(run, depth=view.depth, gold=gold, dark=dark())
-            told = "Rank of each passage in each route: the stronger the colour, the higher."
-            st.caption(told + (" ◆ marks labelled passages with their grade." if gold else ""))
-            st.plotly_chart(figure, theme=None, width="stretch", config=CHART, key="matrix", alt=told)
-    if rewrites.open:
-        with rewrites:
-            show(texts(run, view.depth))
-    if graded.open:
-        with graded:
-            show(grades(run))
-    if time.open:
-        with time:
-            _time(run)
-    if traced.open:
-        with traced:
-            show(steps(run))
+    views: dict[str, Callable[[], None]] = {
+        "Side by side": lambda: show(grid(run, view)),
+        "Ranks": lambda: _ranks(run, view),
+        "Rewrites": lambda: show(texts(run, view.depth)),
+        "Grades": lambda: show(grades(run)),
+        "Time": lambda: _time(run),
+        "Steps": lambda: show(steps(run)),
+    }
+    for tab, body in zip(st.tabs(list(views), on_change="rerun", key="tab"), views.values(), strict=True):
+        if tab.open:
+            with tab:
+                body()
 
 
 def pending(job: Job) -> list[Waiting]:
@@ -112,6 +104,13 @@ def _summary(run: Run) -> None:
             st.code(f"{here}/?run={run.id}", language=None)
             st.caption("Opens the question unasked.")
             st.code(f"{here}/?{urlencode({'q': run.query.text, 'corpus': run.corpus})}", language=None)
+
+
+def _ranks(run: Run, view: View) -> None:
+    figure = rank_matrix(run, depth=view.depth, gold=view.gold, dark=dark())
+    told = "Rank of each passage in each route: the stronger the colour, the higher."
+    st.caption(told + (" ◆ marks labelled passages with their grade." if view.gold else ""))
+    st.plotly_chart(figure, theme=None, width="stretch", config=CHART, key="matrix", alt=told)
 
 
 def _time(run: Run) -> None:

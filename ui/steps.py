@@ -30,7 +30,8 @@ def _route(result: RouteResult) -> Markup:
         *(tag("th", t, css="num") for t in ("From", "Took")),
     )
     table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
-    count = f"  {len(result.spans)} steps · {milliseconds(result.ms)}"
+    steps_word = "step" if len(result.spans) == 1 else "steps"
+    count = f"  {len(result.spans)} {steps_word} · {milliseconds(result.ms)}"
     told = tag("summary", tag("b", result.title), tag("span", count, css="dim"))
     return tag(
         "details",

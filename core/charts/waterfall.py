@@ -104,7 +104,7 @@ def waterfall(run: Run, *, dark: bool = False, retrieval_only: bool = False) -> 
         xaxis={
             "title": None,
             "ticksuffix": suffix,
-            "range": [0, 1.12 * longest / unit],
+            "range": [0, 1.18 * longest / unit],
             "automargin": True,
             "gridcolor": faint(dark=dark),
             "zeroline": False,

@@ -152,6 +152,8 @@ def test_views_draw_and_fit(tab, width, scheme):
     ):
         page.click(f"[role=tab]:has-text('{name}')")
         page.wait_for_selector(sign, state="attached")
+    page.click("[role=tab]:has-text('Side by side')")
+    page.wait_for_selector(".rs-grid")
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     inside = page.locator(".rs-grid").evaluate("e => [e.scrollWidth > e.clientWidth, e.clientWidth]")
@@ -219,6 +221,7 @@ def test_hostile_text_is_read_and_never_run(tab):
     for name in ("Ranks", "Rewrites", "Grades", "Time", "Steps"):
         page.click(f"[role=tab]:has-text('{name}')")
         settle(page)
+    page.click("[role=tab]:has-text('Side by side')")
     for summary in page.locator(".rs-hit summary").all()[:4]:
         summary.click()
     for frame in ("img", "script", "svg"):

@@ -88,14 +88,14 @@ def test_movement_against_another_baseline(visit, stored):
     assert html(app).index("<span>Dense</span>") < html(app).index("<span>BM25</span>")
 
 
-@pytest.mark.parametrize("tab", ["Ranks", "Rewrites", "Grades", "Time", "Steps"])
+@pytest.mark.parametrize("tab", ["Side by side", "Ranks", "Rewrites", "Grades", "Time", "Steps"])
 def test_every_view_of_a_run_draws(visit, stored, tab):
     app = visit(run="good")
     app.session_state["tab"] = tab
     app.run()
     assert not app.exception
-    told = {"Rewrites": "<ins>", "Grades": "decided: correct", "Steps": "rs-trace"}
-    assert told.get(tab, "rs-grid") in html(app)
+    told = {"Side by side": "rs-grid", "Rewrites": "<ins>", "Grades": "decided: correct", "Steps": "rs-trace"}
+    assert told.get(tab, "") in html(app)
     assert len(app.get("plotly_chart")) == (tab in ("Ranks", "Time"))
 
 
@@ -107,7 +107,8 @@ def test_hostile_text_is_shown_as_text(visit, stored):
         page = html(app)
         for mark in ("<img", "<script", "<svg", 'onmouseover="alert', "</style></div><svg"):
             assert mark not in page, (tab, mark)
-    assert "&lt;img src=http://evil.example/x.png" in html(app)
+    app.session_state["tab"] = "Side by side"
+    assert "&lt;img src=http://evil.example/x.png" in html(app.run())
     assert HOSTILE[0] in app.text_area(key="question").value
 
 

@@ -110,6 +110,16 @@ def test_gradings_keep_three_states():
     assert (grading.low, grading.high, grading.decision) == (0.2, 0.9, "correct")
 
 
+def test_grades_given_before_a_step_ended_are_kept():
+    crag = route(RUN, "crag")
+    spans = tuple(
+        replace(s, output=None, error="time is up") if "decide" in s.name else s for s in crag.spans
+    )
+    (grading,) = gradings(replace(crag, spans=spans))
+    assert [grade.value for grade in grading.grades] == [0.94, 0.71, None, 0.33, 0.08]
+    assert grading.decision == ""
+
+
 def test_reuse_adds_up_by_reason():
     shared = reuse(RUN, route(RUN, "hybrid_rrf"))
     assert shared.shared_ms == pytest.approx(1.4 + 3.1 + 2.2)
