@@ -180,6 +180,33 @@ def test_a_deep_link_keeps_the_frame(tab):
     assert page.locator("[data-testid=stSidebarNav] >> text=Compare").count() == 1
 
 
+def test_a_corpus_is_added_from_a_folder(tab, tmp_path):
+    folder = tmp_path / "lamps"
+    folder.mkdir()
+    for n in range(3):
+        (folder / f"{n}.md").write_text(f"# Lamp {n}\n\nLamp number {n} has a bulb of {n + 40} watts.\n")
+    page = tab("/")
+    page.click("[data-testid=stSidebar] >> text=Add a corpus")
+    page.fill("input[aria-label='Folder or file']", str(tmp_path / "nothing"))
+    page.keyboard.press("Enter")
+    settle(page)
+    page.click("button:has-text('Build index')")
+    page.wait_for_selector("[data-testid=stSidebar] [data-testid=stAlert] >> text=nothing")
+    page.fill("input[aria-label='Folder or file']", str(folder))
+    page.keyboard.press("Enter")
+    settle(page)
+    page.click("button:has-text('Build index')")
+    page.wait_for_selector("[data-testid=stSidebar] [data-testid=stProgress]")
+    page.wait_for_selector(
+        "[data-testid=stSidebar] [data-testid=stProgress]", state="detached", timeout=90_000
+    )
+    again = tab("/?corpus=lamps")
+    settle(again)
+    ask(again, "How many watts has lamp 2?")
+    finish(again)
+    assert "Lamp 2" in again.locator(".rs-grid").inner_text()
+
+
 # Sessions.
 
 
@@ -241,7 +268,8 @@ def test_hostile_documents_can_be_searched(tab):
 def test_a_hostile_link_is_told_as_text(tab):
     page = tab("/?run=![x](http://evil.example/r.png)<img src=http://evil.example/r2.png>")
     page.wait_for_selector("[data-testid=stAlert] >> text=there is no run")
-    assert "![x](http://evil.example/r.png)" in alerts(page)[0]
+    text = alerts(page)[0]
+    assert text.startswith("there is no run '![x](http://")
 
 
 def test_the_made_runs_are_what_the_pages_were_given():

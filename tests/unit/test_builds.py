@@ -1,0 +1,97 @@
+"""Index builds in the background, and the sample questions of the built-in corpora."""
+
+import threading
+import time
+
+import pytest
+
+from core.corpus import builds, index
+from core.corpus.samples import question_files, samples
+from core.errors import BadInput, Cancelled
+from core.settings import Settings
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """A build that goes on until it is cancelled or let go."""
+    go = threading.Event()
+
+    def build(name, source, *, settings, progress, cancel):
+        progress("embed", 3, 10)
+        while not go.is_set():
+            if cancel.wait(0.01):
+                raise Cancelled("stopped")
+        if source == "broken":
+            raise BadInput("broken/corpus.jsonl line 2: not JSON")
+
+    monkeypatch.setattr(index, "build", build)
+    return go
+
+
+def begin(tmp_path, name, source="somewhere"):
+    build = builds.start(name, source, Settings(home=tmp_path))
+    for _ in range(200):
+        if build.stage == "embed":
+            break
+        time.sleep(0.01)
+    return build
+
+
+def test_a_build_reports_and_ends(tmp_path, slow):
+    build = begin(tmp_path, "one")
+    assert (build.stage, build.finished, build.total, build.done) == ("embed", 3, 10, False)
+    assert build in builds.under_way()
+    with pytest.raises(BadInput, match="'one' is being built already"):
+        builds.start("one", "somewhere", Settings(home=tmp_path))
+    slow.set()
+    build.wait(5)
+    assert (build.done, build.error, build.stopped) == (True, None, False)
+    assert builds.get("one") is build
+    assert build not in builds.under_way()
+
+
+def test_a_build_can_be_stopped_and_begun_again(tmp_path, slow):
+    build = begin(tmp_path, "two")
+    build.cancel()
+    build.wait(5)
+    assert (build.done, build.stopped, build.error) == (True, True, None)
+    assert begin(tmp_path, "two") is not build
+    slow.set()
+
+
+def test_a_builds_error_is_kept_for_the_page(tmp_path, slow):
+    slow.set()
+    build = builds.start("three", "broken", Settings(home=tmp_path))
+    build.wait(5)
+    assert build.error == "broken/corpus.jsonl line 2: not JSON"
+
+
+def test_samples_of_the_built_in_corpus_are_complete_and_in_order():
+    found = samples("support")
+    assert len(found) >= 10
+    assert len({sample.id for sample in found}) == len(found)
+    assert all(sample.query.text.strip() and sample.shows.strip() for sample in found)
+    assert any(sample.query.history for sample in found)
+
+
+def test_a_broken_sample_is_named_by_file_and_line(tmp_path):
+    folder = tmp_path / "mine" / "questions"
+    folder.mkdir(parents=True)
+    rows = ['{"id": "a", "text": "Why?"}', '{"id": "b", "text": "How?", "sample": {"order": "first"}}']
+    (folder / "q.jsonl").write_text("\n".join(rows))
+    with pytest.raises(BadInput, match=r"q\.jsonl line 2: a sample needs"):
+        samples("mine", tmp_path)
+
+
+def test_samples_come_by_their_order(tmp_path):
+    row = '{{"id": "{0}", "text": "{0}?", "sample": {{"order": {1}, "shows": "s"}}}}'
+    (tmp_path / "mine").mkdir()
+    lines = [row.format("c", 3), row.format("a", 1), row.format("b", 2), '{"id": "x", "text": "no sample"}']
+    (tmp_path / "mine" / "questions.jsonl").write_text("\n".join(lines))
+    assert [sample.id for sample in samples("mine", tmp_path)] == ["a", "b", "c"]
+
+
+def test_a_corpus_name_cannot_lead_out_of_the_data_folder(tmp_path):
+    (tmp_path / "questions.jsonl").write_text("{}")
+    assert question_files("..", tmp_path / "data") == []
+    assert question_files("../x", tmp_path) == []
