@@ -8,7 +8,20 @@ WORDS = [
     "a", "key", "is", "stored", "for", "hours", "send", "it", "back", "within", "days", "return", "the",
     "box", "parcel", "customs", "express",
 ]  # fmt: skip
-VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", *WORDS, "##s", "##ed"]
+VOCABULARY = [
+    "[PAD]",
+    "[unused0]",
+    "[unused1]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    ".",
+    ",",
+    *WORDS,
+    "##s",
+    "##ed",
+]
 
 
 def tokenizer() -> Any:

@@ -1,6 +1,7 @@
 """Writes a sentence-transformers model as one ONNX file, in a process of its own: torch leaves with it.
 
-`python -m core.backends.onnx_export MODEL_FOLDER OUT_FILE` prints one line of JSON: sha256, bytes, cosine.
+`python -m core.backends.onnx_export MODEL_FOLDER OUT_FILE [embedding | tokens]` prints one line of JSON:
+sha256, bytes, cosine.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+Kind = Literal["embedding", "tokens"]  # one unit vector a text, or the last hidden state of each token
+OUTPUTS: dict[Kind, str] = {"embedding": "sentence_embedding", "tokens": "token_embeddings"}
 SAME = 0.99999  # lowest cosine to sentence-transformers at which the export is accepted
 SENTENCES = (
     "a",
@@ -25,10 +28,11 @@ SENTENCES = (
 )
 
 
-def export(model_folder: Path, out: Path) -> dict[str, Any]:
+def export(model_folder: Path, out: Path, kind: Kind = "embedding") -> dict[str, Any]:
     """Write `out` and return what to record of it; raises ValueError when it disagrees with the model.
 
-    Pooling and normalisation are inside: inputs input_ids and attention_mask (n, tokens), output (n, dim).
+    Inputs are input_ids and attention_mask (n, tokens). An embedding has pooling and normalisation inside:
+    the output is (n, dim); that of tokens is (n, tokens, dim).
     """
     import torch
     from sentence_transformers import SentenceTransformer
@@ -42,10 +46,11 @@ def export(model_folder: Path, out: Path) -> dict[str, Any]:
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
             embedded: torch.Tensor = self.model({"input_ids": input_ids, "attention_mask": attention_mask})[
-                "sentence_embedding"
+                OUTPUTS[kind]
             ]
             return embedded
 
+    pooled = kind == "embedding"
     sample = torch.ones((2, 8), dtype=torch.long)
     free = {0: "n", 1: "tokens"}
     with torch.no_grad(), warnings.catch_warnings():
@@ -54,10 +59,10 @@ def export(model_folder: Path, out: Path) -> dict[str, Any]:
         )  # the tracer warns of constants; the comparison below is the real check
         torch.onnx.export(
             Embed(), (sample, sample), str(out), dynamo=False, opset_version=17,
-            input_names=["input_ids", "attention_mask"], output_names=["embedding"],
-            dynamic_axes={"input_ids": free, "attention_mask": free, "embedding": {0: "n"}},
+            input_names=["input_ids", "attention_mask"], output_names=[kind],
+            dynamic_axes={"input_ids": free, "attention_mask": free, kind: {0: "n"} if pooled else free},
         )  # fmt: skip
-    cosine = _agreement(model, model_folder, out)
+    cosine = (_agreement if pooled else _token_agreement)(model, model_folder, out)
     if cosine < SAME:
         raise ValueError(
             f"the export differs from the model: cosine {cosine:.7f}, at least {SAME} is asked for"
@@ -79,5 +84,20 @@ def _agreement(model: Any, model_folder: Path, out: Path) -> float:
     return float(min((alone * expected).sum(1).min(), (ours.embed(SENTENCES) * expected).sum(1).min()))
 
 
+def _token_agreement(model: Any, model_folder: Path, out: Path) -> float:
+    """The lowest cosine of any token between both, each sentence alone and all in one padded batch."""
+    from core.backends.late import MiniLMTokens
+
+    ours = MiniLMTokens(model_folder, out)
+    expected = [model.encode(text, output_value="token_embeddings").numpy() for text in SENTENCES]
+    found = [*(ours.hidden([text])[0] for text in SENTENCES), *ours.hidden(SENTENCES)]
+    return float(min(_cosine(a, b).min() for a, b in zip(found, expected * 2, strict=True)))
+
+
+def _cosine(a: Any, b: Any) -> Any:
+    return (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(export(Path(sys.argv[1]), Path(sys.argv[2]))) + "\n")
+    asked: Kind = "tokens" if sys.argv[3:] == ["tokens"] else "embedding"
+    sys.stdout.write(json.dumps(export(Path(sys.argv[1]), Path(sys.argv[2]), asked)) + "\n")

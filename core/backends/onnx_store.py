@@ -13,6 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from core.backends.onnx_export import Kind
 from core.errors import Unavailable
 from core.settings import PROJECT
 
@@ -27,9 +28,10 @@ def minilm_folder() -> Path | None:
     return Path(locations[0]) / "model" if locations else None
 
 
-def onnx_file(model_folder: Path, models_dir: Path) -> Path:
+def onnx_file(model_folder: Path, models_dir: Path, kind: Kind = "embedding") -> Path:
     """The model's ONNX file below `models_dir`, made if absent or damaged; Unavailable when that fails."""
-    folder = models_dir / "onnx" / f"all-MiniLM-L6-v2-{WEIGHTS[:12]}"
+    suffix = "" if kind == "embedding" else f"-{kind}"
+    folder = models_dir / "onnx" / f"all-MiniLM-L6-v2-{WEIGHTS[:12]}{suffix}"
     target = folder / "model.onnx"
     if _intact(target):
         return target
@@ -37,7 +39,7 @@ def onnx_file(model_folder: Path, models_dir: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):
             if not _intact(target):
-                _make(model_folder, target)
+                _make(model_folder, target, kind)
     except OSError as error:
         raise Unavailable(
             f"cannot write the embedding model below {folder}: {error.strerror or error}"
@@ -58,7 +60,7 @@ def _intact(target: Path) -> bool:
         return bool(hashlib.file_digest(file, "sha256").hexdigest() == expected)
 
 
-def _make(model_folder: Path, target: Path) -> None:
+def _make(model_folder: Path, target: Path, kind: Kind) -> None:
     weights = model_folder / "model.safetensors"
     with weights.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -68,7 +70,7 @@ def _make(model_folder: Path, target: Path) -> None:
         )
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as scratch:
         made = Path(scratch) / target.name
-        command = [sys.executable, "-m", "core.backends.onnx_export", str(model_folder), str(made)]
+        command = [sys.executable, "-m", "core.backends.onnx_export", str(model_folder), str(made), kind]
         try:
             done = subprocess.run(
                 command, cwd=PROJECT, capture_output=True, text=True, timeout=EXPORT_SECONDS, check=False

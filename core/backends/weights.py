@@ -7,6 +7,7 @@ the log. Such a model scores like dice, so it must not run under the name it was
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from typing import Any, Literal
 from core.errors import Unavailable
 from core.trace import describe
 
+log = logging.getLogger(__name__)
 HUB_S = 5.0  # to wait for the hub's first word
 Kind = Literal["CrossEncoder", "MultiVectorEncoder", "SparseEncoder"]
 
@@ -48,17 +50,23 @@ def load(kind: Kind, name: str) -> Any:
     marks = _KINDS[kind]
     folder = Path(name).expanduser()
     place = str(folder) if folder.is_dir() else name
-    trouble = None if folder.is_dir() else _trouble(name)
     get = f"give a model of the hub such as {marks.example}, or the folder of one"
     try:
         import sentence_transformers
 
         load_as = getattr(sentence_transformers, kind)
-        model: Any = load_as(place, device="cpu", local_files_only=trouble is not None)
+        try:
+            model: Any = load_as(place, device="cpu", local_files_only=True)
+        except (OSError, ValueError):  # what transformers raises for a file that is not on this machine
+            if folder.is_dir():
+                raise
+            _ask_hub(name)
+            model = load_as(place, device="cpu")
         saved, architectures = _declared(place)
     except Exception as error:  # the library and the hub's client raise whatever they like
-        why = trouble or describe(error)
-        raise Unavailable(f"{marks.what} {name!r} cannot be loaded; {get} ({why[:300]})") from error
+        raise Unavailable(
+            f"{marks.what} {name!r} cannot be loaded; {get} ({describe(error)[:300]})"
+        ) from error
     if saved not in marks.types and not any(a.endswith(marks.architectures) for a in architectures):
         found = saved or ", ".join(architectures) or "no stated kind"
         raise Unavailable(f"{name!r} holds {found}, not a trained {marks.what}; {get}")
@@ -66,15 +74,12 @@ def load(kind: Kind, name: str) -> Any:
     return model
 
 
-def _trouble(name: str) -> str | None:
-    """Why the hub cannot give a model, or None: one quick question, where loading would try for a minute."""
+def _ask_hub(name: str) -> None:
+    """Raises what is wrong within seconds; loading would try the same for a minute."""
     from huggingface_hub import HfApi
 
-    try:
-        HfApi().model_info(name, timeout=HUB_S)
-    except Exception as error:  # noqa: BLE001 - told when the model is not in the hub's cache either
-        return describe(error)
-    return None
+    log.info("%s is not on this machine: asking the model hub", name)
+    HfApi().model_info(name, timeout=HUB_S)
 
 
 def _declared(place: str) -> tuple[str | None, list[str]]:

