@@ -92,10 +92,10 @@ HYDE = Prompt(
     ),
 )
 GRADE = Prompt(
-    "grade/1",
-    "You judge search results. Answer with one word, Yes or No.",
-    "Passage:\n{passage}\n\nQuestion: {question}\n\nDoes the passage contain information that helps "
-    "to answer the question? Answer Yes or No:",
+    "grade/2",
+    "You are a strict relevance judge. Answer with one word, Yes or No.",
+    "Question: {question}\n\nPassage: {passage}\n\nDoes this passage answer the question? Answer Yes only if "
+    "the answer is stated in it. Yes or No:",
 )
 WEB_QUERY = Prompt(
     "web-query/1",

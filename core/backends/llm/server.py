@@ -21,7 +21,6 @@ from core.backends.llm.state import ServerState
 
 log = logging.getLogger(__name__)
 CHECK_S = 5.0  # reading the counters more than once a second would keep llama.cpp from seeing callers hang up
-PROMPT_CACHE_MIB = 256  # states of earlier prompts kept in memory; about 30 kB a token for the 1.5B model
 WARNINGS = 2  # llama.cpp's log level: from "info" on it writes several lines a call
 
 
@@ -53,7 +52,9 @@ def parameters(options: argparse.Namespace, key: str) -> Any:
     wanted.port = options.port
     wanted.api_keys = [key]
     wanted.cors_origins = "http://127.0.0.1"
-    wanted.cache_ram_mib = PROMPT_CACHE_MIB
+    # Keeping earlier prompts' states in memory mixes them up: this build then answers a rewriting prompt with
+    # words of the grading prompt before it. The slot's own common prefix is reused all the same.
+    wanted.cache_ram_mib = 0
     wanted.endpoint_metrics = True
     wanted.endpoint_slots = False  # it would show prompts
     wanted.ui = False

@@ -18,8 +18,7 @@ def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: boo
     """The request as arguments of `chat.completions.create`.
 
     The embedded server reuses the cached start of a prompt only where log-probabilities are asked for:
-    grading many passages shares a long start (a third of the time), and its numbers move by some 0.05 with
-    what was cached. A generated text could change with it (measured), so texts start uncached and repeat.
+    grading many passages shares it. Texts start uncached, so that they repeat to the letter.
     """
     limit = "max_completion_tokens" if openai else "max_tokens"  # OpenAI's newer models refuse the old name
     fields: dict[str, Any] = {
