@@ -13,7 +13,9 @@ UI = Path(__file__).resolve().parent.parent / "ui"
 st.set_page_config(page_title="RouteScope", page_icon=str(UI / "icon.png"), layout="wide")
 st.html(UI / "style.css")
 # Popovers and dialogs hang outside the element whose color-scheme Streamlit sets; they take the page's.
-st.html(f"<style>:root {{ color-scheme: {'dark' if st.context.theme.type == 'dark' else 'light'}; }}</style>")
+theme = "dark" if st.context.theme.type == "dark" else "light"
+st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
+st.logo(UI / f"logo-{theme}.svg", size="large")
 state.adopt_link()
 navigation = st.navigation(
     [
