@@ -1,4 +1,4 @@
-"""Fit CRAG's thresholds on the dev questions of `support`: `python -m scripts.calibrate [questions a mode]`.
+"""Fit CRAG's thresholds on the dev questions of `support`: `python -m scripts.calibrate [questions a split]`.
 
 A question counts as positive when one of the passages that hybrid search puts first and the model grades is
 labelled relevant. The highest of the grades is the score. The printed thresholds are `crag`'s defaults; the
@@ -8,33 +8,22 @@ test split tells what they are worth on questions they were not fitted on.
 from __future__ import annotations
 
 import json
-import random
 import sys
-from collections import defaultdict
 
 from core import settings
 from core.engine import Engine, Request
 from core.evaluate import sets
 from core.evaluate.calibration import fit
-from core.evaluate.dataset import Question
 
-ROUTE, STEP, SEED = "crag", "grade and decide", 1
-
-
-def spread(questions: tuple[Question, ...], per_mode: int) -> list[Question]:
-    """Up to `per_mode` questions of each failure mode, drawn with a fixed seed."""
-    modes: dict[str, list[Question]] = defaultdict(list)
-    for question in questions:
-        modes[question.mode or ""].append(question)
-    draw = random.Random(SEED)
-    return [q for mode in sorted(modes) for q in draw.sample(modes[mode], min(per_mode, len(modes[mode])))]
+ROUTE, STEP = "crag", "grade and decide"
+SEED = 0  # as `python -m core eval --queries`
 
 
-def grades(engine: Engine, split: str, per_mode: int) -> list[tuple[float, bool]]:
+def grades(engine: Engine, split: str, count: int) -> list[tuple[float, bool]]:
     """(highest grade, whether a relevant passage was among the graded) for each question of a split."""
     labels, _ = sets.tie(sets.read("support", None, split=split), engine.corpus("support"))
     cases = []
-    for number, question in enumerate(spread(labels.questions, per_mode), 1):
+    for number, question in enumerate(labels.sample(count, SEED).questions, 1):
         result = engine.ask(Request(question.query, "support", (ROUTE,))).results[0]
         verdict = next((s.output for s in result.spans if s.name == STEP and s.output), None)
         if verdict is None:
@@ -50,14 +39,14 @@ def grades(engine: Engine, split: str, per_mode: int) -> list[tuple[float, bool]
 
 def main() -> None:
     """Print thresholds fitted on dev, and what they do on test."""
-    per_mode = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     engine = Engine(settings.load(route_timeout_s=600, llm_timeout_s=300))
-    dev = grades(engine, "dev", per_mode)
+    dev = grades(engine, "dev", count)
     found = fit([score for score, _ in dev], [label for _, label in dev])
     fitted = {"high": found.high, "low": found.low, "precision": found.precision}
     fitted |= {"miss precision": found.miss_precision, "questions": found.n}
     sys.stdout.write(json.dumps({"dev": fitted}, indent=2) + "\n")
-    test = grades(engine, "test", per_mode)
+    test = grades(engine, "test", count)
     above = [label for score, label in test if score >= found.high]
     below = [not label for score, label in test if score < found.low]
     held_out = {

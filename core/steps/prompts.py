@@ -92,10 +92,9 @@ HYDE = Prompt(
     ),
 )
 GRADE = Prompt(
-    "grade/2",
-    "You are a strict relevance judge. Answer with one word, Yes or No.",
-    "Question: {question}\n\nPassage: {passage}\n\nDoes this passage answer the question? Answer Yes only if "
-    "the answer is stated in it. Yes or No:",
+    "grade/3",
+    "You check whether a passage answers a question. Reply Yes or No.",
+    "Passage: {passage}\n\nQuestion: {question}\n\nIs the answer to the question stated in the passage? Yes or No:",
 )
 WEB_QUERY = Prompt(
     "web-query/1",

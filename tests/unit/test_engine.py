@@ -138,7 +138,7 @@ def test_the_budget_of_model_calls_is_kept(tmp_path):
 
 
 def test_a_shared_error_is_the_same_error_and_a_stop_is_not_shared(tmp_path):
-    llm = ScriptedLLM({"grade/2": ModelFailed("no")})
+    llm = ScriptedLLM({"grade/3": ModelFailed("no")})
     run = FakeEngine(tmp_path, llm=llm, web={}).ask(Request(QUESTION, "tiny", ("crag",)))
     assert run.results[0].status == "failed"
     assert "none of 5 passages could be graded: no" in run.results[0].error
