@@ -94,7 +94,8 @@ HYDE = Prompt(
 GRADE = Prompt(
     "grade/3",
     "You check whether a passage answers a question. Reply Yes or No.",
-    "Passage: {passage}\n\nQuestion: {question}\n\nIs the answer to the question stated in the passage? Yes or No:",
+    "Passage: {passage}\n\nQuestion: {question}\n\nIs the answer to the question stated in the passage? "
+    "Yes or No:",
 )
 WEB_QUERY = Prompt(
     "web-query/1",
