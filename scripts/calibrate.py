@@ -1,4 +1,4 @@
-"""Fit CRAG's thresholds on the dev questions of `support`: `python -m scripts.calibrate [questions a split]`.
+"""Fit CRAG's thresholds on `support`: `python -m scripts.calibrate [dev questions [test questions]]`.
 
 A question counts as positive when one of the passages that hybrid search puts first and the model grades is
 labelled relevant. The highest of the grades is the score. The printed thresholds are `crag`'s defaults; the
@@ -39,14 +39,14 @@ def grades(engine: Engine, split: str, count: int) -> list[tuple[float, bool]]:
 
 def main() -> None:
     """Print thresholds fitted on dev, and what they do on test."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    count, held_out_count = (int(text) for text in (*sys.argv[1:], "1000", "1000")[:2])
     engine = Engine(settings.load(route_timeout_s=600, llm_timeout_s=300))
     dev = grades(engine, "dev", count)
     found = fit([score for score, _ in dev], [label for _, label in dev])
     fitted = {"high": found.high, "low": found.low, "precision": found.precision}
     fitted |= {"miss precision": found.miss_precision, "questions": found.n}
     sys.stdout.write(json.dumps({"dev": fitted}, indent=2) + "\n")
-    test = grades(engine, "test", count)
+    test = grades(engine, "test", held_out_count)
     above = [label for score, label in test if score >= found.high]
     below = [not label for score, label in test if score < found.low]
     held_out = {
