@@ -72,14 +72,12 @@ class Judge(StepBase):
             raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
         return Verdict(tuple(grades), decide(grades, low, high), low, high)
 
-    @step("RERANKER", "keep by grade")
-    def keep(self, hits: Ranking, verdict: Verdict) -> Ranking:
-        """The hits whose grade is at least the lower threshold, best grade first; ungraded ones last."""
+    @step("RERANKER", "order by grade")
+    def by_grade(self, hits: Ranking, verdict: Verdict) -> Ranking:
+        """The hits, best grade first; those that could not be graded last."""
         grades = {grade.id: grade.grade for grade in verdict.grades}
-        self.span.inputs["verdict"] = verdict.decision
-        kept = [hit for hit in hits if (g := grades[hit.passage.id]) is None or g >= verdict.low]
-        kept.sort(key=lambda hit: -1.0 if (g := grades[hit.passage.id]) is None else g, reverse=True)
-        return tuple(Hit(hit.passage, grades[hit.passage.id] or 0.0) for hit in kept)
+        scored = [Hit(hit.passage, -1.0 if (g := grades[hit.passage.id]) is None else g) for hit in hits]
+        return tuple(sorted(scored, key=lambda hit: -hit.score))
 
 
 def decide(grades: Sequence[Grade], low: float, high: float) -> Action:
