@@ -59,7 +59,7 @@ GOLDEN = {
     "crag": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
         "grade and decide", *["  grade passage", "    ask scripted"] * 5,
-        "keep by grade", "keep the strips that matter", "  embed", "append the rest",
+        "order by grade", "keep the strips that matter", "  embed", "append the rest",
     ],
 }  # fmt: skip
 REPLIES = {
