@@ -179,7 +179,8 @@ def uncached(settings: Settings) -> Engine:
 
 def main() -> None:
     """Write bench/results.json; a part that was not asked for keeps its last figures."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(format="%(message)s")
+    log.setLevel(logging.INFO)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", action="store_true", help="also the routes that ask the language model")
     options = parser.parse_args()

@@ -18,7 +18,8 @@ log = logging.getLogger("record")
 
 def main() -> None:
     """Run every sample question with every route and answers for all."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.basicConfig(format="%(message)s")
+    log.setLevel(logging.INFO)
     engine = Engine(settings.load(llm_mode="record", route_timeout_s=600, llm_timeout_s=300))
     found = samples("support")
     for number, sample in enumerate(found, 1):

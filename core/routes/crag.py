@@ -18,8 +18,8 @@ def crag(
 ) -> Answer:
     """Grade what was found; keep and refine it, add a web search, or replace it by one.
 
-    The graded passages are ordered by grade and the rest follows in its old order, unless retrieval was judged
-    incorrect. The thresholds were fitted with the default model on dev questions of `support`
+    The graded passages are ordered by grade and the rest follows in its old order, unless retrieval was
+    judged incorrect. The thresholds were fitted with the default model on dev questions of `support`
     (`python -m scripts.calibrate 40`): at `high` every case was relevant, below `low` four of five were not.
     """
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))

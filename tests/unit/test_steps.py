@@ -154,7 +154,7 @@ def test_a_prompt_takes_braces_in_documents_literally():
     ("grades", "decision", "web"),
     [
         ({"crushed:0-80": 0.95}, "correct", False),
-        ({"crushed:0-80": 0.5}, "ambiguous", True),
+        ({"crushed:0-80": 0.75}, "ambiguous", True),
         ({}, "incorrect", True),
     ],
 )
