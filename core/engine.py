@@ -15,7 +15,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from core import settings as settings_module
+from core.answering import Answering
 from core.errors import BadInput, Cancelled, ModelTimedOut, Stopped, Unavailable
+from core.reading import question
 from core.route import Need, Route, pick
 from core.settings import Settings
 from core.steps import Context, Memo, Steps
@@ -71,6 +73,7 @@ class Engine:
         self.settings = settings
         self.store = store
         self._jobs: dict[str, Job] = {}
+        self._answering: dict[str, Answering] = {}  # by run
         self._corpora: dict[str, Corpus] = {}
         self._lock = threading.RLock()
         self._llm: LLM | None = None
@@ -126,20 +129,50 @@ class Engine:
                 self._corpora[name] = known
             return known
 
-    def add_answer(self, run: Run, route_name: str) -> Run:
-        """Write the answer of one route of a stored run, as spans appended to its own; saves and returns the
-        run.
+    def run(self, run_id: str) -> Run:
+        """A run by its id: of a job remembered here, else from the store. BadInput or Unavailable if none."""
+        job = self.job(run_id)
+        if job is not None:
+            return job.snapshot()
+        if self.store is None:
+            raise Unavailable("runs are not stored here, so only a run under way can be shown")
+        return self.store.load(run_id)
+
+    def start_answer(self, run_id: str, route_name: str) -> Answering:
+        """Begin to write the answer of one route of a finished run; asked again meanwhile, the same one.
+
+        Raises BadInput at once if there is nothing to write, or another route's is being written.
         """
-        result = next((r for r in run.results if r.route == route_name), None)
-        if result is None or result.status != "ok":
-            raise BadInput(f"route {route_name!r} has no finished result in run {run.id}")
+        with self._lock:
+            known = self._answering.get(run_id)
+            if known is not None and not known.done:
+                if known.route == route_name:
+                    return known
+                raise BadInput(f"the answer of route {known.route!r} is being written; wait for it")
+            run = self.run(run_id)
+            _answerable(run, route_name)
+            begun = self._answering[run_id] = Answering(run_id, route_name)
+            begun.begin(lambda: self.add_answer(run, route_name))
+            return begun
+
+    def answering(self, run_id: str) -> Answering | None:
+        """The latest answer that `start_answer` began for a run: under way, or how it ended."""
+        return self._answering.get(run_id)
+
+    def add_answer(self, run: Run, route_name: str) -> Run:
+        """Write the answer of one route of a finished run, as spans appended to its own; saves and returns
+        the run.
+        """
+        result = _answerable(run, route_name)
         trace = Trace(route_name, max((s.id for s in result.spans), default=0) + 1, result.ms)
         context = self._context(self.corpus(run.corpus), None, trace, Memo(), threading.Event(), answer=True)
-        question = next((str(s.output) for s in result.spans if s.name.startswith("rewrite")), run.query.text)
-        answer = Steps(context).answer(question, result.hits)
+        answer = Steps(context).answer(question(run, result), result.hits)
         spans = (*result.spans, *trace.spans())
         added = replace(result, answer=answer.text, citations=answer.citations, spans=spans, ms=trace.now())
         changed = replace(run, results=tuple(added if r is result else r for r in run.results))
+        job = self.job(run.id)
+        if job is not None:
+            job.amend(added)
         if self.store is not None:
             self.store.save(changed)
         return changed
@@ -260,6 +293,11 @@ class Job:
             self._run, results=results, passages=self._passages(results), wall_ms=wall, status=status
         )
 
+    def amend(self, result: RouteResult) -> None:
+        """Put a result in place of the same route's: something was added after the run."""
+        with self._lock:
+            self._results[result.route] = result
+
     def pending(self) -> list[Progress]:
         """The routes that have not ended, with the spans so far of those that run."""
         with self._lock:
@@ -358,6 +396,20 @@ class Job:
 
     def _elapsed(self) -> float:
         return (time.perf_counter() - self._began) * 1000
+
+
+def _answerable(run: Run, route_name: str) -> RouteResult:
+    """The result that an answer can be added to; BadInput says why there is none."""
+    if run.status == "running":
+        raise BadInput(f"run {run.id} is still under way; an answer can be added when it has ended")
+    result = next((r for r in run.results if r.route == route_name), None)
+    if result is None or result.status != "ok":
+        raise BadInput(f"route {route_name!r} has no finished result in run {run.id}")
+    if not result.hits:
+        raise BadInput(f"route {route_name!r} found nothing in run {run.id} to answer from")
+    if result.answer is not None:
+        raise BadInput(f"route {route_name!r} has its answer already in run {run.id}")
+    return result
 
 
 def clean(query: Query) -> tuple[Query, list[str]]:

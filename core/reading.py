@@ -86,6 +86,19 @@ def rewritings(result: RouteResult) -> list[Rewriting]:
     return found
 
 
+def question(run: Run, result: RouteResult) -> str:
+    """What the route took the question to be: rewritten before it first searched; what was written later
+    (keywords for another search, say) is no new question.
+    """
+    searched = next((span.id for span in top(result) if span.hits is not None), None)
+    taken = [
+        one.after[0]
+        for one in rewritings(result)
+        if one.single and one.changed and (searched is None or one.span.id < searched)
+    ]
+    return taken[-1] if taken else run.query.text
+
+
 def gradings(result: RouteResult) -> list[Grading]:
     """The steps that graded a list of passages; one that did not end has the grades given until then."""
     found = []

@@ -63,14 +63,8 @@ def history() -> tuple[Turn, ...]:
 
 
 def find(run_id: str) -> tuple[Run, Job | None]:
-    """A run by id: under way in this process, or from the store. Raises BadInput where there is none."""
-    job = engine().job(run_id)
-    if job is not None:
-        return job.snapshot(), job
-    store = engine().store
-    if store is None:
-        raise RouteScopeError("runs are not stored here, so only a run under way can be shown")
-    return store.load(run_id), None
+    """A run by its id, and its job if this process remembers it; BadInput or Unavailable if there is none."""
+    return engine().run(run_id), engine().job(run_id)
 
 
 def adopt_link() -> None:

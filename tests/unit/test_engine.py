@@ -2,11 +2,13 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from core.engine import MAX_QUESTION, Request, clean
 from core.errors import BadInput, ModelFailed, Unavailable
+from core.store import Store
 from core.types import Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -166,6 +168,61 @@ def test_an_answer_can_be_added_to_a_stored_run(tmp_path):
     assert added.spans[-1].start_ms >= before.ms
     with pytest.raises(BadInput, match="no finished result"):
         engine.add_answer(run, "nonsense")
+
+
+def test_an_answer_added_later_answers_the_question_as_it_was_rewritten(tmp_path):
+    llm = ScriptedLLM({"rewrite": "How do I send a fragile vase back?", "grade": "0.5"})
+    engine = FakeEngine(tmp_path, llm=llm, web={"w": "fragile goods"})
+    follow_up = Query("And the vase?", (Turn("user", "I bought a vase."),))
+    run = engine.ask(Request(follow_up, "tiny", ("rewrite", "crag")))
+    assert [r.status for r in run.results] == ["ok", "ok"]
+    for route in ("rewrite", "crag"):
+        engine.add_answer(run, route)
+    asked = [request.messages[-1].content for request in llm.requests if request.prompt.startswith("answer/")]
+    assert "How do I send a fragile vase back?" in asked[0]
+    # its keywords for the web were written from the question, and are none
+    assert any(span.kind == "LLM" and span.name.endswith("keywords") for span in run.results[1].spans)
+    assert "And the vase?" in asked[1]
+
+
+def test_an_answer_is_written_in_the_background_once_and_stored(tmp_path):
+    store = Store(tmp_path / "runs.sqlite")
+    llm = ScriptedLLM({"answer/1": "It is so [1]."})
+    engine = FakeEngine(tmp_path, llm=llm, store=store)
+    run = engine.ask(Request(QUESTION, "tiny", ("bm25", "dense")))
+    llm.delay = 0.3
+    first = engine.start_answer(run.id, "bm25")
+    assert engine.start_answer(run.id, "bm25") is first is engine.answering(run.id)
+    with pytest.raises(BadInput, match="'bm25' is being written"):
+        engine.start_answer(run.id, "dense")
+    assert not first.done
+    assert first.wait(5)
+    assert first.error is None
+    assert 0.3 <= first.elapsed < 5
+    assert len(llm.requests) == 1
+    stored = store.load(run.id)
+    assert stored == engine.run(run.id)
+    assert stored.results[0].answer == "It is so [1]."
+    assert stored.results[1] == run.results[1]
+    with pytest.raises(BadInput, match="has its answer already"):
+        engine.start_answer(run.id, "bm25")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"), [(ModelFailed("no such model"), "no such model"), (KeyError("x"), "KeyError: 'x'")]
+)
+def test_an_answer_that_comes_to_nothing_says_why_and_changes_nothing(tmp_path, reply, told):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"answer": reply}))
+    run = engine.ask(Request(QUESTION, "tiny", ("bm25",)))
+    writing = engine.start_answer(run.id, "bm25")
+    assert writing.wait(5)
+    assert writing.error == told
+    assert engine.run(run.id) == run
+    with pytest.raises(BadInput, match="found nothing"):
+        engine.add_answer(replace(run, results=(replace(run.results[0], hits=()),)), "bm25")
+    with pytest.raises(BadInput, match="still under way"):
+        engine.add_answer(replace(run, status="running"), "bm25")
 
 
 @pytest.mark.parametrize(
