@@ -1,7 +1,7 @@
 """Record the default model's answers to the sample questions: `python -m scripts.record`.
 
-Every route runs on every sample question of `support` in record mode; what the model says goes to
-data/recordings/, from where the first demo takes it. Run it again after a prompt changed: only what is not
+Every route runs on every sample question of `support` in record mode, without answers; what the model says goes
+to data/recordings/, from where the first demo takes it. Run it again after a prompt changed: only what is not
 recorded yet asks the model.
 """
 
@@ -23,7 +23,7 @@ def main() -> None:
     engine = Engine(settings.load(llm_mode="record", route_timeout_s=600, llm_timeout_s=300))
     found = samples("support")
     for number, sample in enumerate(found, 1):
-        run = engine.ask(Request(sample.query, "support", answers="all"))
+        run = engine.ask(Request(sample.query, "support"))
         told = ", ".join(f"{r.route} {r.status} {r.ms / 1000:.1f} s" for r in run.results)
         log.info("%d/%d %r: %s", number, len(found), sample.query.text, told)
 
