@@ -12,7 +12,7 @@ from core.charts.look import milliseconds
 from core.engine import Job
 from core.reading import worked
 from core.types import Run, Span
-from ui import state
+from ui import answers, state
 from ui.gold import gold_grades
 from ui.grades import grades
 from ui.grid import View, Waiting, grid
@@ -46,7 +46,7 @@ def draw(run: Run, job: Job | None = None) -> None:
         show(grid(run, view, waiting))
         return
     views: dict[str, Callable[[], None]] = {
-        "Side by side": lambda: show(grid(run, view)),
+        "Side by side": lambda: _side_by_side(run, view),
         "Ranks": lambda: _ranks(run, view),
         "Rewrites": lambda: show(texts(run, view.depth)),
         "Grades": lambda: show(grades(run)),
@@ -104,6 +104,11 @@ def _summary(run: Run) -> None:
             st.code(f"{here}/?run={run.id}", language=None)
             st.caption("Opens the question unasked.")
             st.code(f"{here}/?{urlencode({'q': run.query.text, 'corpus': run.corpus})}", language=None)
+
+
+def _side_by_side(run: Run, view: View) -> None:
+    answers.write(run)
+    show(grid(run, view))
 
 
 def _ranks(run: Run, view: View) -> None:

@@ -221,3 +221,48 @@ def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
     app.button(key="hello:s1").click().run()
     assert app.text_area(key="question").value == "What do I do now?"
     assert app.session_state["said"] == [{"role": "user", "text": "My box arrived crushed."}]
+
+
+# Answers written later.
+
+
+def test_an_answer_is_written_later_for_one_route(visit, engine):
+    engine.fake_llm = ScriptedLLM({"answer": f"It is so [1]. {HOSTILE[0]}"})
+    app = visit(corpus="tiny")
+    app.session_state["routes"] = ["bm25", "dense"]
+    app.text_area(key="question").set_value("fragile")
+    app.button(key="run").click().run()
+    app = finish(app, engine)
+    assert app.selectbox(key="answer_for").options == ["BM25", "Dense"]
+    engine.fake_llm.delay = 0.5
+    app.selectbox(key="answer_for").set_value("dense")
+    app.button(key="write_answer").click().run()
+    assert "Writing the answer of Dense: 0 s" in shown(app)
+    assert "write_answer" not in [button.key for button in app.button]
+    assert engine.answering(asked(app)).wait(10)
+    app.run()
+    page = html(app)
+    assert "It is so [1]. &lt;img" in page
+    assert 'class="chip">cited' in page
+    assert app.selectbox(key="answer_for").options == ["BM25"]
+    assert [r.answer is None for r in engine.store.load(asked(app)).results] == [True, False]
+    assert len(engine.fake_llm.requests) == 1
+
+
+def test_an_answer_that_cannot_be_written_is_one_message(visit, engine, stored):
+    engine.fake_llm = ScriptedLLM(missing=f"no model is here {HOSTILE[0]}")
+    app = visit(run="good")
+    app.button(key="write_answer").click().run()
+    assert engine.answering("good").wait(10)
+    app.run()
+    assert [message.value.replace("\\", "") for message in app.error] == [
+        f"No answer of BM25: no model is here {HOSTILE[0]}"
+    ]
+    assert "\\<img" in app.error[0].value
+    assert engine.store.load("good") == stored["good"]
+    engine.fake_llm = ScriptedLLM({"answer": "Now it can [2]."})
+    app.button(key="write_answer").click().run()
+    assert engine.answering("good").wait(10)
+    app.run()
+    assert len(app.error) == 0
+    assert "Now it can [2]." in html(app)
