@@ -51,7 +51,7 @@ format: $(VENV)/.installed-dev
 	$(PY) -m ruff format .
 
 bench: $(VENV)/.installed-dev setup  ## write bench/results.json
-	$(PY) -m bench.run
+	$(PY) -m bench.run --model
 
 shots: $(VENV)/.installed-dev setup  ## screenshots of each page into docs/
 	$(PY) -m scripts.screenshots
