@@ -7,7 +7,7 @@ import streamlit as st
 from core.engine import Job
 from core.errors import RouteScopeError
 from core.types import Run
-from ui import ask, corpora, live, results, state
+from ui import ask, corpora, link, live, results, state
 from ui.hello import hello
 from ui.markup import md
 
@@ -23,7 +23,7 @@ def opened() -> tuple[Run | None, Job | None]:
         st.error(md(str(error)))
         return None, None
     if st.query_params.get("run") != run_id:
-        state.show_run(run_id)  # back from another page: the address says again what is shown
+        link.show(run_id)  # back from another page: the address says again what is shown
     return run, job
 
 
@@ -34,7 +34,7 @@ def start(corpus: str) -> None:
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
-    state.show_run(job.id)
+    link.show(job.id)
     st.rerun()
 
 
@@ -50,6 +50,8 @@ with inputs:
 if stop_pressed and job is not None:
     job.cancel()
 with below:
+    if run is not None:
+        link.told(run.id)
     corpora.notice(corpus)
     for warning in job.warnings if job else ():
         st.warning(md(warning))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import corpora, health, state
+from ui import corpora, health, link
 
 UI = Path(__file__).resolve().parent.parent / "ui"
 
@@ -16,7 +16,7 @@ st.html(UI / "style.css")
 theme = "dark" if st.context.theme.type == "dark" else "light"
 st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
 st.logo(UI / f"logo-{theme}.svg", size="large")
-state.adopt_link()
+link.adopt()
 navigation = st.navigation(
     [
         st.Page("compare.py", title="Compare", icon=":material/view_column:", default=True),

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.route import KnobSpec, Route
+from ui import state
 from ui.markup import md
 
 FINE = 200  # a range with more whole numbers than this gets a number field, not a slider
@@ -23,7 +24,7 @@ def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _widget(route: Route, knob: KnobSpec, value: Any) -> Any:
-    label, key, note = md(knob.name.replace("_", " ")), f"knob:{route.name}:{knob.name}", md(knob.help)
+    label, key, note = md(knob.name.replace("_", " ")), state.knob_key(route.name, knob.name), md(knob.help)
     if knob.choices:
         return st.selectbox(label, knob.choices, knob.choices.index(value), key=key, help=note)
     if knob.type is bool:

@@ -6,7 +6,6 @@ import streamlit as st
 
 from core import engine as engine_module
 from core.engine import Engine, Job
-from core.errors import RouteScopeError
 from core.types import Query, Run, Turn
 
 QUESTION = "question"
@@ -17,11 +16,10 @@ TURNS = "turns"  # the conversation before the question, as it was put into the 
 SAID = (
     "said"  # the same with what was edited since: survives a visit to another page, which the editor does not
 )
-VERSION = "turns_version"  # a new editor is made when the conversation is replaced from outside
+VERSION = "turns_version"  # new editors of turns and knobs are made when they are replaced from outside
 KNOBS = "knobs"  # {route: {knob: value}}, only what differs from the defaults
 ANSWERS = "answers"
 ANSWERED = "answered"
-ADOPTED = "adopted"  # the link whose content was last put into the inputs
 
 
 def engine() -> Engine:
@@ -40,6 +38,11 @@ def fill_in(query: Query) -> None:
 def editor_key() -> str:
     """The key of the conversation's editor."""
     return f"turns:{st.session_state.get(VERSION, 0)}"
+
+
+def knob_key(route: str, knob: str) -> str:
+    """The key of a knob's widget."""
+    return f"knob:{route}:{knob}:{st.session_state.get(VERSION, 0)}"
 
 
 def said() -> list[dict[str, str]]:
@@ -65,33 +68,3 @@ def history() -> tuple[Turn, ...]:
 def find(run_id: str) -> tuple[Run, Job | None]:
     """A run by its id, and its job if this process remembers it; BadInput or Unavailable if there is none."""
     return engine().run(run_id), engine().job(run_id)
-
-
-def adopt_link() -> None:
-    """Put what the address asks for (?run=, or ?q= with &corpus=) into the inputs, once an address."""
-    params = st.query_params
-    asked = (params.get("run"), params.get("q"), params.get("corpus"))
-    if not any(asked) or st.session_state.get(ADOPTED) == asked:
-        return
-    st.session_state[ADOPTED] = asked
-    run_id, question, corpus = asked
-    if run_id:
-        st.session_state[RUN] = run_id
-        try:
-            run, _ = find(run_id)
-        except RouteScopeError:
-            return  # Compare says what is wrong, where the result would be
-        fill_in(run.query)
-        corpus = run.corpus
-    elif question:
-        st.session_state[RUN] = None
-        fill_in(Query(question))
-    if corpus:
-        st.session_state[CORPUS] = corpus
-
-
-def show_run(run_id: str) -> None:
-    """Make Compare show a run, and the address say so."""
-    st.session_state[RUN] = run_id
-    st.session_state[ADOPTED] = (run_id, None, None)
-    st.query_params.from_dict({"run": run_id})
