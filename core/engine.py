@@ -363,6 +363,7 @@ class Job:
             context = self._engine._context(
                 plan.corpus, plan.web, trace, memo, self._cancel, answer=route.name in plan.answered
             )
+            trace.begin()
             answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
         except Unavailable as error:
             return self._ended(route, trace, "unavailable", describe(error))

@@ -81,6 +81,10 @@ class Trace:
         self._next = self.first_id
         self._root = _Branch(skew=self.offset_ms)
 
+    def begin(self) -> None:
+        """Start the clock again: what came before is no part of the route."""
+        self._t0 = time.perf_counter()
+
     def now(self) -> float:
         """Milliseconds on this route's own clock: wall time, with reused work counted at its full time."""
         return self._wall() + self._here().skew
