@@ -59,5 +59,7 @@ with below:
         hello(corpus)
     elif job is not None and under_way:
         live.follow(job)
+    elif run.status == "running":
+        live.watch(run.id)
     else:
         results.draw(run)

@@ -31,11 +31,7 @@ def write(run: Run) -> None:
                 "Route that answers", names, key=ROUTE, format_func=title, width=220,
                 label_visibility="collapsed",
             )  # fmt: skip
-            pressed = st.button(
-                "Write answer",
-                key="write_answer",
-                help="From the hits that this route has; nothing is searched",
-            )
+            pressed = st.button("Write answer", key="write_answer")
         if pressed:
             if begin(run.id, name):
                 st.rerun()

@@ -160,7 +160,7 @@ def _trouble(result: RouteResult) -> Markup:
 
 
 def _waiting(one: Waiting) -> Markup:
-    doing = (one.step or "starting") if one.running else "waiting for its turn"
+    doing = one.step or ("starting" if one.running else "waiting for its turn")
     state = tag("span", "running", css="chip accent") if one.running else tag("span", "waiting", css="chip")
     bars = [tag("div", css="bar")] * 3
     return tag(

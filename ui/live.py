@@ -1,14 +1,19 @@
-"""Follows a run under way: the job runs in the engine's threads, this only looks at it."""
+"""Follows a run under way: it runs in the engine's threads or in another process, this only looks at it."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from core.engine import Job
-from ui import results
+from core.errors import RouteScopeError
+from core.types import Run
+from ui import results, state
+from ui.grid import Waiting
 from ui.markup import md
+from ui.routes import title
 
-EVERY = 0.4  # seconds between looks
+EVERY = 0.4  # seconds between looks at a job
+ELSEWHERE = 2.0  # the same for a run that only the store tells of
 
 
 @st.fragment(run_every=EVERY)
@@ -19,4 +24,27 @@ def follow(job: Job) -> None:
     run = job.snapshot()
     done, total = len(run.results), len(run.results) + len(job.pending())
     st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {results.at_work(job)}"))
-    results.draw(run, job)
+    results.draw(run, results.pending(job))
+
+
+@st.fragment(run_every=ELSEWHERE)
+def watch(run_id: str) -> None:
+    """The same for a run of another process; one whose process is gone has ended too."""
+    try:
+        run, _ = state.find(run_id)
+    except RouteScopeError as error:
+        st.error(md(str(error)))  # deleted meanwhile, say
+        return
+    if run.status != "running":
+        st.rerun()
+    waiting = missing(run)
+    done, total = len(run.results), len(run.results) + len(waiting)
+    st.progress(done / max(1, total), text=md(f"{done} of {total} routes · under way in another process"))
+    results.draw(run, waiting)
+
+
+def missing(run: Run) -> list[Waiting]:
+    """The routes asked for that have no result yet."""
+    ended = [result.route for result in run.results]
+    names = [name for name in run.settings.get("routes", ()) if name not in ended]
+    return [Waiting(title(name), running=False, step="not ended yet") for name in names]

@@ -35,14 +35,14 @@ def dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def draw(run: Run, job: Job | None = None) -> None:
-    """Everything a run has to show; routes of `job` that have not ended come as waiting columns."""
+def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
+    """Everything a run has to show; routes that have not ended come as waiting columns."""
     gold = gold_grades(run)
-    waiting = pending(job) if job is not None and not job.done else []
-    if not waiting:
+    under_way = run.status == "running"
+    if not under_way:
         _summary(run)
     view = controls(run, gold)
-    if waiting or not worked(run):
+    if under_way or not worked(run):
         show(grid(run, view, waiting))
         return
     views: dict[str, Callable[[], None]] = {

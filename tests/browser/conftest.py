@@ -51,10 +51,15 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory):
+def home(tmp_path_factory):
+    """Where the running app keeps everything."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def address(home):
     """The running app: a small searchable corpus "handbook", stored runs, and no language model."""
     chromium()
-    home = tmp_path_factory.mktemp("home")
     folder = home / "handbook"
     folder.mkdir()
     for name, text in DOCUMENTS.items():

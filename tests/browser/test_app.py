@@ -3,12 +3,15 @@
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
 from core.route import routes
+from core.store import Store
 from tests.runs import HOSTILE, STANDALONE, make_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
@@ -205,6 +208,35 @@ def test_a_corpus_is_added_from_a_folder(tab, tmp_path):
     ask(again, "How many watts has lamp 2?")
     finish(again)
     assert "Lamp 2" in again.locator(".rs-grid").inner_text()
+
+
+# What goes on without the page is seen on it without a click.
+
+
+def test_a_run_of_another_process_is_followed_until_it_ends(tab, home, address):
+    run = make_run(mishaps=False, corpus="handbook", run_id="elsewhere")
+    run = replace(run, settings={**run.settings, "routes": [result.route for result in run.results]})
+    with closing(Store(home / "routescope.sqlite")) as store:
+        store.save(replace(run, results=run.results[:3], status="running"))
+        assert store.flush()
+        page = tab("/?run=elsewhere")
+        page.wait_for_selector("text=3 of 8 routes")
+        assert page.locator(".rs-wait").count() == 5
+        store.save(replace(run, results=run.results[:5], status="running"))
+        page.wait_for_selector("text=5 of 8 routes")
+        store.save(run)
+        finish(page, 15)
+    assert page.locator(".rs-wait").count() == 0
+    assert "8 of 8 routes with a result" in page.locator("[data-testid=stMain]").inner_text()
+
+
+def test_an_answer_that_cannot_be_written_is_told_as_soon_as_it_is_known(tab):
+    page = tab("/?run=good")
+    page.click("button:has-text('Write answer')")
+    page.wait_for_selector("[data-testid=stAlert] >> text=No answer of BM25")
+    settle(page)
+    assert len(alerts(page)) == 1
+    assert page.locator("button:has-text('Write answer')").is_enabled()
 
 
 # Sessions.

@@ -273,6 +273,27 @@ def test_what_this_version_lacks_is_left_out_and_told(visit, engine, stored):
     assert "left out" not in shown(visit(run="good"))
 
 
+# Runs of other processes.
+
+
+def test_a_run_under_way_elsewhere_is_followed_until_it_ends(visit, engine, stored):
+    run = stored["good"]
+    settings = {**run.settings, "routes": [result.route for result in run.results]}
+    part = replace(run, id="elsewhere", results=run.results[:3], settings=settings, status="running")
+    engine.store.save(part)
+    app = visit(run="elsewhere")
+    assert "3 of 8 routes" in app.get("progress")[0].proto.text
+    page = html(app)
+    assert page.count("not ended yet") == 5
+    assert "rs-hit" in page
+    assert "write_answer" not in [button.key for button in app.button]
+    engine.store.save(replace(run, id="elsewhere", settings=settings))
+    app.run()
+    assert len(app.get("progress")) == 0
+    assert "not ended yet" not in html(app)
+    assert "8 of 8 routes with a result" in shown(app)
+
+
 # Answers written later.
 
 
