@@ -7,7 +7,7 @@ import streamlit as st
 from core.engine import Job
 from core.errors import RouteScopeError
 from core.types import Run
-from ui import ask, corpora, link, live, results, state
+from ui import ask, corpora, health, link, live, results, state
 from ui.hello import hello
 from ui.markup import md
 
@@ -53,8 +53,8 @@ with below:
     if run is not None:
         link.told(run.id)
     corpora.notice(corpus)
-    for warning in job.warnings if job else ():
-        st.warning(md(warning))
+    if job is not None:
+        health.warnings(job)
     if run is None:
         hello(corpus)
     elif job is not None and under_way:

@@ -28,3 +28,5 @@ with st.sidebar:
     corpora.add()
     health.summary()
 navigation.run()
+with st.sidebar:
+    health.trouble()

@@ -1,9 +1,10 @@
-"""What works here, in the sidebar."""
+"""What works here and what does not: the models, the store."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from core.engine import Job
 from core.route import routes
 from ui import state
 from ui.markup import md
@@ -22,6 +23,21 @@ def summary() -> None:
         for need, reason in gaps.items():
             st.warning(md(f"{need.value}: {reason}"))
     st.caption(f"{able} of {len(routes())} routes can run here")
+
+
+def trouble() -> None:
+    """What the store cannot do now, but for the lines that the page itself has shown."""
+    told = st.session_state.pop(state.TOLD, ())
     store = state.engine().store
     for warning in store.warnings if store is not None else ["runs are not stored here"]:
-        st.warning(md(warning))
+        if warning not in told:
+            st.warning(md(warning))
+
+
+def warnings(job: Job) -> None:
+    """On the page: what was odd about a run, and once it has ended whether it could be stored."""
+    store = state.engine().store
+    lines = dict.fromkeys([*job.warnings, *(store.warnings if store is not None and job.done else ())])
+    for line in lines:
+        st.warning(md(line))
+    st.session_state[state.TOLD] = tuple(lines)

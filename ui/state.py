@@ -20,6 +20,7 @@ VERSION = "turns_version"  # new editors of turns and knobs are made when they a
 KNOBS = "knobs"  # {route: {knob: value}}, only what differs from the defaults
 ANSWERS = "answers"
 ANSWERED = "answered"
+TOLD = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 
 
 def engine() -> Engine:

@@ -294,6 +294,26 @@ def test_a_run_under_way_elsewhere_is_followed_until_it_ends(visit, engine, stor
     assert "8 of 8 routes with a result" in shown(app)
 
 
+# Trouble with the store.
+
+
+def test_trouble_of_the_store_is_told_once_where_the_run_is(visit, engine, monkeypatch):
+    app = visit(corpus="tiny")
+    app.session_state["routes"] = ["bm25"]
+    app.text_area(key="question").set_value("fragile")
+    app.button(key="run").click().run()
+    engine.job(asked(app)).wait(10)
+    trouble = [f"sessions cannot be stored in {HOSTILE[1]}", "1 runs could not be stored and are lost"]
+    monkeypatch.setattr(type(engine.store), "warnings", property(lambda _: list(trouble)))
+    app.run()
+    assert [one.value.replace("\\", "") for one in app.main.warning] == trouble
+    assert len(app.sidebar.warning) == 0
+    trouble.pop()
+    app.switch_page("sessions.py").run()
+    assert len(app.main.warning) == 0
+    assert [one.value.replace("\\", "") for one in app.sidebar.warning] == trouble
+
+
 # Answers written later.
 
 
