@@ -34,7 +34,11 @@ def size(item: catalogue.Known) -> str:
     if item.info is None:
         return item.state.capitalize()
     info = item.info
-    return f"{info.documents:,} documents, {info.passages:,} passages, {info.vector_index} vectors"
+    exact = info.vector_index == "flat"
+    search = (
+        "exact vector search" if exact else f"approximate vector search (HNSW), recall@10 {info.recall:.3f}"
+    )
+    return f"{info.documents:,} documents, {info.passages:,} passages, {search}"
 
 
 def add() -> None:
