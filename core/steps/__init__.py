@@ -1,9 +1,10 @@
 """The traced verbs that routes are made of, one module a family."""
 
-from core.steps.base import Context, Memo
+from core.steps.base import Context
 from core.steps.fuse import Fuse
 from core.steps.generate import Generate
 from core.steps.grade import Judge
+from core.steps.memo import Memo
 from core.steps.refine import Refine
 from core.steps.retrieve import POOL
 from core.steps.transform import Transform

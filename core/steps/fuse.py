@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.errors import BadInput
-from core.steps.base import StepBase, step
+from core.steps.base import StepBase
+from core.steps.step import step
 from core.types import Hit, Passage, Ranking
 
 

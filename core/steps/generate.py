@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from core.steps.base import StepBase, step
+from core.steps.base import StepBase
 from core.steps.prompts import ANSWER
+from core.steps.step import step
 from core.types import Answer, Ranking
 
 _CITATION = re.compile(r"\[(\d{1,3})\]")

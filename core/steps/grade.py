@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from core.backends.base import Completion
 from core.errors import BadInput, ModelFailed
-from core.steps.base import StepBase, step
+from core.steps.base import StepBase
 from core.steps.prompts import GRADE
+from core.steps.step import step
 from core.types import Hit, Passage, Ranking
 
 Action = Literal["correct", "ambiguous", "incorrect"]

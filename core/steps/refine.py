@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.steps.base import step
 from core.steps.retrieve import Retrieve
+from core.steps.step import step
 from core.types import Ranking
 
 STRIP = (60, 220)  # characters: about one or two sentences, as the paper's strips

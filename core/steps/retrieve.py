@@ -6,7 +6,8 @@ import numpy as np
 
 from core.backends.base import Vector
 from core.errors import Unavailable
-from core.steps.base import StepBase, step
+from core.steps.base import StepBase
+from core.steps.step import step
 from core.types import Hit, Ranking
 
 POOL = 100  # hits each retriever returns, so that routes share one search and recall@100 can be told

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from core.steps.base import StepBase, step
+from core.steps.base import StepBase
 from core.steps.prompts import HYDE, REWRITE, VARIANTS, WEB_QUERY
+from core.steps.step import step
 from core.types import Query
 
 _BULLET = re.compile(r"^\s*(?:[-*•]+|\(?\d{1,2}[.):])\s+")

@@ -1,0 +1,85 @@
+"""Work that routes of one run share: each distinct step is done once."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from core.types import Hit, Reuse, Span, Tokens
+
+
+@dataclass(slots=True)
+class Work:
+    """One distinct step of a run: done once, by whichever route comes first."""
+
+    done: threading.Event = field(default_factory=threading.Event)
+    result: Any = None
+    error: BaseException | None = None
+    span: Span | None = None
+    owner: str = ""
+    calls: int = 0
+    tokens: Tokens | None = None
+    cached: Reuse | None = None
+
+
+class Memo:
+    """The steps of one run by content; a route that asks for a step under way waits for it."""
+
+    def __init__(self) -> None:
+        self._work: dict[str, Work] = {}
+        self._lock = threading.Lock()
+
+    def claim(self, key: str) -> tuple[Work, bool]:
+        """The step's work and whether the caller is to do it."""
+        with self._lock:
+            if key in self._work:
+                return self._work[key], False
+            self._work[key] = Work()
+            return self._work[key], True
+
+    def drop(self, key: str) -> None:
+        """Forget a step that its route was stopped in, so that another route may do it."""
+        with self._lock:
+            self._work.pop(key, None)
+
+
+def digest(value: Any) -> str:
+    """A content hash of a step's name and arguments (text, numbers, vectors, rankings, tuples and dicts of
+    them).
+    """
+    sha = hashlib.sha256()
+
+    def feed(item: Any) -> None:
+        if isinstance(item, np.ndarray):
+            sha.update(item.tobytes())
+        elif isinstance(item, Hit):
+            feed([item.passage.id, item.score])
+        elif is_dataclass(item) and not isinstance(item, type):
+            feed([getattr(item, f.name) for f in fields(item)])
+        elif isinstance(item, dict):
+            feed([[key, item[key]] for key in sorted(item)])
+        elif isinstance(item, Sequence) and not isinstance(item, str):
+            sha.update(b"(")
+            for part in item:
+                feed(part)
+            sha.update(b")")
+        else:
+            sha.update(repr(item).encode("utf-8", "surrogatepass") + b"\0")
+
+    feed(value)
+    return sha.hexdigest()
+
+
+def add_tokens(parts: Sequence[Tokens | None]) -> Tokens | None:
+    """The sum, or None where there is nothing to add."""
+    known = [part for part in parts if part]
+    if not known:
+        return None
+    return Tokens(
+        sum(t.prompt for t in known), sum(t.completion for t in known), sum(t.cached for t in known)
+    )
