@@ -1,69 +1,32 @@
-"""Runs routes on a question: shared work, honest time, limits. The only place that catches route errors."""
+"""The engine of one process: its models, its corpora, and the runs that use them."""
 
 from __future__ import annotations
 
 import os
-import re
-import secrets
 import threading
 import time
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from core import settings as settings_module
 from core.answering import Answering
-from core.errors import BadInput, Cancelled, ModelTimedOut, Stopped, Unavailable
+from core.errors import BadInput, Unavailable
+from core.job import Job
 from core.reading import question
-from core.route import Need, Route, pick
+from core.request import MAX_QUESTION, Plan, Request, clean
+from core.route import Need, pick
 from core.settings import Settings
 from core.steps import Context, Memo, Steps
-from core.trace import Trace, describe
-from core.types import Passage, Query, RouteResult, Run, Span, Status, Turn
+from core.trace import Trace
+from core.types import RouteResult, Run
 
 if TYPE_CHECKING:
     from core.backends.base import LLM, Embedder, WebSearch
     from core.corpus.index import Corpus
     from core.store import Store
 
-MAX_QUESTION = 10_000  # characters
-MAX_HISTORY = 50  # turns
-GRACE_S = 2.0  # a route is abandoned this long after its deadline: its own checks come first
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-
-Answers = Literal["none", "selected", "all"]
-Progress = tuple[str, Literal["waiting", "running"], tuple[Span, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to run. `knobs` by route; `answered` names the routes that write an answer where `answers` is
-    selected.
-    """
-
-    query: Query
-    corpus: str
-    routes: tuple[str, ...] = ("all",)
-    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    answers: Answers = "none"
-    answered: tuple[str, ...] = ()
-    timing: Literal["shared", "isolated"] = "shared"
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A checked request."""
-
-    query: Query
-    routes: tuple[Route, ...]  # as asked for
-    knobs: Mapping[str, Mapping[str, Any]]
-    answered: frozenset[str]
-    corpus: Corpus
-    web: WebSearch | None
-    warnings: tuple[str, ...]
+__all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "shared_engine"]
 
 
 class Engine:
@@ -165,7 +128,7 @@ class Engine:
         """
         result = _answerable(run, route_name)
         trace = Trace(route_name, max((s.id for s in result.spans), default=0) + 1, result.ms)
-        context = self._context(self.corpus(run.corpus), None, trace, Memo(), threading.Event(), answer=True)
+        context = self.context(self.corpus(run.corpus), None, trace, Memo(), threading.Event(), answer=True)
         answer = Steps(context).answer(question(run, result), result.hits)
         spans = (*result.spans, *trace.spans())
         added = replace(result, answer=answer.text, citations=answer.citations, spans=spans, ms=trace.now())
@@ -177,7 +140,7 @@ class Engine:
             self.store.save(changed)
         return changed
 
-    def _check(self, request: Request) -> _Plan:
+    def _check(self, request: Request) -> Plan:
         query, warnings = clean(request.query)
         routes = tuple(pick(list(request.routes)))
         names = {route.name for route in routes}
@@ -198,11 +161,11 @@ class Engine:
                 from core.backends.web import Snapshot
 
                 web = Snapshot(snapshot, self.embedder(snapshot.info.embedder))
-        return _Plan(
+        return Plan(
             query, routes, knobs, chosen[request.answers], self.corpus(request.corpus), web, tuple(warnings)
         )
 
-    def _context(
+    def context(
         self,
         corpus: Corpus,
         web: WebSearch | None,
@@ -212,6 +175,7 @@ class Engine:
         *,
         answer: bool,
     ) -> Context:
+        """What one route's steps may touch; its deadline begins now."""
         now = self.settings
         return Context(
             corpus=corpus, embedder=self.embedder(corpus.info.embedder), llm=self.llm(), web=web, trace=trace,
@@ -219,184 +183,6 @@ class Engine:
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
             write_answer=answer,
         )  # fmt: skip
-
-
-class Job:
-    """A run under way in threads of its own: it needs no page to stay open."""
-
-    def __init__(self, engine: Engine, request: Request, plan: _Plan) -> None:
-        self.id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(4)}"  # sorts by time
-        self.warnings: list[str] = list(plan.warnings)
-        self._engine, self._request, self._plan = engine, request, plan
-        self._cancel, self._finished = threading.Event(), threading.Event()
-        self._lock = threading.Lock()
-        self._memo = Memo()
-        self._results: dict[str, RouteResult] = {}
-        self._traces: dict[str, Trace] = {}
-        self._began = time.perf_counter()
-        self._wall_ms = 0.0
-        self._over = False
-        llm = engine.llm()
-        self._one_by_one = llm.local
-        self._run = Run(
-            id=self.id,
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            query=plan.query,
-            corpus=plan.corpus.name,
-            fingerprint=plan.corpus.fingerprint,
-            settings={
-                "routes": [route.name for route in plan.routes],
-                "answers": request.answers,
-                "answered": sorted(plan.answered),
-                "timing": request.timing,
-                "routes ran": "one after another" if self._one_by_one else "side by side",
-                "llm": llm.model,
-                "llm endpoint": llm.endpoint,
-                "llm mode": engine.settings.llm_mode,
-                "embedder": plan.corpus.info.embedder,
-            },
-            status="running",
-        )
-
-    @property
-    def done(self) -> bool:
-        """Whether the run has ended."""
-        return self._finished.is_set()
-
-    def age(self) -> float:
-        """Seconds since it began."""
-        return time.perf_counter() - self._began
-
-    def begin(self) -> None:
-        """Start the thread that runs the routes."""
-        threading.Thread(target=self._work, name=f"run-{self.id}", daemon=True).start()
-
-    def cancel(self) -> None:
-        """Stop what is pending; finished routes stay."""
-        self._cancel.set()
-
-    def wait(self, timeout: float | None = None) -> Run:
-        """The finished run; TimeoutError if it has not ended after `timeout` seconds."""
-        if not self._finished.wait(timeout):
-            raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
-        return self.snapshot()
-
-    def snapshot(self) -> Run:
-        """The run so far: finished routes in the order asked for."""
-        with self._lock:
-            results = tuple(self._results[r.name] for r in self._plan.routes if r.name in self._results)
-            status: Literal["running", "done", "cancelled"] = "running"
-            if self._over:
-                status = "cancelled" if any(r.status == "cancelled" for r in results) else "done"
-            wall = self._wall_ms if self._over else self._elapsed()
-        return replace(
-            self._run, results=results, passages=self._passages(results), wall_ms=wall, status=status
-        )
-
-    def amend(self, result: RouteResult) -> None:
-        """Put a result in place of the same route's: something was added after the run."""
-        with self._lock:
-            self._results[result.route] = result
-
-    def pending(self) -> list[Progress]:
-        """The routes that have not ended, with the spans so far of those that run."""
-        with self._lock:
-            waiting = [route.name for route in self._plan.routes if route.name not in self._results]
-            traces = dict(self._traces)
-        return [
-            (name, "running" if name in traces else "waiting", traces[name].spans() if name in traces else ())
-            for name in waiting
-        ]
-
-    def _work(self) -> None:
-        try:
-            cheap, dear = self._order()
-            for route in cheap:
-                self._one(route)
-            if self._one_by_one:
-                for route in dear:
-                    self._one(route)
-            else:
-                with ThreadPoolExecutor(8) as pool:
-                    list(pool.map(self._one, dear))
-        finally:
-            self._wall_ms = self._elapsed()
-            self._over = True
-            self._save()  # before anybody who waits may end the process
-            self._finished.set()
-
-    def _order(self) -> tuple[list[Route], list[Route]]:
-        """Routes without a model first, each part cheapest first by its history on this corpus."""
-        store = self._engine.store
-        history = store.route_history(self._plan.corpus.name) if store is not None else {}
-        ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, 0.0))
-        return [r for r in ordered if Need.LLM not in r.needs], [r for r in ordered if Need.LLM in r.needs]
-
-    def _one(self, route: Route) -> None:
-        start = self._elapsed()
-        trace = Trace(route.name)
-        with self._lock:
-            self._traces[route.name] = trace
-        outcome: list[RouteResult] = []
-        thread = threading.Thread(
-            target=lambda: outcome.append(self._route(route, trace)), name=f"route-{route.name}", daemon=True
-        )
-        if self._cancel.is_set():
-            outcome.append(self._ended(route, trace, "cancelled", "stopped by the user before it began"))
-        else:
-            thread.start()
-            limit = self._engine.settings.route_timeout_s + GRACE_S
-            thread.join(limit)
-        if not outcome:
-            spans = trace.abandon("had not ended when the route was given up")
-            reason = f"did not stop within {limit:g} s and was given up"
-            outcome.append(replace(self._ended(route, trace, "timeout", reason), spans=spans))
-        wall = self._elapsed() - start
-        with self._lock:
-            self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
-        self._save()
-
-    def _route(self, route: Route, trace: Trace) -> RouteResult:
-        plan = self._plan
-        memo = self._memo if self._request.timing == "shared" else Memo()
-        try:
-            context = self._engine._context(
-                plan.corpus, plan.web, trace, memo, self._cancel, answer=route.name in plan.answered
-            )
-            trace.begin()
-            answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
-        except Unavailable as error:
-            return self._ended(route, trace, "unavailable", describe(error))
-        except Cancelled as error:
-            return self._ended(route, trace, "cancelled", describe(error))
-        except (Stopped, ModelTimedOut) as error:
-            return self._ended(route, trace, "timeout", describe(error))
-        except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
-            return self._ended(route, trace, "failed", describe(error))
-        done = self._ended(route, trace, "ok", None)
-        return replace(done, hits=answer.hits, answer=answer.text, citations=answer.citations)
-
-    def _ended(self, route: Route, trace: Trace, status: Status, error: str | None) -> RouteResult:
-        knobs = self._plan.knobs[route.name]
-        return RouteResult(
-            route.name, route.title, status, trace.now(), spans=trace.spans(), knobs=knobs, error=error
-        )
-
-    def _passages(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
-        known = {hit.passage.id: hit.passage for result in results for hit in result.hits}
-        named = {id for result in results for span in result.spans for id, _ in span.hits or ()}
-        known.update(
-            self._plan.corpus.by_ids(sorted(id for id in named - known.keys() if not id.startswith("web/")))
-        )
-        return known
-
-    def _save(self) -> None:
-        if self._engine.store is not None:
-            self._engine.store.save(self.snapshot())
-            self.warnings += [w for w in self._engine.store.warnings if w not in self.warnings]
-
-    def _elapsed(self) -> float:
-        return (time.perf_counter() - self._began) * 1000
 
 
 def _answerable(run: Run, route_name: str) -> RouteResult:
@@ -411,32 +197,6 @@ def _answerable(run: Run, route_name: str) -> RouteResult:
     if result.answer is not None:
         raise BadInput(f"route {route_name!r} has its answer already in run {run.id}")
     return result
-
-
-def clean(query: Query) -> tuple[Query, list[str]]:
-    """The question without control characters, and what was done to it; BadInput if it cannot be asked."""
-    warnings: list[str] = []
-
-    def scrub(text: str) -> str:
-        cleaned, removed = _CONTROL.subn(" ", text.replace("\r\n", "\n"))
-        if removed:
-            warnings.append(f"{removed} control characters were replaced by spaces")
-        return cleaned.strip()
-
-    text = scrub(query.text)
-    if not text:
-        raise BadInput("the question is empty; write at least one word")
-    if len(text) > MAX_QUESTION:
-        raise BadInput(f"the question has {len(text):,} characters; at most {MAX_QUESTION:,} are allowed")
-    if len(query.history) > MAX_HISTORY:
-        raise BadInput(f"the conversation has {len(query.history)} turns; at most {MAX_HISTORY} are allowed")
-    history = tuple(Turn(turn.role, scrub(turn.text)) for turn in query.history)
-    for number, turn in enumerate(history, 1):
-        if len(turn.text) > MAX_QUESTION:
-            raise BadInput(
-                f"turn {number} has {len(turn.text):,} characters; at most {MAX_QUESTION:,} are allowed"
-            )
-    return Query(text, tuple(turn for turn in history if turn.text)), warnings
 
 
 @cache

@@ -117,7 +117,7 @@ def test_a_model_call_past_its_own_deadline_is_a_timeout(tmp_path):
 
 
 def test_a_route_that_hangs_is_given_up_with_its_spans(tmp_path, monkeypatch):
-    monkeypatch.setattr("core.engine.GRACE_S", 0.05)
+    monkeypatch.setattr("core.job.GRACE_S", 0.05)
     engine = FakeEngine(tmp_path, route_timeout_s=0.1)
     hold = threading.Event()
     corpus = engine.fakes["tiny"]

@@ -1,0 +1,202 @@
+"""A run under way: its threads, its routes one by one, and what each came to."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from core.errors import Cancelled, ModelTimedOut, Stopped, Unavailable
+from core.request import Plan, Request
+from core.route import Need, Route
+from core.steps import Memo, Steps
+from core.trace import Trace, describe
+from core.types import Passage, RouteResult, Run, Span, Status
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+
+GRACE_S = 2.0  # a route is abandoned this long after its deadline: its own checks come first
+Progress = tuple[str, Literal["waiting", "running"], tuple[Span, ...]]
+
+
+class Job:
+    """A run under way in threads of its own: it needs no page to stay open."""
+
+    def __init__(self, engine: Engine, request: Request, plan: Plan) -> None:
+        self.id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(4)}"  # sorts by time
+        self.warnings: list[str] = list(plan.warnings)
+        self._engine, self._request, self._plan = engine, request, plan
+        self._cancel, self._finished = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._memo = Memo()
+        self._results: dict[str, RouteResult] = {}
+        self._traces: dict[str, Trace] = {}
+        self._began = time.perf_counter()
+        self._wall_ms = 0.0
+        self._over = False
+        llm = engine.llm()
+        self._one_by_one = llm.local
+        self._run = Run(
+            id=self.id,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            query=plan.query,
+            corpus=plan.corpus.name,
+            fingerprint=plan.corpus.fingerprint,
+            settings={
+                "routes": [route.name for route in plan.routes],
+                "answers": request.answers,
+                "answered": sorted(plan.answered),
+                "timing": request.timing,
+                "routes ran": "one after another" if self._one_by_one else "side by side",
+                "llm": llm.model,
+                "llm endpoint": llm.endpoint,
+                "llm mode": engine.settings.llm_mode,
+                "embedder": plan.corpus.info.embedder,
+            },
+            status="running",
+        )
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has ended."""
+        return self._finished.is_set()
+
+    def age(self) -> float:
+        """Seconds since it began."""
+        return time.perf_counter() - self._began
+
+    def begin(self) -> None:
+        """Start the thread that runs the routes."""
+        threading.Thread(target=self._work, name=f"run-{self.id}", daemon=True).start()
+
+    def cancel(self) -> None:
+        """Stop what is pending; finished routes stay."""
+        self._cancel.set()
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """The finished run; TimeoutError if it has not ended after `timeout` seconds."""
+        if not self._finished.wait(timeout):
+            raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
+        return self.snapshot()
+
+    def snapshot(self) -> Run:
+        """The run so far: finished routes in the order asked for."""
+        with self._lock:
+            results = tuple(self._results[r.name] for r in self._plan.routes if r.name in self._results)
+            status: Literal["running", "done", "cancelled"] = "running"
+            if self._over:
+                status = "cancelled" if any(r.status == "cancelled" for r in results) else "done"
+            wall = self._wall_ms if self._over else self._elapsed()
+        return replace(
+            self._run, results=results, passages=self._passages(results), wall_ms=wall, status=status
+        )
+
+    def amend(self, result: RouteResult) -> None:
+        """Put a result in place of the same route's: something was added after the run."""
+        with self._lock:
+            self._results[result.route] = result
+
+    def pending(self) -> list[Progress]:
+        """The routes that have not ended, with the spans so far of those that run."""
+        with self._lock:
+            waiting = [route.name for route in self._plan.routes if route.name not in self._results]
+            traces = dict(self._traces)
+        return [
+            (name, "running" if name in traces else "waiting", traces[name].spans() if name in traces else ())
+            for name in waiting
+        ]
+
+    def _work(self) -> None:
+        try:
+            cheap, dear = self._order()
+            for route in cheap:
+                self._one(route)
+            if self._one_by_one:
+                for route in dear:
+                    self._one(route)
+            else:
+                with ThreadPoolExecutor(8) as pool:
+                    list(pool.map(self._one, dear))
+        finally:
+            self._wall_ms = self._elapsed()
+            self._over = True
+            self._save()  # before anybody who waits may end the process
+            self._finished.set()
+
+    def _order(self) -> tuple[list[Route], list[Route]]:
+        """Routes without a model first, each part cheapest first by its history on this corpus."""
+        store = self._engine.store
+        history = store.route_history(self._plan.corpus.name) if store is not None else {}
+        ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, 0.0))
+        return [r for r in ordered if Need.LLM not in r.needs], [r for r in ordered if Need.LLM in r.needs]
+
+    def _one(self, route: Route) -> None:
+        start = self._elapsed()
+        trace = Trace(route.name)
+        with self._lock:
+            self._traces[route.name] = trace
+        outcome: list[RouteResult] = []
+        thread = threading.Thread(
+            target=lambda: outcome.append(self._route(route, trace)), name=f"route-{route.name}", daemon=True
+        )
+        if self._cancel.is_set():
+            outcome.append(self._ended(route, trace, "cancelled", "stopped by the user before it began"))
+        else:
+            thread.start()
+            limit = self._engine.settings.route_timeout_s + GRACE_S
+            thread.join(limit)
+        if not outcome:
+            spans = trace.abandon("had not ended when the route was given up")
+            reason = f"did not stop within {limit:g} s and was given up"
+            outcome.append(replace(self._ended(route, trace, "timeout", reason), spans=spans))
+        wall = self._elapsed() - start
+        with self._lock:
+            self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
+        self._save()
+
+    def _route(self, route: Route, trace: Trace) -> RouteResult:
+        plan = self._plan
+        memo = self._memo if self._request.timing == "shared" else Memo()
+        try:
+            context = self._engine.context(
+                plan.corpus, plan.web, trace, memo, self._cancel, answer=route.name in plan.answered
+            )
+            trace.begin()
+            answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
+        except Unavailable as error:
+            return self._ended(route, trace, "unavailable", describe(error))
+        except Cancelled as error:
+            return self._ended(route, trace, "cancelled", describe(error))
+        except (Stopped, ModelTimedOut) as error:
+            return self._ended(route, trace, "timeout", describe(error))
+        except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
+            return self._ended(route, trace, "failed", describe(error))
+        done = self._ended(route, trace, "ok", None)
+        return replace(done, hits=answer.hits, answer=answer.text, citations=answer.citations)
+
+    def _ended(self, route: Route, trace: Trace, status: Status, error: str | None) -> RouteResult:
+        knobs = self._plan.knobs[route.name]
+        return RouteResult(
+            route.name, route.title, status, trace.now(), spans=trace.spans(), knobs=knobs, error=error
+        )
+
+    def _passages(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
+        known = {hit.passage.id: hit.passage for result in results for hit in result.hits}
+        named = {id for result in results for span in result.spans for id, _ in span.hits or ()}
+        known.update(
+            self._plan.corpus.by_ids(sorted(id for id in named - known.keys() if not id.startswith("web/")))
+        )
+        return known
+
+    def _save(self) -> None:
+        if self._engine.store is not None:
+            self._engine.store.save(self.snapshot())
+            self.warnings += [w for w in self._engine.store.warnings if w not in self.warnings]
+
+    def _elapsed(self) -> float:
+        return (time.perf_counter() - self._began) * 1000

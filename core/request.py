@@ -1,0 +1,76 @@
+"""What is asked of the engine, and what it makes of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from core.errors import BadInput
+from core.route import Route
+from core.types import Query, Turn
+
+if TYPE_CHECKING:
+    from core.backends.base import WebSearch
+    from core.corpus.index import Corpus
+
+MAX_QUESTION = 10_000  # characters
+MAX_HISTORY = 50  # turns
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+Answers = Literal["none", "selected", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to run. `knobs` by route; `answered` names the routes that write an answer where `answers` is
+    selected.
+    """
+
+    query: Query
+    corpus: str
+    routes: tuple[str, ...] = ("all",)
+    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    answers: Answers = "none"
+    answered: tuple[str, ...] = ()
+    timing: Literal["shared", "isolated"] = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A checked request."""
+
+    query: Query
+    routes: tuple[Route, ...]  # as asked for
+    knobs: Mapping[str, Mapping[str, Any]]
+    answered: frozenset[str]
+    corpus: Corpus
+    web: WebSearch | None
+    warnings: tuple[str, ...]
+
+
+def clean(query: Query) -> tuple[Query, list[str]]:
+    """The question without control characters, and what was done to it; BadInput if it cannot be asked."""
+    warnings: list[str] = []
+
+    def scrub(text: str) -> str:
+        cleaned, removed = _CONTROL.subn(" ", text.replace("\r\n", "\n"))
+        if removed:
+            warnings.append(f"{removed} control characters were replaced by spaces")
+        return cleaned.strip()
+
+    text = scrub(query.text)
+    if not text:
+        raise BadInput("the question is empty; write at least one word")
+    if len(text) > MAX_QUESTION:
+        raise BadInput(f"the question has {len(text):,} characters; at most {MAX_QUESTION:,} are allowed")
+    if len(query.history) > MAX_HISTORY:
+        raise BadInput(f"the conversation has {len(query.history)} turns; at most {MAX_HISTORY} are allowed")
+    history = tuple(Turn(turn.role, scrub(turn.text)) for turn in query.history)
+    for number, turn in enumerate(history, 1):
+        if len(turn.text) > MAX_QUESTION:
+            raise BadInput(
+                f"turn {number} has {len(turn.text):,} characters; at most {MAX_QUESTION:,} are allowed"
+            )
+    return Query(text, tuple(turn for turn in history if turn.text)), warnings
