@@ -123,8 +123,16 @@ def pick_items(products: Sequence[Product], shipping_class: str, rng: random.Ran
     return [Item(product, rng.randint(1, 1 if single else 3)) for product in rng.sample(pool, lines)]
 
 
-def add_shipment(rows: Rows, order_no: int, carrier: Carrier, country: str, start: date, promise: int,
-                 kilos: float, rng: random.Random) -> tuple[str, date | None]:
+def add_shipment(
+    rows: Rows,
+    order_no: int,
+    carrier: Carrier,
+    country: str,
+    start: date,
+    promise: int,
+    kilos: float,
+    rng: random.Random,
+) -> tuple[str, date | None]:
     """Append a shipment with its events; returns its status and the day it was delivered."""
     hub = "Coventry" if country == "GB" else HUBS[carrier.id]
     shipped = add_business_days(start, 0 if promise < 3 else rng.randint(0, 1))
@@ -153,43 +161,92 @@ def add_shipment(rows: Rows, order_no: int, carrier: Carrier, country: str, star
     number = "".join(str(rng.randint(0, 9)) if char == "9" else char for char in carrier.tracking_format)
     shipment_id = len(rows["shipments"]) + 1
     promised = add_business_days(shipped, promise).isoformat()
-    rows["shipments"].append((shipment_id, number, order_no, carrier.id, shipped.isoformat(), promised,
-                              delivered_at, status, round(kilos, 1)))
+    rows["shipments"].append(
+        (
+            shipment_id,
+            number,
+            order_no,
+            carrier.id,
+            shipped.isoformat(),
+            promised,
+            delivered_at,
+            status,
+            round(kilos, 1),
+        )
+    )
     rows["tracking_events"].extend((shipment_id, seq, *event) for seq, event in enumerate(events, 1))
     return status, delivered
 
 
-def add_refund(rows: Rows, order_no: int, rma: str | None, reason: str, amount: float, asked: date,
-               rng: random.Random, credit: bool = False) -> None:
+def add_refund(
+    rows: Rows,
+    order_no: int,
+    rma: str | None,
+    reason: str,
+    amount: float,
+    asked: date,
+    rng: random.Random,
+    credit: bool = False,
+) -> None:
     """Append a refund, due five business days after the request; some are late and some still to come."""
     if asked > TODAY:
         return
     paid = add_business_days(asked, 5 if rng.random() < 0.85 else rng.randint(6, 9))
     status = "pending" if paid > TODAY else ("failed" if rng.random() < 0.04 else "paid")
     claim = f"DMG-{rng.randint(100000, 999999)}" if reason in ("damage", "cold_chain") else None
-    rows["refunds"].append((7001 + len(rows["refunds"]), order_no, rma, claim, reason,
-                            "store_credit" if credit else "original_payment", round(amount, 2), status,
-                            asked.isoformat(), paid.isoformat() if status == "paid" else None))
+    rows["refunds"].append(
+        (
+            7001 + len(rows["refunds"]),
+            order_no,
+            rma,
+            claim,
+            reason,
+            "store_credit" if credit else "original_payment",
+            round(amount, 2),
+            status,
+            asked.isoformat(),
+            paid.isoformat() if status == "paid" else None,
+        )
+    )
 
 
-def add_return(rows: Rows, order_no: int, line_no: int, item: Item, lane: str, asked: date,
-               rng: random.Random) -> None:
+def add_return(
+    rows: Rows, order_no: int, line_no: int, item: Item, lane: str, asked: date, rng: random.Random
+) -> None:
     """Append a return as far as it has come by today, and its refund once it passed inspection."""
     rma = f"RMA-{rng.randint(200000, 899999)}"
     received = asked + timedelta(days=rng.randint(4, 13))
     inspected = add_business_days(received, rng.randint(1, 3))
     grade = rng.choice(GRADES)
     seen = inspected <= TODAY
-    rows["returns"].append((rma, order_no, line_no, item.quantity, rng.choice(REASONS), lane,
-                            asked.isoformat(), received.isoformat() if received <= TODAY else None,
-                            inspected.isoformat() if seen else None, grade if seen else None))
+    rows["returns"].append(
+        (
+            rma,
+            order_no,
+            line_no,
+            item.quantity,
+            rng.choice(REASONS),
+            lane,
+            asked.isoformat(),
+            received.isoformat() if received <= TODAY else None,
+            inspected.isoformat() if seen else None,
+            grade if seen else None,
+        )
+    )
     if seen and grade != "D":
         share = 0.7 if grade == "C" else 1.0
         add_refund(rows, order_no, rma, "return", item.quantity * item.product.price * share, inspected, rng)
 
 
-def add_after_sales(rows: Rows, order_no: int, items: Sequence[Item], country: str, centre: str,
-                    delivered: date, rng: random.Random) -> None:
+def add_after_sales(
+    rows: Rows,
+    order_no: int,
+    items: Sequence[Item],
+    country: str,
+    centre: str,
+    delivered: date,
+    rng: random.Random,
+) -> None:
     """Append a return, or a damage or cold-chain refund, for a share of delivered orders."""
     line_no = rng.randint(1, len(items))
     item = items[line_no - 1]
@@ -212,8 +269,14 @@ def add_after_sales(rows: Rows, order_no: int, items: Sequence[Item], country: s
         add_refund(rows, order_no, None, "damage", amount, delivered + timedelta(days=rng.randint(0, 2)), rng)
 
 
-def add_order(rows: Rows, order_no: int, placed: date, carriers: Sequence[Carrier],
-              products: Sequence[Product], rng: random.Random) -> None:
+def add_order(
+    rows: Rows,
+    order_no: int,
+    placed: date,
+    carriers: Sequence[Carrier],
+    products: Sequence[Product],
+    rng: random.Random,
+) -> None:
     """Append one order with everything that follows from it."""
     carrier = rng.choices(carriers, weights=[CLASS_WEIGHTS[row.shipping_class] for row in carriers])[0]
     shipping_class = carrier.shipping_class
@@ -243,11 +306,24 @@ def add_order(rows: Rows, order_no: int, placed: date, carriers: Sequence[Carrie
     fee = 0.0 if free else FEES[shipping_class].get(country, FEES[shipping_class]["*"])
     fee += 1.1 * max(0, math.ceil(kilos - 2)) if shipping_class == "Express" else 0.0
     gateway = "Stellapay" if rng.random() < 0.12 else "Adyra"
-    rows["orders"].append((order_no, f"C-{rng.randint(10000, 29999)}", stamp(placed, rng, 6, 22),
-                           order_status, shipping_class, country, centre, gateway, round(fee, 2),
-                           round(goods + fee, 2)))
-    rows["order_items"].extend((order_no, line_no, item.product.sku, item.quantity, item.product.price)
-                               for line_no, item in enumerate(items, 1))
+    rows["orders"].append(
+        (
+            order_no,
+            f"C-{rng.randint(10000, 29999)}",
+            stamp(placed, rng, 6, 22),
+            order_status,
+            shipping_class,
+            country,
+            centre,
+            gateway,
+            round(fee, 2),
+            round(goods + fee, 2),
+        )
+    )
+    rows["order_items"].extend(
+        (order_no, line_no, item.product.sku, item.quantity, item.product.price)
+        for line_no, item in enumerate(items, 1)
+    )
     if order_status == "lost":
         add_refund(rows, order_no, None, "lost_parcel", goods + fee, add_business_days(placed, 25), rng)
     elif order_status == "delivered":
@@ -275,7 +351,8 @@ def build(target: Path = TARGET, seed: int = SEED) -> dict[str, int]:
         connection.executescript(LITERAL_ROWS.read_text(encoding="utf-8"))
         carriers = connection.execute("SELECT carrier_id, shipping_class, tracking_format FROM carriers")
         products = connection.execute(
-            "SELECT sku, category, price_eur, weight_kg, fragile, perishable FROM products")
+            "SELECT sku, category, price_eur, weight_kg, fragile, perishable FROM products"
+        )
         rows = draw_rows([Carrier(*row) for row in carriers], [Product(*row) for row in products], seed)
         for table, values in rows.items():
             marks = ", ".join("?" * len(values[0]))
