@@ -8,6 +8,9 @@ TORCH_ARGS ?=             # e.g. an index of CPU-only builds
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
+ifeq ($(strip $(MODEL)),fast)
+export ROUTESCOPE_LLM := qwen2.5-coder-0.5b
+endif
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: run setup test test-unit test-slow lint format bench shots docs clean
