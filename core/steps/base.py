@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
 from core.backends.llm.text import looks_refused
-from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut
+from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.steps.memo import Memo
 from core.steps.prompts import FIRMER, Prompt
 from core.trace import OpenSpan, Trace
@@ -128,6 +128,9 @@ class StepBase:
             context.spend(1, 0)
             try:
                 answer = context.llm.complete(request, timeout=timeout, cancel=context.cancel)
+            except Unavailable:
+                span.calls = 0
+                raise
             except ModelTimedOut:
                 context.left()  # the route's own time may be what was up
                 raise

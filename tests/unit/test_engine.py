@@ -82,6 +82,7 @@ def test_an_absent_model_is_unavailable_not_failed(tmp_path):
     assert statuses["hyde"] == "unavailable"
     assert statuses["bm25"] == "ok"
     assert by_route(run)["hyde"].error == "no model; pull it"
+    assert sum(span.calls for span in by_route(run)["hyde"].spans) == 0
     assert statuses["rewrite"] == "ok", (
         "without a conversation there is nothing to rewrite, so no model is needed"
     )
