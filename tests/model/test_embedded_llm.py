@@ -151,7 +151,7 @@ def test_a_call_no_longer_wanted_frees_the_model_at_once(llm: CachedLLM) -> None
             call(llm, replace(LONG, prompt=how), timeout=30 if how == "cancel" else 0.5, cancel=cancel)
         began = time.monotonic()
         call(llm, replace(ASK, prompt=how, max_tokens=1))
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 6
 
 
 def test_a_prompt_longer_than_the_context_is_told_in_numbers(llm: CachedLLM) -> None:
