@@ -15,7 +15,9 @@ def http(
 ) -> bytes:
     """One whole HTTP response."""
     data = body.encode() if isinstance(body, str) else body
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n{more}\r\n"
+    # Each connection serves one request: a client must not come back on it while it is being closed.
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n"
+    head += f"Connection: close\r\n{more}\r\n"
     return head.encode() + data
 
 
