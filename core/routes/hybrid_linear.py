@@ -1,17 +1,25 @@
-from typing import Annotated
+from typing import Annotated, Literal
 
 from core.route import Knob, route
 from core.steps import Steps
 from core.types import Answer, Query
 
 
-@route("Hybrid (linear)", family="hybrid", paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934")
+@route(
+    "Hybrid (linear)",
+    family="hybrid",
+    paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934; dbsf: Mazzeschi 2023, Distribution-Based Score Fusion",
+)
 def hybrid_linear(
     query: Query,
     do: Steps,
     *,
     alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's")] = 0.5,
+    norm: Annotated[
+        Literal["min_max", "dbsf"],
+        Knob(help="scores by the list's lowest and highest, or by its mean and standard deviation"),
+    ] = "min_max",
 ) -> Answer:
-    """Add BM25 and dense scores after min-max normalisation."""
+    """Add normalised BM25 and dense scores."""
     lists = (do.sparse(query.text), do.dense(query.text))
-    return do.answer(query.text, do.linear(lists, (1 - alpha, alpha)))
+    return do.answer(query.text, do.linear(lists, (1 - alpha, alpha), norm))

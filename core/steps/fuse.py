@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
+from typing import Literal
 
 from core.errors import BadInput
 from core.steps.base import StepBase
 from core.steps.step import step
 from core.types import Hit, Passage, Ranking
+
+Norm = Literal["min_max", "dbsf"]
 
 
 def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | None = None) -> Ranking:
@@ -22,24 +26,48 @@ def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | N
     return _weighted(lists, scores, weights)
 
 
-def linear(lists: Sequence[Ranking], *, weights: Sequence[float] | None = None) -> Ranking:
-    """Weighted sum of each list's min-max normalised scores; a list without the passage adds 0.
+def linear(
+    lists: Sequence[Ranking], *, weights: Sequence[float] | None = None, norm: Norm = "min_max"
+) -> Ranking:
+    """Weighted sum of each list's normalised scores, see `min_max` and `dbsf`; a list without the passage
+    adds 0.
 
-    Where all scores of a list are equal (one hit, or ties) each counts 1.0: they are its best. Ties break by
-    id.
+    A passage repeated inside one list counts once, at its best rank. Ties break by id. BadInput for another
+    `norm`.
     Source: Bruch, Gai & Ingber 2022, "An Analysis of Fusion Functions ...", arXiv:2210.11934.
     """
-    return _weighted(lists, [min_max(_best(ranking)) for ranking in lists], weights)
+    norms = {"min_max": min_max, "dbsf": dbsf}
+    if norm not in norms:
+        raise BadInput(f"normalisation {norm!r}; give one of {', '.join(norms)}")
+    return _weighted(lists, [norms[norm](_best(ranking)) for ranking in lists], weights)
 
 
 def min_max(scores: dict[str, float]) -> dict[str, float]:
-    """Scores mapped onto [0, 1]; all equal: 1.0 each; none: none."""
+    """Scores mapped onto [0, 1]; all equal (one hit, or ties): 1.0 each, they are the list's best; none:
+    none.
+    """
     if not scores:
         return {}
     low, high = min(scores.values()), max(scores.values())
     if high == low:
         return dict.fromkeys(scores, 1.0)
     return {id: (score - low) / (high - low) for id, score in scores.items()}
+
+
+def dbsf(scores: dict[str, float]) -> dict[str, float]:
+    """Scores by where they lie between 3 standard deviations below and above their mean, clipped to [0, 1].
+
+    The deviation is the sample's (n - 1). All equal (one hit, or ties): 0.5 each, what any score at the mean
+    gets; none: none. Unlike min-max, the list's worst hit keeps a share and one outlier does not press the
+    rest together.
+    Source: Mazzeschi 2023, "Distribution-Based Score Fusion (DBSF)", with deviation and middle as in Qdrant.
+    """
+    if not scores:
+        return {}
+    if max(scores.values()) == min(scores.values()):  # of equal numbers the computed deviation may not be 0
+        return dict.fromkeys(scores, 0.5)
+    mean, deviation = statistics.fmean(scores.values()), statistics.stdev(scores.values())
+    return {id: min(1.0, max(0.0, 0.5 + (score - mean) / (6 * deviation))) for id, score in scores.items()}
 
 
 def _best(ranking: Ranking) -> dict[str, float]:
@@ -80,10 +108,12 @@ class Fuse(StepBase):
         return rrf(lists, k=k, weights=weights)
 
     @step("CHAIN", "fuse by normalised scores")
-    def linear(self, lists: tuple[Ranking, ...], weights: tuple[float, ...] | None = None) -> Ranking:
+    def linear(
+        self, lists: tuple[Ranking, ...], weights: tuple[float, ...] | None = None, norm: Norm = "min_max"
+    ) -> Ranking:
         """See `linear`."""
         self._name_lists(lists)
-        return linear(lists, weights=weights)
+        return linear(lists, weights=weights, norm=norm)
 
     @step("CHAIN", "append the rest")
     def append(self, first: Ranking, rest: Ranking) -> Ranking:

@@ -2,12 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import BadInput
-from core.steps.fuse import linear, min_max, rrf
+from core.steps.fuse import dbsf, linear, min_max, rrf
 from core.types import Hit, Passage
 
 
@@ -19,12 +20,10 @@ def table(result):
     return {hit.passage.id: hit.score for hit in result}
 
 
-lists = st.lists(
-    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(-5, 5)), max_size=8).map(
-        lambda pairs: ranking(*sorted(pairs, key=lambda p: -p[1]))
-    ),
-    max_size=4,
+one_list = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(-5, 5)), max_size=8).map(
+    lambda pairs: ranking(*sorted(pairs, key=lambda p: -p[1]))
 )
+lists = st.lists(one_list, max_size=4)
 
 
 def test_rrf_by_hand():
@@ -88,6 +87,64 @@ def test_fusion_is_sorted_complete_and_blind_to_the_order_of_equal_weight_lists(
         assert len({h.passage.id for h in fused}) == len(fused)
         turned = table(fuse(found[::-1]))
         assert turned == pytest.approx(table(fused))
+
+
+@given(st.lists(st.tuples(one_list, st.floats(0, 10)), max_size=4))
+def test_weights_multiply_each_lists_share(drawn):
+    found, weights = [one for one, _ in drawn], [weight for _, weight in drawn]
+    expected_rrf, expected_linear = {}, {}
+    for one, weight in zip(found, weights, strict=True):
+        alone = {hit.passage.id: hit.score for hit in reversed(one)}  # of repeats the first stays
+        values = np.array(list(alone.values()))
+        spread = np.ptp(values) if len(values) else 0
+        for id, score in alone.items():
+            share = (score - values.min()) / spread if spread else 1.0
+            expected_linear[id] = expected_linear.get(id, 0) + weight * share
+        for rank, id in enumerate(dict.fromkeys(hit.passage.id for hit in one)):
+            expected_rrf[id] = expected_rrf.get(id, 0) + weight / (61 + rank)
+    assert table(rrf(found, weights=weights)) == pytest.approx(expected_rrf)
+    assert table(linear(found, weights=weights)) == pytest.approx(expected_linear)
+
+
+def test_dbsf_by_hand():
+    # mean 2, sample deviation 1: from -1 to 5
+    assert dbsf({"a": 3.0, "b": 2.0, "c": 1.0}) == pytest.approx({"a": 4 / 6, "b": 3 / 6, "c": 2 / 6})
+    fused = linear([ranking(("a", 3), ("b", 2), ("c", 1)), ranking(("d", 9))], norm="dbsf", weights=(1, 2))
+    assert table(fused) == pytest.approx({"d": 1.0, "a": 4 / 6, "b": 3 / 6, "c": 2 / 6})
+
+
+def test_dbsf_of_single_hits_ties_and_nothing_is_defined():
+    assert dbsf({}) == {}
+    assert dbsf({"a": 7.0}) == {"a": 0.5}
+    assert dbsf(dict.fromkeys("abc", 0.1)) == dict.fromkeys("abc", 0.5)  # their mean is not quite 0.1
+    assert linear([(), ()], norm="dbsf") == ()
+
+
+def test_dbsf_is_clipped_where_one_hit_stands_out():
+    scores = {f"p{n}": 0.0 for n in range(30)} | {"far": 1.0}
+    assert dbsf(scores)["far"] == 1.0
+
+
+@given(lists)
+def test_dbsf_equals_numpys(found):
+    expected = {}
+    for one in found:
+        alone = {hit.passage.id: hit.score for hit in reversed(one)}
+        values = np.array(list(alone.values()), np.longdouble)
+        for id, score in alone.items():
+            part = 0.5
+            if len(values) > 1 and np.ptp(values) > 0:
+                low, high = (values.mean() + side * 3 * values.std(ddof=1) for side in (-1, 1))
+                part = float(np.clip((score - low) / (high - low), 0, 1)) if high > low else part
+            expected[id] = expected.get(id, 0) + part
+    fused = linear(found, norm="dbsf")
+    assert table(fused) == pytest.approx(expected, abs=1e-6)
+    assert [h.score for h in fused] == sorted((h.score for h in fused), reverse=True)
+
+
+def test_an_unknown_normalisation_is_bad_input():
+    with pytest.raises(BadInput, match="'zscore'; give one of min_max, dbsf"):
+        linear([ranking(("a", 1))], norm="zscore")
 
 
 def test_single_hits_ties_and_empty_lists_have_defined_scores():
