@@ -24,6 +24,7 @@ class _Branch:
 
     skew: float = 0.0
     parent: int | None = None
+    path: tuple[int, ...] = ()  # where it forked: puts its spans in their place among all
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class Trace:
     )
     _t0: float = field(default_factory=time.perf_counter)
     _done: dict[int, Span] = field(default_factory=dict)
+    _place: dict[int, tuple[int, ...]] = field(default_factory=dict)  # sort key of each span
     _open: dict[int, OpenSpan] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _next: int = field(init=False)
@@ -97,6 +99,7 @@ class Trace:
             opened = OpenSpan(self._next, here.parent, name, kind, self.now(), inputs)
             self._next += 1
             self._open[opened.id] = opened
+            self._place[opened.id] = (*here.path, opened.id)
         here.parent = opened.id
         try:
             yield opened
@@ -119,12 +122,14 @@ class Trace:
         if len(calls) < 2:
             return [call() for call in calls]
         here = self._here()
+        with self._lock:
+            fork = (*here.path, self._next)
         results: dict[int, T] = {}
         errors: dict[int, BaseException] = {}
         ends: list[float] = []
 
         def work(index: int, call: Callable[[], T]) -> None:
-            self._branch.set(_Branch(here.skew, here.parent))
+            self._branch.set(_Branch(here.skew, here.parent, (*fork, index)))
             try:
                 results[index] = call()
             except BaseException as error:  # noqa: BLE001 - raised again below, in the thread that asked
@@ -176,11 +181,13 @@ class Trace:
         return known[1] if known else None
 
     def spans(self) -> tuple[Span, ...]:
-        """All spans so far in the order they began; one still open has its time so far."""
+        """All spans so far in the order they began, parallel branches one after another; one still open has
+        its time so far.
+        """
         with self._lock:
             wall = self._wall()
             running = [o.close(max(0.0, wall - o.start_ms)) for o in self._open.values()]
-            return tuple(sorted([*self._done.values(), *running], key=lambda span: span.id))
+            return tuple(sorted([*self._done.values(), *running], key=lambda span: self._place[span.id]))
 
     def abandon(self, reason: str) -> tuple[Span, ...]:
         """The spans of a route that did not end in time; each open one is marked with `reason`."""

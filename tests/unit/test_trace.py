@@ -59,6 +59,37 @@ def test_parallel_branches_cost_the_slowest():
     assert all(span.parent == outer.id for span in trace.spans()[1:])
 
 
+def test_parallel_branches_are_told_one_after_another_whichever_was_quicker():
+    trace = Trace("r")
+    began = [threading.Event() for _ in range(3)]
+
+    def leaf(name):
+        with trace.span(f"inner {name}", "CHAIN"):
+            pass
+
+    def branch(index):
+        if index < 2:
+            began[index + 1].wait(5)  # the last branch begins first
+        with trace.span(f"outer {index}", "RETRIEVER"):
+            began[index].set()
+            if index == 1:
+                trace.parallel([lambda: leaf("a"), lambda: leaf("b")])
+        with trace.span(f"then {index}", "CHAIN"):
+            pass
+
+    with trace.span("before", "CHAIN"):
+        pass
+    trace.parallel([lambda i=i: branch(i) for i in range(3)])
+    with trace.span("after", "CHAIN"):
+        pass
+    told = [span.name for span in trace.spans()]
+    assert told == [
+        "before", "outer 0", "then 0", "outer 1", "inner a", "inner b", "then 1", "outer 2", "then 2",
+        "after",
+    ]  # fmt: skip
+    assert [span.id for span in trace.spans()] != sorted(span.id for span in trace.spans())
+
+
 def test_parallel_raises_the_first_branch_error_after_all_ended():
     trace = Trace("r")
     ended = threading.Event()
