@@ -18,7 +18,7 @@ import numpy as np
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
 from core.engine import Engine
-from core.errors import Cancelled, ModelTimedOut, Unavailable
+from core.errors import BadInput, Cancelled, ModelTimedOut, Unavailable
 from core.settings import Settings
 from core.types import Hit, Passage
 
@@ -58,7 +58,7 @@ class MemoryCorpus:
         ]
         self.size = len(self.all)
         self.embedder = HashEmbedder()
-        self.vectors = (
+        self.matrix = (
             self.embedder.embed([p.text for p in self.all]) if self.all else np.zeros((0, 64), np.float32)
         )
         self.info = SimpleNamespace(
@@ -68,9 +68,18 @@ class MemoryCorpus:
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
         known = {p.id: p for p in self.all}
-        return {id: known[id] for id in ids}
+        return {id: known[id] for id in ids if id in known}
 
-    def search_sparse(self, text: str, k: int) -> tuple[Hit, ...]:
+    def row(self, id: str) -> int:
+        rows = {p.id: row for row, p in enumerate(self.all)}
+        if id not in rows:
+            raise BadInput(f"corpus {self.name} has no passage {id!r}")
+        return rows[id]
+
+    def vectors(self, rows: Sequence[int]) -> np.ndarray:
+        return self.matrix[list(rows)]
+
+    def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> tuple[Hit, ...]:
         self.searches.append(text)
         frequency = Counter(word for p in self.all for word in set(words(p.text)))
         asked = set(words(text))
@@ -80,7 +89,10 @@ class MemoryCorpus:
         return self._top(scores, k, floor=0.0)
 
     def search_dense(self, vector: np.ndarray, k: int) -> tuple[Hit, ...]:
-        return self._top([float(s) for s in self.vectors @ vector], k, floor=-2.0)
+        return self._top([float(s) for s in self.matrix @ vector], k, floor=-2.0)
+
+    def search_dense_many(self, vectors: np.ndarray, k: int) -> list[tuple[Hit, ...]]:
+        return [self.search_dense(vector, k) for vector in vectors]
 
     def _top(self, scores: list[float], k: int, floor: float) -> tuple[Hit, ...]:
         hits = [Hit(p, s) for p, s in zip(self.all, scores, strict=True) if s > floor]

@@ -35,7 +35,8 @@ class BM25Index:
         """Open the index in `folder`, of `size` passages."""
         self.size = size
         stored = json.loads((folder / ANALYZER).read_text(encoding="utf-8"))
-        self._analyzer = Analyzer(stored["language"], tuple(stored["stop_words"]))
+        self.analyzer = Analyzer(stored["language"], tuple(stored["stop_words"]))
+        self.k1, self.b = float(stored["k1"]), float(stored["b"])
         self._data, self._rows, self._starts, self._term_starts, self._columns = (
             _mapped(folder / name) for name in (DATA, ROWS, STARTS, TERM_STARTS, COLUMNS)
         )
@@ -48,7 +49,7 @@ class BM25Index:
     def scores(self, text: str) -> NDArray[np.float32]:
         """The score of every passage, shape (size,)."""
         total = np.zeros(self.size, np.float32)
-        for term, count in Counter(self._analyzer.terms(text)).items():
+        for term, count in Counter(self.analyzer.terms(text)).items():
             rows, data = self._postings(term)
             total[rows] += data * np.float32(count)
         return total
@@ -56,7 +57,7 @@ class BM25Index:
     def explain(self, text: str, row: int) -> dict[str, float]:
         """What each word of `text` adds to the score of `row`; 0 for a word the passage does not have."""
         parts: dict[str, float] = {}
-        for word, term in self._analyzer.words(text):
+        for word, term in self.analyzer.words(text):
             rows, data = self._postings(term)
             at = int(np.searchsorted(rows, row))
             part = float(data[at]) if at < len(rows) and rows[at] == row else 0.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from core.backends.base import Matrix, Rows, Vector
+from core.backends.base import Matrix, Rows, SparseIndex, Vector
+from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index
 from core.backends.vector import FaissIndex
 from core.corpus import build, manifest
@@ -36,6 +37,8 @@ class Corpus:
         self._vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         self._index: FaissIndex | None = None
         self._lock = threading.Lock()
+        self._second: RankBM25Index | None = None
+        self._second_lock = threading.Lock()  # its own: making it takes seconds, and stops no other search
 
     def close(self) -> None:
         """Let go of the files."""
@@ -66,9 +69,18 @@ class Corpus:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found
 
-    def search_sparse(self, text: str, k: int) -> Ranking:
-        """The `k` passages of highest BM25 score; those without a common term are no hits."""
-        return self._hits(self._words.search(text, k))
+    def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> Ranking:
+        """The `k` passages of highest BM25 score; those without a common term are no hits.
+
+        `engine` computes it: "bm25s", the stored index, or "rank-bm25", made in memory when first asked for.
+        """
+        engines: dict[str, Callable[[], SparseIndex]] = {
+            "bm25s": lambda: self._words,
+            "rank-bm25": self._second_words,
+        }
+        if engine not in engines:
+            raise BadInput(f"BM25 engine {engine!r}; give one of {', '.join(engines)}")
+        return self._hits(engines[engine]().search(text, k))
 
     def search_dense(self, vector: Vector, k: int) -> Ranking:
         """The `k` passages nearest to `vector`, shape (dim,), by inner product."""
@@ -104,6 +116,14 @@ class Corpus:
                 graph = self._folder / build.GRAPH if self.info.vector_index == "hnsw" else None
                 self._index = FaissIndex(self._vectors, graph)
             return self._index
+
+    def _second_words(self) -> RankBM25Index:
+        """The passages' terms in rank-bm25, made when they are first needed."""
+        with self._second_lock:
+            if self._second is None:
+                words = self._words
+                self._second = RankBM25Index(self._store.texts(), words.analyzer, words.k1, words.b)
+            return self._second
 
     def _hits(self, rows: Rows) -> Ranking:
         found = self._store.at([row for row, _ in rows])

@@ -1,9 +1,19 @@
-from core.route import route
+from typing import Annotated, Literal
+
+from core.route import Knob, route
 from core.steps import Steps
 from core.types import Answer, Query
 
 
 @route("BM25", family="baseline", paper="Robertson & Zaragoza 2009, doi:10.1561/1500000019")
-def bm25(query: Query, do: Steps) -> Answer:
+def bm25(
+    query: Query,
+    do: Steps,
+    *,
+    engine: Annotated[
+        Literal["bm25s", "rank-bm25"],
+        Knob(help="what computes the scores: the stored index, or a second opinion, slow when first asked"),
+    ] = "bm25s",
+) -> Answer:
     """Rank passages by the words they share with the question."""
-    return do.answer(query.text, do.sparse(query.text))
+    return do.answer(query.text, do.sparse(query.text, engine=engine))

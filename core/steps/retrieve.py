@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from core.backends.base import Vector
@@ -11,6 +13,8 @@ from core.steps.step import step
 from core.types import Hit, Ranking
 
 POOL = 100  # hits each retriever returns, so that routes share one search and recall@100 can be told
+
+Engine = Literal["bm25s", "rank-bm25"]
 
 
 class Retrieve(StepBase):
@@ -42,12 +46,14 @@ class Retrieve(StepBase):
         return self.nearest(self.embed(text), k)
 
     @step("RETRIEVER", "search BM25")
-    def sparse(self, text: str, k: int = POOL) -> Ranking:
+    def sparse(self, text: str, k: int = POOL, engine: Engine = "bm25s") -> Ranking:
         """The `k` passages of highest BM25 score; a passage without a common term is no hit.
+
+        `engine` computes it; the two agree but for rounding.
 
         Source: Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond".
         """
-        return self.context.corpus.search_sparse(text, k)
+        return self.context.corpus.search_sparse(text, k, engine)
 
     @step("TOOL", "search the web")
     def web(self, text: str, k: int = 5) -> Ranking:

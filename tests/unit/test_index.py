@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from core.backends import embedder as embedders
 from core.corpus import catalogue, index
+from core.corpus import corpus as corpora
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
 from core.corpus.source import slug
@@ -105,7 +107,7 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
     assert index.current_fingerprint("shop-help", settings=settings) == corpus.fingerprint
 
 
-@pytest.mark.parametrize("call", ["row", "document", "passages", "dense"])
+@pytest.mark.parametrize("call", ["row", "document", "passages", "dense", "engine"])
 def test_asking_for_what_is_not_there_is_bad_input(
     call: str, folder: Path, settings: Settings, model: Counting
 ) -> None:
@@ -116,6 +118,7 @@ def test_asking_for_what_is_not_there_is_bad_input(
             "document": lambda: corpus.document("x"),
             "passages": lambda: corpus.passages([0, 99]),
             "dense": lambda: corpus.search_dense(np.ones(3, np.float32), 5),
+            "engine": lambda: corpus.search_sparse("x", 5, "lucene"),
         }[call]()
 
 
@@ -326,6 +329,23 @@ def test_a_search_goes_on_in_an_index_that_is_replaced(
     index.build(None, folder, settings=settings)
     assert [hit.passage.doc_id for hit in old.search_sparse("duty", 3)] == ["customs.md"]
     assert old.search_dense(model.embed_query("duty"), 3)
+
+
+def test_the_second_bm25_is_made_once_when_first_asked_for(
+    tmp_path: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = index.build(None, beir(tmp_path / "set", 60), settings=settings)
+    made: list[object] = []
+    real = corpora.RankBM25Index
+    monkeypatch.setattr(corpora, "RankBM25Index", lambda *given: made.append(given) or real(*given))
+    first = corpus.search_sparse("word7 common", 5)
+    assert not made
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: corpus.search_sparse("word7 common", 5, "rank-bm25"), range(8)))
+    assert len(made) == 1
+    assert all(hits == found[0] for hits in found)
+    assert [hit.passage.id for hit in found[0]] == [hit.passage.id for hit in first]
+    assert [hit.score for hit in found[0]] == pytest.approx([hit.score for hit in first], abs=1e-4)
 
 
 def test_threads_share_an_opened_corpus(tmp_path: Path, settings: Settings, model: Counting) -> None:
