@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ from core.types import Tokens
 if TYPE_CHECKING:
     from core.corpus.index import Corpus
 
+A = TypeVar("A")
 R = TypeVar("R")
 
 
@@ -58,13 +60,16 @@ class Context:
             self.calls += calls
             self.tokens += tokens
 
-    def check_budget(self) -> None:
-        """Raises BudgetSpent when no further model call is allowed."""
+    def take_call(self) -> None:
+        """Count a model call; raises BudgetSpent when no further one is allowed. One look, as parallel calls
+        would else all see the last one free.
+        """
         with self.lock:
             if self.calls >= self.max_calls:
                 raise BudgetSpent(f"the route's budget of {self.max_calls} model calls is spent")
             if self.tokens >= self.max_tokens:
                 raise BudgetSpent(f"the route's budget of {self.max_tokens} model tokens is spent")
+            self.calls += 1
 
 
 class StepBase:
@@ -81,6 +86,10 @@ class StepBase:
     def parallel(self, *calls: Callable[[], R]) -> list[R]:
         """Run several steps at once; the route's clock counts the slowest."""
         return self.context.trace.parallel(calls)
+
+    def each(self, call: Callable[[A], R], items: Iterable[A]) -> tuple[R, ...]:
+        """`parallel` with one call over several items; the results in their order."""
+        return tuple(self.parallel(*(functools.partial(call, item) for item in items)))
 
     def _ask(
         self,
@@ -114,7 +123,7 @@ class StepBase:
 
     def _complete(self, request: LLMRequest) -> Completion:
         context = self.context
-        context.check_budget()
+        context.take_call()
         timeout = min(context.llm_timeout_s, context.left())
         shown = "\n\n".join(f"{message.role}: {message.content}" for message in request.messages)
         with context.trace.span(
@@ -125,7 +134,6 @@ class StepBase:
             max_tokens=request.max_tokens,
         ) as span:
             span.calls = 1
-            context.spend(1, 0)
             try:
                 answer = context.llm.complete(request, timeout=timeout, cancel=context.cancel)
             except Unavailable:
