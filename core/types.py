@@ -46,6 +46,21 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """One turn that is remembered of a named session; `number` counts from 1 and is never given twice.
+
+    `run` is the run it was said in, empty if none. A turn of the question's own conversation has no session.
+    """
+
+    session: str
+    number: int
+    role: Literal["user", "assistant"]
+    text: str
+    created: str = ""  # ISO 8601, UTC
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """The question and the conversation before it, oldest turn first."""
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, TypeVar
 
 from core.errors import BadInput, Unavailable
-from core.store import people, runs
+from core.store import memory, people, runs
 from core.store import search as searching
-from core.store.files import open_to_write, reading
+from core.store.files import empty_log, open_to_write, reading
+from core.store.memory import MemoryRow
 from core.store.rows import bind
 from core.store.search import SessionRow
 from core.store.writer import Writer
-from core.types import Run
+from core.types import Remembered, Run, Turn
 
 if TYPE_CHECKING:
     from core.store.exchange import Packed
 
-__all__ = ["SessionRow", "Store"]
+__all__ = ["MemoryRow", "SessionRow", "Store"]
 
 T = TypeVar("T")
 SETTLE_S = 1.0  # how long a list of runs waits for those that are just being written
@@ -122,6 +123,43 @@ class Store:
     def undelete(self, run_id: str) -> None:
         """Bring a deleted run back."""
         self.write(lambda connection: people.set_deleted(connection, run_id, False))
+
+    def remember(self, session: str, turns: Sequence[Turn], *, run: str = "") -> int:
+        """Append turns to what is remembered of a session, on the disk on return; how many were new.
+
+        Of a `run`, given by its id, each role is remembered once, however often this is called. BadInput for
+        a name that is not allowed, a turn that is blank or too long, and a session that is full.
+        """
+        memory.check_session(session)
+        memory.check_turns(turns, run)
+        return self.write(lambda connection: memory.add(connection, session, turns, run))
+
+    def recall(self, session: str) -> tuple[Remembered, ...]:
+        """What is remembered of a session, oldest first; nothing of one that is unknown."""
+        memory.check_session(session)
+        with reading(self.path) as connection:
+            return memory.read(connection, session)
+
+    def sessions_remembered(self) -> tuple[MemoryRow, ...]:
+        """The sessions of which something is remembered, the one spoken in last first."""
+        with reading(self.path) as connection:
+            return memory.sessions(connection)
+
+    def forget(self, session: str, numbers: Collection[int] | None = None) -> int:
+        """Delete what is remembered of a session, or only the turns of these numbers; how many turns.
+
+        Their text is overwritten in the file. Runs stay, with the questions asked and the turns recalled in
+        them. BadInput if there is nothing of that session, or a number is not among its turns.
+        """
+        memory.check_session(session)
+        count = self.write(lambda connection: memory.remove(connection, session, numbers))
+        try:
+            empty_log(self.path)
+        except sqlite3.Error as error:
+            raise Unavailable(
+                f"{count} turns are forgotten, but {self.path}-wal may still hold their text: {error}"
+            ) from error
+        return count
 
     def export_bundle(self, run_ids: Sequence[str]) -> bytes:
         """The runs with tags and notes as one file; importing it and exporting again gives the same bytes.

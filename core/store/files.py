@@ -11,8 +11,9 @@ from pathlib import Path
 from core.errors import BadInput, Unavailable
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
-SCHEMA = 1  # steps in migrations.py
+SCHEMA = 2  # steps in migrations.py
 _NO_PLACE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # for WAL's shared memory: then nobody writes there either
+LOG_S = 2.0  # how long to wait for those who read, to empty the log
 BUSY_S = 30.0  # how long to wait for another process's transaction
 
 
@@ -52,6 +53,15 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise Unavailable(f"the sessions in {path} cannot be read: {error}") from error
+
+
+def empty_log(path: Path) -> None:
+    """Move all of the write-ahead log into the file, and cut it: it holds what pages were before a deletion.
+
+    Another connection that reads at this moment keeps the log until the next time. Raises sqlite3.Error.
+    """
+    with closing(sqlite3.connect(path, timeout=LOG_S)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:

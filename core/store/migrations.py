@@ -68,3 +68,19 @@ def v1_runs(db: Database) -> None:
             question, answers, routes, tags, note, tokenize = 'unicode61 remove_diacritics 2')""",
     ):
         db.execute(statement)
+
+
+@steps()
+def v2_memory(db: Database) -> None:
+    """What is remembered of conversations; the texts are in these rows alone, so that a deletion is one."""
+    for statement in (
+        # last: the highest number ever given in the session, so that none is given twice
+        "CREATE TABLE memories (session TEXT PRIMARY KEY, last INTEGER NOT NULL)",
+        # run: the id of the run it was said in, '' if none
+        """CREATE TABLE memory (
+            session TEXT NOT NULL REFERENCES memories(session), number INTEGER NOT NULL, run TEXT NOT NULL,
+            role TEXT NOT NULL, text TEXT NOT NULL, created TEXT NOT NULL,
+            PRIMARY KEY (session, number)) WITHOUT ROWID""",
+        "CREATE UNIQUE INDEX memory_of_run ON memory(session, run, role) WHERE run <> ''",
+    ):
+        db.execute(statement)

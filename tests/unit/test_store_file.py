@@ -20,8 +20,8 @@ from sqlite_utils import Database, Migrations
 import core.store
 from core.errors import BadInput, Unavailable
 from core.store import Store, files, migrations, owner, runs, writer
-from core.types import Hit, Passage, Query, RouteResult, Run
-from tests.fixtures.store.build import HERE, sample_runs
+from core.types import Hit, Passage, Query, RouteResult, Run, Turn
+from tests.fixtures.store.build import HERE, REMEMBERED, sample_runs
 from tests.runs import make_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +61,9 @@ def test_every_released_schema_is_brought_up_to_date(tmp_path):
         assert store.session("usual").tags == ("demo", "customer A")
         assert ids(store.sessions("interesting customer")) == ["usual"]
         assert store.route_history("support")["dense"] == pytest.approx(5.3)
+        assert [turn.text for turn in store.recall("demo")] == ([] if path.stem == "v1" else REMEMBERED)
+        assert store.remember("demo", [Turn("user", "And later?")]) == 1
+        assert store.recall("demo")[-1].number == (1 if path.stem == "v1" else 4)
         fresh = Store(tmp_path / f"fresh-{path.name}")
         assert set(fresh.import_bundle(path.with_suffix(".bundle").read_bytes())) == {"usual", "hostile"}
         assert fresh.load("hostile") == odd
@@ -72,6 +75,7 @@ def later(step):
     """This program's migrations with one more."""
     changed = Migrations("routescope")
     changed()(migrations.v1_runs)
+    changed()(migrations.v2_memory)
     changed()(step)
     return changed
 
@@ -80,20 +84,20 @@ def test_a_later_step_is_applied_once_or_not_at_all(tmp_path):
     path = tmp_path / "a.sqlite"
     shutil.copy(HERE / "v1.sqlite", path)
 
-    def v2_labels(db: Database) -> None:
+    def v3_labels(db: Database) -> None:
         db["labels"].create({"run": str, "grade": int})
 
-    def v2_broken(db: Database) -> None:
+    def v3_broken(db: Database) -> None:
         db["labels"].create({"run": str})
         raise RuntimeError("half way")
 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         before = list(connection.iterdump())
         with pytest.raises(RuntimeError):
-            migrations.migrate(connection, later(v2_broken), 2)
+            migrations.migrate(connection, later(v3_broken), 3)
         assert list(connection.iterdump()) == before
         for _ in range(2):
-            migrations.migrate(connection, later(v2_labels), 2)
+            migrations.migrate(connection, later(v3_labels), 3)
         assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
     with pytest.raises(BadInput, match="newer RouteScope"):
         Store(path)
