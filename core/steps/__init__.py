@@ -7,10 +7,11 @@ from core.steps.grade import Judge
 from core.steps.memo import Memo
 from core.steps.refine import Refine
 from core.steps.retrieve import POOL
+from core.steps.select import Select
 from core.steps.transform import Transform
 
 __all__ = ["POOL", "Context", "Memo", "Steps"]
 
 
-class Steps(Transform, Refine, Fuse, Judge, Generate):
+class Steps(Transform, Refine, Select, Fuse, Judge, Generate):
     """What a route is given as `do`."""

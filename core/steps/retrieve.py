@@ -6,7 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from core.backends.base import Vector
+from core.backends.base import Matrix, Vector
+from core.corpus.passages import searchable
 from core.errors import Unavailable
 from core.steps.base import StepBase
 from core.steps.step import step
@@ -34,6 +35,28 @@ class Retrieve(StepBase):
         mean: Vector = vectors.mean(axis=0, dtype=np.float32)
         self.span.inputs["spread"] = float(1 - np.linalg.norm(mean))  # 0: all alike
         return mean / max(float(np.linalg.norm(mean)), 1e-12)
+
+    def vectors_of(self, hits: Ranking) -> Matrix:
+        """The unit vectors of passages, shape (n, dim): the index's, or made now for what is not in it.
+
+        Within a step: its span counts those embedded.
+        """
+        corpus, embedder = self.context.corpus, self.context.embedder
+        own = corpus.by_ids([hit.passage.id for hit in hits])
+        rows = {
+            at: corpus.row(hit.passage.id)
+            for at, hit in enumerate(hits)
+            if own.get(hit.passage.id) == hit.passage
+        }
+        vectors = np.empty((len(hits), embedder.dim), np.float32)
+        if rows:
+            vectors[list(rows)] = corpus.vectors(list(rows.values()))
+        others = [at for at in range(len(hits)) if at not in rows]
+        if others:
+            self.span.inputs["embedded"] = len(others)
+            texts = [searchable(hits[at].passage.title, hits[at].passage.text) for at in others]
+            vectors[others] = embedder.embed(texts)
+        return vectors
 
     @step("RETRIEVER", "search vectors")
     def nearest(self, vector: Vector, k: int = POOL) -> Ranking:

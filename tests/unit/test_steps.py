@@ -44,6 +44,10 @@ GOLDEN = {
     "dense": ["embed", "search vectors"],
     "hybrid_rrf": ["search BM25", "embed", "search vectors", "fuse by reciprocal rank"],
     "hybrid_linear": ["search BM25", "embed", "search vectors", "fuse by normalised scores"],
+    "mmr": ["embed", "search vectors", "order by marginal relevance"],
+    "dedupe": [
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "drop near-duplicates",
+    ],
     "rewrite": [
         "rewrite as a standalone question", "  ask scripted",
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
@@ -75,6 +79,16 @@ def test_golden_steps(tmp_path, route):
     assert (result.status, result.error) == ("ok", None)
     assert names(result) == GOLDEN[route]
     assert bool(result.hits) is (route != "bm25")  # the question as it stands shares no word with any passage
+
+
+def test_bm25_shares_its_search_unless_another_engine_is_chosen(tmp_path):
+    question = Query("My box arrived crushed")
+    routes = ("bm25", "hybrid_rrf")
+    for knobs, searches in (({}, 1), ({"bm25": {"engine": "rank-bm25"}}, 2)):
+        engine = FakeEngine(tmp_path)
+        run = engine.ask(Request(question, "tiny", routes, knobs))
+        assert engine.fakes["tiny"].searches == [question.text] * searches
+        assert sum(s.shared_with is not None for r in run.results for s in r.spans) == 2 - searches
 
 
 def test_rewrite_searches_with_the_standalone_question(tmp_path):

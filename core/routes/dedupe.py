@@ -1,0 +1,21 @@
+from typing import Annotated, Literal
+
+from core.route import Knob, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route("Hybrid + deduplication", family="scoring", paper="Broder 1997, doi:10.1109/SEQUEN.1997.666900")
+def dedupe(
+    query: Query,
+    do: Steps,
+    *,
+    by: Annotated[
+        Literal["words", "embedding"],
+        Knob(help="compare shared runs of three words (Jaccard), or embeddings (cosine, from .95 say)"),
+    ] = "words",
+    threshold: Annotated[float, Knob(0, 1, "similarity from which a passage repeats a better one")] = 0.8,
+) -> Answer:
+    """Fuse BM25 and dense, then leave out passages that nearly repeat a better one."""
+    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    return do.answer(query.text, do.dedupe(found, by, threshold))

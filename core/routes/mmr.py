@@ -1,0 +1,19 @@
+from typing import Annotated
+
+from core.route import Knob, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route("Dense + MMR", family="scoring", paper="Carbonell & Goldstein 1998, doi:10.1145/290941.291025")
+def mmr(
+    query: Query,
+    do: Steps,
+    *,
+    lam: Annotated[float, Knob(0, 1, "weight of relevance; the rest is of being unlike those before")] = 0.7,
+    pool: Annotated[int, Knob(10, 100, "nearest passages to choose from")] = 50,
+    k: Annotated[int, Knob(1, 100, "passages chosen; the others follow in their old order")] = 10,
+) -> Answer:
+    """Search by embedding, then put passages first that are relevant and unlike each other."""
+    vector = do.embed(query.text)
+    return do.answer(query.text, do.mmr(vector, do.nearest(vector), lam, k, pool))

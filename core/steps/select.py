@@ -1,0 +1,159 @@
+"""Steps that choose among what was found: diverse passages first, near-duplicates out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Matrix, Vector
+from core.errors import BadInput
+from core.steps.retrieve import POOL, Retrieve
+from core.steps.step import step
+from core.types import Hit, Ranking
+
+Alike = Literal["words", "embedding"]
+SHINGLE = 3  # words; long enough that sharing one is no accident, short enough for passages of 100 words
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One selection of MMR: its row, its score then, and what it is most like of those chosen before."""
+
+    row: int
+    score: float
+    relevance: float
+    similarity: float = 0.0
+    nearest: int | None = None  # row; the first pick has nothing before it
+
+
+def mmr(relevance: NDArray[np.floating], vectors: Matrix, lam: float, k: int) -> tuple[Pick, ...]:
+    """The `k` rows that maximal marginal relevance selects, in order (fewer if there are fewer).
+
+    Each time the row with the largest lam * relevance - (1 - lam) * (highest inner product with a row chosen
+    before); nothing chosen yet counts 0, ties go to the lower row. `relevance` has shape (n,), `vectors`
+    (n, dim), both best first. Each choice costs one product with all rows: O(k n dim).
+    Source: Carbonell & Goldstein 1998, "The Use of MMR ...", SIGIR, doi:10.1145/290941.291025, section 2.
+    """
+    if not 0 <= lam <= 1:
+        raise BadInput(f"MMR lambda is {lam:g}; give 0 to 1")
+    if k < 1:
+        raise BadInput(f"MMR k is {k}; give 1 or more")
+    wanted, rows = relevance.astype(np.float64), vectors.astype(np.float64)
+    similar, nearest = np.zeros(len(wanted)), np.full(len(wanted), -1)
+    left = np.ones(len(wanted), np.bool_)
+    picks: list[Pick] = []
+    while len(picks) < min(k, len(wanted)):
+        scores = np.where(left, lam * wanted - (1 - lam) * similar, -np.inf)
+        row = int(scores.argmax())
+        before = int(nearest[row]) if picks else None
+        picks.append(Pick(row, float(scores[row]), float(wanted[row]), float(similar[row]), before))
+        left[row] = False
+        to_it = (rows * rows[row]).sum(axis=1)  # row by row, so that equal vectors get equal values
+        closer = (to_it > similar) | (nearest < 0)
+        similar[closer], nearest[closer] = to_it[closer], row
+    return tuple(picks)
+
+
+def resemblance(texts: Sequence[str], w: int = SHINGLE) -> NDArray[np.float64]:
+    """Jaccard similarity of each two texts' sets of `w` consecutive words, shape (n, n).
+
+    Case and punctuation do not count. A text of fewer words is one shingle of all it has; one without words
+    resembles nothing.
+    Source: Broder 1997, "On the Resemblance and Containment of Documents", doi:10.1109/SEQUEN.1997.666900.
+    """
+    having: dict[tuple[str, ...], list[int]] = {}
+    sizes = np.zeros(len(texts))
+    for row, text in enumerate(texts):
+        words = _WORD.findall(text.lower())
+        own = {tuple(words[at : at + w]) for at in range(max(1, len(words) - w + 1))} if words else set()
+        sizes[row] = len(own)
+        for shingle in own:
+            having.setdefault(shingle, []).append(row)
+    shared = [rows for rows in having.values() if len(rows) > 1]  # most shingles occur once
+    incidence = np.zeros((len(texts), len(shared)))
+    for column, rows in enumerate(shared):
+        incidence[rows, column] = 1
+    common = incidence @ incidence.T
+    np.fill_diagonal(common, sizes)
+    return common / np.maximum(sizes[:, None] + sizes - common, 1)
+
+
+def duplicates(similarity: NDArray[np.floating], threshold: float) -> dict[int, int]:
+    """Rows to drop -> the kept row each is most like; `similarity` has shape (n, n), rows best first.
+
+    A row is kept unless its similarity to one kept before is `threshold` or more, so what is dropped is
+    always like something kept, never only like something dropped.
+    """
+    kept: list[int] = []
+    dropped: dict[int, int] = {}
+    for row in range(len(similarity)):
+        like = similarity[row, kept]
+        if kept and like.max() >= threshold:
+            dropped[row] = kept[int(like.argmax())]
+        else:
+            kept.append(row)
+    return dropped
+
+
+class Select(Retrieve):
+    """Diversity and near-duplicates."""
+
+    @step("RERANKER", "order by marginal relevance")
+    def mmr(self, asked: str | Vector, hits: Ranking, lam: float, k: int, pool: int = POOL) -> Ranking:
+        """The `k` of the first `pool` hits that MMR selects, then the others in their old order; see `mmr`.
+
+        Relevance is the cosine with `asked`, a text or its vector, so that lam = 1 gives a dense ranking
+        back. Scores become 1 / rank: MMR's of the selected would not compare with the others'. The span tells
+        each selected passage's.
+        """
+        vector = self.embed(asked) if isinstance(asked, str) else asked
+        head = hits[:pool]
+        vectors = self.vectors_of(head)
+        picks = mmr(
+            (vectors * vector).sum(axis=1), vectors, lam, k
+        )  # summed as the index does, so equal to it
+        self.span.inputs["chosen"] = [
+            {
+                "id": head[pick.row].passage.id,
+                "was": pick.row + 1,
+                "score": pick.score,
+                "relevance": pick.relevance,
+                "similarity": pick.similarity,
+                "nearest": None if pick.nearest is None else head[pick.nearest].passage.id,
+            }
+            for pick in picks
+        ]
+        if [pick.row for pick in picks] == list(range(len(picks))):
+            self.span.inputs["note"] = "nothing moved: the most relevant passages are diverse enough"
+        ordered = {head[pick.row].passage.id: head[pick.row].passage for pick in picks}
+        ordered |= {hit.passage.id: hit.passage for hit in hits if hit.passage.id not in ordered}
+        return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(ordered.values(), 1))
+
+    @step("GUARDRAIL", "drop near-duplicates")
+    def dedupe(self, hits: Ranking, by: Alike, threshold: float) -> Ranking:
+        """The hits without those whose similarity to a better one that is kept is at least `threshold`.
+
+        `by` compares "words", see `resemblance`, or the cosine of the passages' "embedding" (to 6 decimals,
+        its precision). The span tells for what each was dropped.
+        """
+        if by == "words":
+            similarity = resemblance([hit.passage.text for hit in hits])
+        elif by == "embedding":
+            vectors = self.vectors_of(hits).astype(np.float64)
+            similarity = np.round(vectors @ vectors.T, 6)
+        else:
+            raise BadInput(f"near-duplicates by {by!r}; give words or embedding")
+        dropped = duplicates(similarity, threshold)
+        self.span.inputs["dropped"] = {
+            hits[row].passage.id: {"kept": hits[kept].passage.id, "similarity": float(similarity[row, kept])}
+            for row, kept in dropped.items()
+        }
+        if not dropped:
+            self.span.inputs["note"] = "no two hits are that similar: nothing dropped"
+        return tuple(hit for row, hit in enumerate(hits) if row not in dropped)

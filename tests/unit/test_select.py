@@ -1,0 +1,254 @@
+"""MMR and near-duplicates: against definitions written the slow way, hand-worked numbers, and in routes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.engine import Request
+from core.errors import BadInput
+from core.steps.select import duplicates, mmr, resemblance
+from core.types import Query
+from tests.fakes import TEXTS, FakeEngine, HashEmbedder
+
+# maximal marginal relevance
+
+
+def by_definition(relevance, vectors, lam, k):
+    """Every candidate against every chosen one, each time anew."""
+    chosen = []
+    while len(chosen) < min(k, len(relevance)):
+        best, best_score = None, -np.inf
+        for row in range(len(relevance)):
+            if row in chosen:
+                continue
+            redundancy = max((sum(map(float, vectors[row] * vectors[c])) for c in chosen), default=0.0)
+            score = lam * relevance[row] - (1 - lam) * redundancy
+            if score > best_score:
+                best, best_score = row, score
+        chosen.append(best)
+    return chosen
+
+
+def unit(seed, n, dim=5):
+    vectors = np.random.default_rng(seed).standard_normal((n, dim)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 25), st.integers(1, 30), st.floats(0, 1))
+def test_mmr_equals_its_definition(seed, n, k, lam):
+    vectors = unit(seed, n)
+    relevance = np.random.default_rng(seed + 1).random(n)
+    picks = mmr(relevance, vectors, lam, k)
+    assert [pick.row for pick in picks] == by_definition(relevance, vectors, lam, k)
+    for place, pick in enumerate(picks):
+        before = [vectors[other.row] @ vectors[pick.row] for other in picks[:place]]
+        assert pick.relevance == relevance[pick.row]
+        assert pick.similarity == pytest.approx(max(before, default=0.0), abs=1e-6)
+        assert pick.score == pytest.approx(lam * pick.relevance - (1 - lam) * pick.similarity)
+        if before:
+            assert vectors[pick.nearest] @ vectors[pick.row] == pytest.approx(max(before), abs=1e-6)
+        else:
+            assert pick.nearest is None
+
+
+small = st.lists(st.tuples(*[st.integers(-2, 2)] * 3), max_size=8)  # many ties, and exact in floats
+
+
+@given(small, st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), st.integers(1, 9))
+def test_ties_go_to_the_better_ranked(rows, lam, k):
+    vectors = np.array(rows, np.float32).reshape(-1, 3)
+    relevance = vectors.sum(axis=1)
+    assert [p.row for p in mmr(relevance, vectors, lam, k)] == by_definition(relevance, vectors, lam, k)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 20))
+def test_with_lambda_one_the_order_is_that_of_relevance(seed, n):
+    relevance = np.sort(np.random.default_rng(seed).random(n))[::-1]
+    assert [pick.row for pick in mmr(relevance, unit(seed, n), 1.0, n)] == list(range(n))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 20), st.floats(0, 1))
+def test_scores_fall_where_no_similarity_is_negative(seed, n, lam):
+    scores = [p.score for p in mmr(np.random.default_rng(seed).random(n), np.abs(unit(seed, n)), lam, n)]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_mmr_by_hand():
+    vectors = np.array([[1, 0], [1, 0], [0, 1]], np.float32)  # the second repeats the first
+    picks = mmr(np.array([0.9, 0.8, 0.5]), vectors, 0.5, 3)
+    assert [pick.row for pick in picks] == [0, 2, 1]
+    assert [pick.score for pick in picks] == pytest.approx([0.45, 0.25, -0.1])
+    assert [(pick.similarity, pick.nearest) for pick in picks] == [(0.0, None), (0.0, 0), (1.0, 0)]
+
+
+@pytest.mark.parametrize(("lam", "k", "wrong"), [(1.1, 3, "1.1"), (-0.1, 3, "-0.1"), (0.5, 0, "k is 0")])
+def test_mmr_refuses_what_means_nothing(lam, k, wrong):
+    with pytest.raises(BadInput, match=wrong):
+        mmr(np.ones(1), np.ones((1, 2), np.float32), lam, k)
+
+
+REPEATED = {
+    **TEXTS,
+    "returns-copy:0-90": TEXTS["returns:0-90"].replace("To send", "to SEND") + " Please.",
+}
+QUESTION = Query("How do I send a returned item back?")
+
+
+def run(tmp_path, route, texts=REPEATED, question=QUESTION, **knobs):
+    result = (
+        FakeEngine(tmp_path, texts=texts).ask(Request(question, "tiny", (route,), {route: knobs})).results[0]
+    )
+    assert (result.status, result.error) == ("ok", None)
+    return result
+
+
+def ids(result):
+    return [hit.passage.id for hit in result.hits]
+
+
+def test_the_mmr_route_with_lambda_one_is_the_dense_route(tmp_path):
+    assert ids(run(tmp_path, "mmr", lam=1)) == ids(run(tmp_path, "dense"))
+
+
+def test_the_mmr_route_moves_a_repeated_passage_down_and_tells_why(tmp_path):
+    plain, result = run(tmp_path, "dense"), run(tmp_path, "mmr", lam=0.3, k=3)
+    assert {"returns:0-90", "returns-copy:0-90"} == set(ids(plain)[:2])
+    second = ids(plain)[1]
+    assert second not in ids(result)[:3]
+    assert ids(result)[3:] == [id for id in ids(plain) if id not in ids(result)[:3]]
+    assert [hit.score for hit in result.hits] == [1 / rank for rank in range(1, len(result.hits) + 1)]
+    chosen = result.spans[-1].inputs["chosen"]
+    assert [one["id"] for one in chosen] == ids(result)[:3]
+    assert (chosen[0]["was"], chosen[0]["nearest"], chosen[0]["similarity"]) == (1, None, 0.0)
+    assert chosen[0]["relevance"] == pytest.approx(plain.hits[0].score, abs=1e-6)
+    assert all(one["nearest"] in ids(result)[:3] for one in chosen[1:])
+    assert "note" not in result.spans[-1].inputs
+
+
+def test_mmr_that_moves_nothing_says_so(tmp_path):
+    assert "nothing moved" in run(tmp_path, "mmr", lam=1).spans[-1].inputs["note"]
+
+
+def test_only_the_pool_is_chosen_from(tmp_path):
+    texts = {f"d{n:03}:0-9": f"send item {n} " + "word " * n for n in range(40)}
+    plain, result = run(tmp_path, "dense", texts), run(tmp_path, "mmr", texts, lam=0, pool=10, k=100)
+    assert set(ids(result)[:10]) == set(ids(plain)[:10])
+    assert ids(result)[10:] == ids(plain)[10:]
+
+
+# near-duplicates
+
+
+def jaccards(texts, w):
+    def shingles(text):
+        words = "".join(c if c.isalnum() or c == "_" else " " for c in text.lower()).split()
+        if len(words) < w:
+            return {" ".join(words)} if words else set()
+        return {" ".join(words[i : i + w]) for i in range(len(words) - w + 1)}
+
+    sets = [shingles(text) for text in texts]
+    return [[len(a & b) / len(a | b) if a | b else 0.0 for b in sets] for a in sets]
+
+
+some_text = st.lists(st.sampled_from(["a", "rose", "is", "Is", "rose,", "...", "x_1"]), max_size=9).map(
+    " ".join
+)
+
+
+@given(st.lists(some_text, max_size=7), st.integers(1, 5))
+def test_resemblance_equals_the_sets_written_out(texts, w):
+    expected = np.array(jaccards(texts, w)).reshape(len(texts), len(texts))
+    np.testing.assert_allclose(resemblance(texts, w), expected)
+
+
+def test_resemblance_by_hand():
+    # runs of four: a rose is a, rose is a rose, is a rose is; the other has the first two and one more
+    assert resemblance(["a rose is a rose is a rose", "A rose is a rose, too."], 4)[0, 1] == 2 / 4
+    assert resemblance(["same words", "Same words!"])[0, 1] == 1.0
+    assert resemblance(["", "🎉"])[0, 1] == 0.0
+
+
+@given(st.integers(0, 10_000), st.integers(0, 12), st.floats(0, 1))
+def test_what_is_dropped_is_like_something_better_and_what_is_kept_is_not(seed, n, threshold):
+    half = np.random.default_rng(seed).random((n, n))
+    similarity = (half + half.T) / 2
+    dropped = duplicates(similarity, threshold)
+    kept = [row for row in range(n) if row not in dropped]
+    for row, other in dropped.items():
+        better = [one for one in kept if one < row]
+        assert other in better
+        assert similarity[row, other] == max(similarity[row, one] for one in better) >= threshold
+    for row in kept:
+        assert all(similarity[row, one] < threshold for one in kept if one < row)
+
+
+def test_the_dedupe_route_keeps_the_best_of_each_group_and_tells_what_it_dropped(tmp_path):
+    plain = run(tmp_path, "hybrid_rrf")
+    best, copy = sorted(("returns:0-90", "returns-copy:0-90"), key=ids(plain).index)
+    result = run(tmp_path, "dedupe")
+    assert ids(result) == [id for id in ids(plain) if id != copy]
+    (one,) = result.spans[-1].inputs["dropped"].items()
+    assert one[0] == copy
+    assert one[1]["kept"] == best
+    expected = jaccards([REPEATED[best], REPEATED[copy]], 3)[0][1]
+    assert one[1]["similarity"] == pytest.approx(expected)
+    assert 0.8 <= expected < 1
+
+
+def test_dedupe_by_embedding_takes_equal_vectors_for_equal(tmp_path):
+    texts = {"a:0-9": "send it back", "b:0-9": "back it, send!", "c:0-9": "customs duty"}
+    result = run(tmp_path, "dedupe", texts, by="embedding", threshold=1)
+    assert len(ids(result)) == 2
+    (told,) = result.spans[-1].inputs["dropped"].values()
+    assert told["similarity"] == 1.0
+    assert "c:0-9" in ids(run(tmp_path, "dedupe", texts, by="words", threshold=1))
+    assert len(ids(run(tmp_path, "dedupe", texts, by="words", threshold=1))) == 3
+
+
+def test_dedupe_that_drops_nothing_says_so(tmp_path):
+    result = run(tmp_path, "dedupe", TEXTS)
+    assert result.spans[-1].inputs["dropped"] == {}
+    assert "nothing dropped" in result.spans[-1].inputs["note"]
+
+
+# passages from elsewhere
+
+
+def test_passages_that_are_not_in_the_index_are_embedded(tmp_path, steps):
+    do, corpus, embedder = steps
+    own = corpus.search_dense(embedder.embed_query("send it back"), 2)
+    foreign = do.web("customs", 1)
+    asked = "what holds a parcel"
+    before = len(embedder.calls)
+    ranked = do.mmr(asked, (*own, *foreign), 1.0, 3)
+    assert embedder.calls[before:] == [asked]
+    span = do.context.trace.spans()[-2]
+    assert span.inputs["embedded"] == 1
+    of = {one["id"]: one["relevance"] for one in span.inputs["chosen"]}
+    for hit in own:
+        assert of[hit.passage.id] == pytest.approx(
+            float(HashEmbedder().embed([hit.passage.text])[0] @ HashEmbedder().embed([asked])[0]), abs=1e-6
+        )
+    text = f"{foreign[0].passage.title} {foreign[0].passage.text}"
+    assert of[foreign[0].passage.id] == pytest.approx(
+        float(HashEmbedder().embed([text])[0] @ HashEmbedder().embed([asked])[0]), abs=1e-6
+    )
+    assert {hit.passage.id for hit in ranked} == set(of)
+    assert do.dedupe((*own, *foreign), "embedding", 0.99) == (*own, *foreign)
+
+
+@pytest.fixture
+def steps(tmp_path):
+    """Steps of one route over the small corpus, with its own passages standing in for the web's."""
+    import threading
+
+    from core.backends.web import Snapshot
+    from core.steps import Memo, Steps
+    from core.trace import Trace
+
+    engine = FakeEngine(tmp_path)
+    corpus = engine.fakes["tiny"]
+    web = Snapshot(corpus, corpus.embedder)
+    context = engine.context(corpus, web, Trace("test"), Memo(), threading.Event(), answer=False)
+    return Steps(context), corpus, corpus.embedder
