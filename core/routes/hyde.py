@@ -13,8 +13,11 @@ def hyde(
     n: Annotated[int, Knob(1, 8, "hypothetical passages averaged")] = 1,
     with_question: Annotated[bool, Knob(help="average the question's own vector in")] = True,
     instruction: Annotated[str, Knob(help="instruction to the model in place of the default one")] = "",
+    per_sample: Annotated[bool, Knob(help="also show what each passage alone would find")] = True,
 ) -> Answer:
     """Search with imagined answers instead of the question."""
     imagined = do.hypothesize(query.text, n, instruction)
-    vector = do.mean_of((*imagined, query.text) if with_question else imagined)
+    if per_sample:
+        do.search_each(imagined)
+    vector = do.mean_of(imagined, query.text if with_question else None)
     return do.answer(query.text, do.nearest(vector))

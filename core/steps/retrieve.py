@@ -26,16 +26,6 @@ class Retrieve(StepBase):
         """The unit vector of `text`, shape (dim,)."""
         return self.context.embedder.embed_query(text)
 
-    @step("EMBEDDING", "mean of embeddings")
-    def mean_of(self, texts: tuple[str, ...]) -> Vector:
-        """The mean of the texts' vectors, scaled back to length 1, shape (dim,) (Gao et al. 2022, equation
-        8).
-        """
-        vectors = np.stack([self.embed(text) for text in texts])
-        mean: Vector = vectors.mean(axis=0, dtype=np.float32)
-        self.span.inputs["spread"] = float(1 - np.linalg.norm(mean))  # 0: all alike
-        return mean / max(float(np.linalg.norm(mean)), 1e-12)
-
     def vectors_of(self, hits: Ranking) -> Matrix:
         """The unit vectors of passages, shape (n, dim): the index's, or made now for what is not in it.
 

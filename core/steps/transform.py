@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from core.steps.base import StepBase
-from core.steps.prompts import HYDE, REWRITE, VARIANTS, WEB_QUERY
+from core.steps.prompts import HYDE, REWRITE, STEP_BACK, VARIANTS, WEB_QUERY
 from core.steps.step import step
 from core.types import Query
 
-_BULLET = re.compile(r"^\s*(?:[-*•]+|\(?\d{1,2}[.):])\s+")
+_BULLET = re.compile(r"^\s*(?:[-*•]+|[(#]?\d{1,2}[.):])\s+")
 
 
 class Transform(StepBase):
-    """Rewriting, variants, hypothetical passages, keywords."""
+    """Rewriting, variants, a more general question, hypothetical passages, keywords."""
 
     @step("LLM", "rewrite as a standalone question")
     def standalone(self, query: Query) -> str:
@@ -30,7 +31,7 @@ class Transform(StepBase):
             return query.text
         history = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
         answer = self._ask(REWRITE, max_tokens=60, unusable=_one_line, history=history, question=query.text)
-        return _first_line(answer.text)
+        return first_line(answer.text)
 
     @step("LLM", "write query variants")
     def variants(self, text: str, n: int) -> tuple[str, ...]:
@@ -49,34 +50,66 @@ class Transform(StepBase):
             self.span.inputs["note"] = f"the model gave {len(found)} of {n} variants, also when asked again"
         return found
 
+    @step("LLM", "write a more general question")
+    def step_back(self, text: str) -> str:
+        """The question about the rule or principle behind `text`; `text` itself, and a note, if the model
+        gives it back.
+
+        Source: Zheng et al. 2023, "Take a Step Back", arXiv:2310.06117, section 2.
+        """
+        reply = self._ask(STEP_BACK, max_tokens=60, unusable=_one_line, question=text)
+        general = next(iter(reply_lines(reply.text)), "")
+        if wording(general) in ("", wording(text)):
+            said = "gave the question back" if general else "gave no question"
+            self.span.inputs["note"] = f"the model {said}: nothing more general is searched"
+            return text
+        return general
+
     @step("LLM", "write hypothetical passages")
     def hypothesize(self, text: str, n: int, instruction: str = "") -> tuple[str, ...]:
-        """`n` imagined passages that would answer the question; sampled with seeds 0..n-1 where n > 1.
+        """`n` imagined passages that would answer the question; sampled with seeds 0..n-1 where n > 1, side
+        by side if the model is not on this machine.
 
         Source: Gao et al. 2022, "Precise Zero-Shot Dense Retrieval ...", arXiv:2212.10496, section 3.2.
         """
         prompt = HYDE.with_instruction(instruction)
         heat = 0.0 if n == 1 else 0.7
-        return tuple(
-            self._ask(
+
+        def sample(seed: int) -> str:
+            return self._ask(
                 prompt, max_tokens=120, temperature=heat, seed=seed, unusable=_some_text, question=text
             ).text.strip()
-            for seed in range(n)
-        )
+
+        return tuple(map(sample, range(n))) if self.context.llm.local else self.each(sample, range(n))
 
     @step("LLM", "write web search keywords")
     def web_keywords(self, text: str) -> str:
         """The question as keywords for a web search (Yan et al. 2024, arXiv:2401.15884, section 4.4)."""
         answer = self._ask(WEB_QUERY, max_tokens=30, unusable=_one_line, question=text)
-        return _first_line(answer.text)
+        return first_line(answer.text)
 
 
-def _first_line(reply: str) -> str:
+def wording(text: str) -> str:
+    """The words of `text` in lower case with one space between: what is the same in two texts that differ in
+    case, punctuation and space alone.
+    """
+    kept = (" " if unicodedata.category(char)[0] == "P" else char for char in text.casefold())
+    return " ".join("".join(kept).split())
+
+
+def reply_lines(reply: str) -> tuple[str, ...]:
+    """The non-empty lines without bullets, numbers and quotes; a heading ("Queries:") is none."""
+    cleaned = (_BULLET.sub("", line).strip().strip('"') for line in reply.splitlines())
+    return tuple(line for line in cleaned if line and not line.endswith(":"))
+
+
+def first_line(reply: str) -> str:
+    """The first line with anything in it, without quotes; "" if there is none."""
     return next((line.strip().strip('"') for line in reply.splitlines() if line.strip()), "")
 
 
 def _one_line(reply: str) -> str | None:
-    return None if _first_line(reply) else "an empty reply"
+    return None if first_line(reply) else "an empty reply"
 
 
 def _some_text(reply: str) -> str | None:
@@ -85,9 +118,7 @@ def _some_text(reply: str) -> str | None:
 
 def _lines(reply: str, original: str) -> tuple[str, ...]:
     """The distinct non-empty lines without bullets and numbers, other than the question itself."""
-    cleaned = (_BULLET.sub("", line).strip().strip('"') for line in reply.splitlines())
     seen = {original.casefold().strip(): ""}
-    for line in cleaned:
-        if line and not line.endswith(":"):
-            seen.setdefault(line.casefold(), line)
+    for line in reply_lines(reply):
+        seen.setdefault(line.casefold(), line)
     return tuple(line for line in seen.values() if line)

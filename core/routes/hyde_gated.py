@@ -1,0 +1,21 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route("HyDE, gated", family="query", paper="Gao et al. 2022, arXiv:2212.10496", needs=[Need.LLM])
+def hyde_gated(
+    query: Query,
+    do: Steps,
+    *,
+    n: Annotated[int, Knob(1, 8, "hypothetical passages averaged")] = 1,
+    with_question: Annotated[bool, Knob(help="average the question's own vector in")] = True,
+) -> Answer:
+    """Search with imagined answers, but with the question's own words where it has exact identifiers."""
+    if do.gate(query.text).decision == "hybrid":
+        return do.answer(query.text, do.rrf((do.sparse(query.text), do.dense(query.text))))
+    imagined = do.hypothesize(query.text, n)
+    vector = do.mean_of(imagined, query.text if with_question else None)
+    return do.answer(query.text, do.nearest(vector))

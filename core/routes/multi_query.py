@@ -1,0 +1,31 @@
+from typing import Annotated, Literal
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query, Ranking
+
+
+@route(
+    "Multi-query (union)",
+    family="query",
+    paper="LangChain 2023, MultiQueryRetriever",
+    needs=[Need.LLM],
+)
+def multi_query(
+    query: Query,
+    do: Steps,
+    *,
+    n: Annotated[int, Knob(1, 8, "variants besides the question itself")] = 3,
+    search: Annotated[
+        Literal["dense", "bm25", "hybrid"], Knob(help="what each text is searched by")
+    ] = "hybrid",
+) -> Answer:
+    """Search with the question and variants of it, unite what they find by best rank."""
+
+    def find(text: str) -> Ranking:
+        if search == "hybrid":
+            return do.rrf((do.sparse(text), do.dense(text)))
+        return do.dense(text) if search == "dense" else do.sparse(text)
+
+    texts = (query.text, *do.variants(query.text, n))
+    return do.answer(query.text, do.union(tuple(find(text) for text in texts), texts))

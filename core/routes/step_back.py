@@ -1,0 +1,23 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import POOL, Steps
+from core.types import Answer, Query
+
+
+@route("Step-back", family="query", paper="Zheng et al. 2023, arXiv:2310.06117", needs=[Need.LLM])
+def step_back(
+    query: Query,
+    do: Steps,
+    *,
+    weight: Annotated[float, Knob(0, 10, "weight of the general question's lists; 0: not searched")] = 1.0,
+    k: Annotated[int, Knob(1, 1000, "RRF constant")] = 60,
+) -> Answer:
+    """Search with the question and with the more general one behind it, fuse by reciprocal rank."""
+    # The question is searched before the general one is written, which therefore does not replace it.
+    own = (do.sparse(query.text), do.dense(query.text))
+    general = do.step_back(query.text)
+    if general == query.text or not weight:
+        return do.answer(query.text, do.rrf(own, k))
+    lists = (*own, do.sparse(general), do.dense(general))
+    return do.answer(query.text, do.rrf(lists, k, (1.0, 1.0, weight, weight))[: 2 * POOL])

@@ -1,0 +1,138 @@
+"""The step that tells questions with exact identifiers, which must match letter by letter, from others."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from core.steps.base import StepBase
+from core.steps.step import step
+
+Kind = Literal["quoted", "uuid", "address", "path", "price", "date", "version", "name", "code", "number"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExactTerm:
+    """A piece of a question that only an exact match finds."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The exact terms of a question and what follows: search for its words, or for an imagined answer."""
+
+    terms: tuple[ExactTerm, ...]
+    decision: Literal["hybrid", "hyde"]
+
+
+# "march" and "may" in small letters are verbs; so is "May" where a sentence begins with it.
+_MONTHS = r"(?i:january|february|april|june|july|august|september|october|november|december)|March"
+_SHORT = r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?"
+_D = r"(?:3[01]|[12]\d|0?[1-9])"
+_DAY = rf"{_D}(?:st|nd|rd|th)?(?!\w)"
+_YEAR = r"(?:,?\s\d{4}(?!\w))?"
+_CURRENCY = r"(?:EUR|USD|GBP|CHF|JPY|NOK|SEK|DKK|PLN|CZK|HUF|CAD|AUD|CNY|INR)"
+_MONEY = rf"(?:{_CURRENCY}|(?i:euros?|dollars?|cents?|francs?))\b"  # "pounds" may be a weight
+_AMOUNT = r"\d[\d.,']*"
+_FILES = (
+    r"(?:py|js|ts|java|go|rs|sh|sql|jsonl?|ya?ml|toml|ini|cfg|conf|env|log|csv|tsv|xml|html?|md|txt|pdf|docx?"
+    r"|xlsx?|zip|gz)"
+)
+_UNIT = (
+    r"\s?(?:%|(?i:percent|times|seconds?|minutes?|hours?|days?|weeks?|months?|years?|people|pieces|items|units"
+    r"|parcels|orders|k?g|k?m|cm|mm|litres?|euros?|dollars?)\b)"
+)
+_NO_AMOUNT = rf"(?!\w|[.,]\d)(?!{_UNIT})"  # ends a number that counts nothing
+_PLAIN_YEAR = r"(?:19|20)\d\d(?!\w)"
+_CODED = r"(?i:error|code|status|form)"  # nouns before a number of any length
+_COUNTED = r"(?i:order|invoice|ticket|claim|case|shipment|parcel|article|item|refund|return|serial)"
+_NUMBER = r"(?:(?i:no\.?|number|id|code)\s)?"
+
+# In this order: what an earlier pattern took, a later one cannot take apart.
+_PATTERNS: tuple[tuple[Kind, str], ...] = (
+    ("quoted", r"\"[^\"\n]{2,80}\"|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|«[^»\n]{2,80}»|`[^`\n]{2,80}`"),
+    ("quoted", r"(?<!\w)'(?=\S)[^'\n]{2,60}(?<=\S)'(?!\w)"),
+    ("uuid", r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"),
+    ("address", r"\bhttps?://[^\s<>\"]+|\bwww\.[^\s<>\"]+"),
+    ("address", r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"),
+    ("address", r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?!\w)"),
+    ("path", r"\b(?:GET|POST|PUT|PATCH|DELETE)\s+/[^\s\"]+|\b[A-Za-z]:\\[^\s\"]+"),
+    ("path", r"(?<![\w/.~])(?:~|\.{1,2})?(?:/[\w@{}-][\w.@{}-]*){2,}"),
+    ("path", rf"(?<![\w./-])[\w-]{{1,80}}\.{_FILES}\b"),
+    ("price", rf"[€$£¥]\s?{_AMOUNT}|\b{_CURRENCY}\s?{_AMOUNT}"),
+    ("price", rf"(?<![\w.,]){_AMOUNT}\s?(?:[€$£¥]|{_MONEY})"),
+    ("date", r"(?<!\w)\d{4}-(?:0[1-9]|1[0-2])-[0-3]\d(?!\d)"),
+    ("date", rf"(?<![\w.]){_D}\.(?:1[0-2]|0?[1-9])\.(?:\d{{4}}|\d\d)(?![\w.]*\w)"),
+    ("date", rf"(?<![\w/]){_D}/{_D}/(?:\d{{4}}|\d\d)(?![\w/])"),
+    ("date", rf"(?<![\w.,]){_DAY}\.?\s(?:of\s)?(?:(?:{_MONTHS}|May)(?!\w)|{_SHORT}){_YEAR}"),
+    ("date", rf"(?<!\w)(?:(?:{_MONTHS}|(?<=[a-z]\s)May)(?!\w)|{_SHORT})\s(?:the\s)?{_DAY}{_YEAR}"),
+    ("version", r"(?<![\w.])[vV]\d+(?:\.\d+)*(?!\w)|(?<![\w.,])\d+(?:\.\d+){2,}(?:-[A-Za-z]\w*)?(?!\w)"),
+    ("version", r"\b(?i:version)\s\d+(?:\.\d+)*(?!\w)"),
+    ("version", r"\b(?i:firmware|release|build)\s\d+(?:\.\d+)+(?!\w)"),
+    ("name", r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*\(\)"),
+    ("name", r"(?<![\w.])(?:[A-Za-z]\w*\.)*__\w+__(?:\.\w+)*"),
+    ("name", r"(?<![\w.])(?:[A-Za-z]\w*\.)*[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\.\w+)*"),
+    ("name", r"(?<![\w.])[A-Za-z]\w+(?:\.[A-Za-z]\w+){2,}|\b(?=\w*[a-z])[A-Z]\w*[A-Z]\w*\.[a-z_]\w+"),
+    ("name", r"\b[A-Z][a-z0-9]+[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b"),
+    ("name", r"\bX(?:-[A-Z][A-Za-z]+)+\b|\b[A-Z][A-Za-z]+(?:-[A-Z][A-Za-z]+)+(?=\s+header\b)"),
+    ("code", r"(?<![\w-])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?!\w)"),
+    ("code", rf"\b[A-Z]{{2,5}}\s(?!{_PLAIN_YEAR})\d{{3,}}{_NO_AMOUNT}"),
+    ("number", r"(?<!\w)#\d{2,}(?!\w)|(?<!\w)\+\d[\d ()-]{6,18}\d(?!\w)"),
+    ("number", r"(?<![\w-])\d{3,4}(?:[ -]\d{3,4}){2,}(?![\w-])"),
+    ("number", rf"(?<![\w.,])(?!\d*000(?!\d))\d{{5,}}{_NO_AMOUNT}"),
+    ("code", rf"\b{_CODED}\s{_NUMBER}[A-Z]{{1,4}}\d{{1,6}}(?!\w)|\b{_CODED}\s{_NUMBER}\d{{2,}}{_NO_AMOUNT}"),
+    ("code", rf"\b{_COUNTED}\s{_NUMBER}(?!{_PLAIN_YEAR})\d{{4,}}{_NO_AMOUNT}"),
+)
+_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
+_QUANTITY = re.compile(r"\d+-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+(?:[xX]\d+)+|FY\d+")  # 24h, 30-day, 60x40, FY25
+_STANDING_YEAR = re.compile(r"(?<![A-Za-z0-9])(?:19|20)\d\d(?![A-Za-z0-9])")
+
+
+def exact_terms(text: str) -> tuple[ExactTerm, ...]:
+    """The exact identifiers in `text`, in the order they stand there; each letter belongs to one at most.
+
+    Counted: quoted strings, UUIDs, addresses (URL, e-mail, IP), paths and file names, prices with a currency,
+    calendar days, versions, names from code (snake_case, three humps of CamelCase, camelCase, a.b.c, call()),
+    codes of letters and digits (LP-4092, ZT411) and long or #numbers. Not counted, because other words carry
+    such a question: quantities ("2 days", "24-hour", "60x40", round numbers), a year or month without a day
+    ("in 2025", "March 2026"), brands of two humps ("DynamoDB"), single letters with a digit ("H3") but after
+    the word code, error, form or status.
+    """
+    taken: list[tuple[int, int, ExactTerm]] = []
+    for kind, pattern in _COMPILED:
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            if any(start < other_end and other < end for other, other_end, _ in taken):
+                continue
+            if kind != "code" or " " in match[0] or _is_code(match[0]):
+                taken.append((start, end, ExactTerm(kind, match[0].rstrip(".,;:!?"))))
+    return tuple(term for _, _, term in sorted(taken, key=lambda one: one[0]))
+
+
+def _is_code(token: str) -> bool:
+    """Letters with digits that name a thing: capitals with two digits (three after a single letter), or any
+    letters with three. A year between hyphens is no digit of it ("mid-2025").
+    """
+    if _QUANTITY.fullmatch(token):
+        return False
+    bare = _STANDING_YEAR.sub("", token)
+    digits = sum(char.isdigit() for char in bare)
+    letters = [char for char in bare if char.isalpha()]
+    if len(letters) > 1 and all(char.isupper() for char in letters):
+        return digits >= 2
+    return bool(letters) and digits >= 3
+
+
+class Gatekeeper(StepBase):
+    """Deciding by the look of the question alone."""
+
+    @step("CHAIN", "look for exact terms")
+    def gate(self, text: str) -> Gate:
+        """See `exact_terms`; a question with any of them goes to hybrid search, each other to HyDE: a model
+        that imagines an answer makes up other numbers than the ones asked for.
+        """
+        terms = exact_terms(text)
+        return Gate(terms, "hybrid" if terms else "hyde")

@@ -1,0 +1,84 @@
+"""Merging of the rankings of several texts, with what each text contributed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.errors import BadInput
+from core.steps.fuse import Fuse
+from core.steps.retrieve import POOL
+from core.steps.step import step
+from core.types import Hit, Passage, Ranking
+
+
+def ranks(lists: Sequence[Ranking]) -> dict[str, list[int | None]]:
+    """For each passage its rank from 1 in each list, None where it is not; of repeats the best counts."""
+    found: dict[str, list[int | None]] = {}
+    for index, ranking in enumerate(lists):
+        for rank, id in enumerate(dict.fromkeys(hit.passage.id for hit in ranking), 1):
+            found.setdefault(id, [None] * len(lists))[index] = rank
+    return found
+
+
+def union(lists: Sequence[Ranking]) -> Ranking:
+    """All passages of all lists, ordered by best rank, then by the number of lists with it, then by id.
+
+    The score tells just that order: 1 / (best rank + the share of lists without it), so 1.0 is a passage that
+    leads some list and is in all. As the share is below 1, it never outweighs a rank.
+    Source: LangChain's MultiQueryRetriever takes the unique union of the variants' results and leaves its
+    order open; this order does not depend on that of the variants.
+    """
+    scores = {}
+    for id, places in ranks(lists).items():
+        known = [rank for rank in places if rank is not None]
+        scores[id] = len(lists) / (len(lists) * min(known) + places.count(None))
+    return _ranked(lists, scores)
+
+
+def best(lists: Sequence[Ranking]) -> Ranking:
+    """All passages of all lists, each with the best score a list gave it; ties break by id.
+
+    Scores of different lists must be on one scale.
+    """
+    scores: dict[str, float] = {}
+    for ranking in lists:
+        for hit in ranking:
+            scores[hit.passage.id] = max(hit.score, scores.get(hit.passage.id, hit.score))
+    return _ranked(lists, scores)
+
+
+def _ranked(lists: Sequence[Ranking], scores: dict[str, float]) -> Ranking:
+    passages: dict[str, Passage] = {hit.passage.id: hit.passage for one in lists for hit in one}
+    return tuple(Hit(passages[id], scores[id]) for id in sorted(scores, key=lambda id: (-scores[id], id)))
+
+
+class Merge(Fuse):
+    """Merging as traced steps: `texts` are what the lists were searched with, one each."""
+
+    @step("CHAIN", "unite the lists")
+    def union(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> Ranking:
+        """The first 2 * POOL of `union`. The span tells per text the passages that only it found ("only")."""
+        self._one_text_a_list(lists, texts)
+        only: dict[str, list[str]] = {text: [] for text in texts}
+        for id, places in ranks(lists).items():
+            having = [text for text, rank in zip(texts, places, strict=True) if rank is not None]
+            if len(having) == 1:
+                only[having[0]].append(id)
+        self.span.inputs["only"] = only
+        return union(lists)[: 2 * POOL]
+
+    @step("CHAIN", "merge by best score")
+    def best(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> Ranking:
+        """The first 2 * POOL of `best`. The span tells for each passage its rank by each of `texts`
+        ("ranks"), None where a text did not find it.
+        """
+        self._one_text_a_list(lists, texts)
+        merged = best(lists)[: 2 * POOL]
+        known = ranks(lists)
+        self.span.inputs["ranks"] = {hit.passage.id: known[hit.passage.id] for hit in merged}
+        return merged
+
+    def _one_text_a_list(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> None:
+        if len(texts) != len(lists):
+            raise BadInput(f"{len(texts)} texts for {len(lists)} lists; give one text a list")
+        self._name_lists(lists)

@@ -1,0 +1,83 @@
+"""Steps over several texts sampled for one question: their mean, how far they agree, what each finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from core.backends.base import Matrix, Vector
+from core.steps.retrieve import Retrieve
+from core.steps.step import step
+from core.types import Ranking
+
+NEAR = 10  # passages found for each sample, to compare the samples by
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far unit vectors are apart; both 0 when all are equal or there is but one."""
+
+    pairwise: float  # mean cosine distance of two of them, 0 to 2
+    from_mean: float  # 1 - length of their mean, 0 to 1
+
+
+def mean_vector(vectors: Matrix) -> Vector:
+    """The mean of unit vectors (n, dim), scaled back to length 1, shape (dim,); zeros if the vectors cancel
+    each other out.
+
+    Source: Gao et al. 2022, "Precise Zero-Shot Dense Retrieval ...", arXiv:2212.10496, equation 8.
+    """
+    mean = vectors.mean(axis=0, dtype=np.float64)
+    length = float(np.linalg.norm(mean))
+    unit: Vector = (mean / length if length > 1e-6 else np.zeros_like(mean)).astype(np.float32)
+    return unit
+
+
+def spread(vectors: Matrix) -> Spread:
+    """See `Spread`; `vectors` (n, dim), n at least 1, each of length 1."""
+    exact = vectors.astype(np.float64)
+    upper = np.triu_indices(len(exact), 1)
+    distances = 1 - (exact @ exact.T)[upper]
+    return Spread(
+        float(distances.mean()) if len(distances) else 0.0,
+        float(1 - np.linalg.norm(exact.mean(axis=0))),
+    )
+
+
+def overlap(lists: Sequence[Ranking]) -> float | None:
+    """Mean over pairs of lists of the share of their passages that both have (Jaccard), 0 to 1; two empty
+    lists are alike. None for fewer than two lists.
+    """
+    found = [{hit.passage.id for hit in ranking} for ranking in lists]
+    shares = [len(a & b) / len(a | b) if a | b else 1.0 for a, b in combinations(found, 2)]
+    return sum(shares) / len(shares) if shares else None
+
+
+class Samples(Retrieve):
+    """Embedding and comparing samples."""
+
+    @step("EMBEDDING", "mean of embeddings")
+    def mean_of(self, texts: tuple[str, ...], question: str | None = None) -> Vector:
+        """The mean of the vectors of `texts`, and of `question` if given; see `mean_vector`. The span tells
+        the `spread` of the texts alone.
+        """
+        vectors = np.stack([self.embed(text) for text in texts])
+        self.span.inputs["spread"] = spread(vectors)
+        return mean_vector(vectors if question is None else np.vstack([vectors, self.embed(question)]))
+
+    @step("RETRIEVER", "search with each sample")
+    def search_each(self, texts: tuple[str, ...], k: int = NEAR) -> tuple[Ranking, ...]:
+        """The `k` passages nearest to each text, in one search of the index. The span tells how far the lists
+        overlap (see `overlap`) and the passages that all have; each list is a span of its own below it.
+        """
+        vectors = np.stack([self.embed(text) for text in texts])
+        lists = tuple(self.context.corpus.search_dense_many(vectors, k))
+        for number, ranking in enumerate(lists, 1):
+            with self.context.trace.span(f"nearest to sample {number}", "RETRIEVER", k=k) as one:
+                one.hits = tuple((hit.passage.id, hit.score) for hit in ranking)
+        ids = [{hit.passage.id for hit in ranking} for ranking in lists]
+        self.span.output = {"overlap": overlap(lists), "in all": sorted(set.intersection(*ids))}
+        return lists
