@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from core import settings as settings_module
 from core.answering import Answering
-from core.errors import BadInput, Unavailable
+from core.backends.kept import KeptVectors
+from core.conversation import gather, keep_answer
+from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
 from core.reading import question
 from core.request import MAX_QUESTION, Plan, Request, clean
@@ -19,12 +22,14 @@ from core.route import Need, pick
 from core.settings import Settings
 from core.steps import Context, Memo, Steps
 from core.trace import Trace
-from core.types import RouteResult, Run
+from core.types import Query, Remembered, RouteResult, Run
 
 if TYPE_CHECKING:
     from core.backends.base import LLM, Embedder, WebSearch
     from core.corpus.index import Corpus
     from core.store import Store
+
+log = logging.getLogger("routescope.engine")
 
 __all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "shared_engine"]
 
@@ -41,6 +46,7 @@ class Engine:
         self._lock = threading.RLock()
         self._llm: LLM | None = None
         self._embedders: dict[str, Embedder] = {}
+        self._turn_vectors = KeptVectors()
 
     def start(self, request: Request) -> Job:
         """Begin a run in the background; raises BadInput or Unavailable at once if it cannot be begun."""
@@ -138,6 +144,12 @@ class Engine:
             job.amend(added)
         if self.store is not None:
             self.store.save(changed)
+            try:
+                keep_answer(self.store, changed)
+            except RouteScopeError as error:  # the answer itself is written and saved
+                log.warning("the answer of run %s is not remembered: %s", run.id, error)
+                if job is not None:
+                    job.warnings.append(f"the answer is not remembered: {error}")
         return changed
 
     def _check(self, request: Request) -> Plan:
@@ -151,6 +163,7 @@ class Engine:
         if request.answers not in ("none", "selected", "all"):
             raise BadInput(f"answers={request.answers!r}; give none, selected or all")
         chosen = {"none": frozenset[str](), "selected": frozenset(request.answered), "all": frozenset(names)}
+        memory = self._remembered(request.session, query, warnings)
         web = None
         if any(Need.WEB in route.needs for route in routes):
             try:
@@ -162,8 +175,24 @@ class Engine:
 
                 web = Snapshot(snapshot, self.embedder(snapshot.info.embedder))
         return Plan(
-            query, routes, knobs, chosen[request.answers], self.corpus(request.corpus), web, tuple(warnings)
-        )
+            query, routes, knobs, chosen[request.answers], self.corpus(request.corpus), web, tuple(warnings),
+            request.session, memory,
+        )  # fmt: skip
+
+    def _remembered(self, session: str, query: Query, warnings: list[str]) -> tuple[Remembered, ...]:
+        """All that was said before the question; what cannot be remembered is a warning."""
+        stored: tuple[Remembered, ...] = ()
+        if session:
+            from core.store.memory import check_session
+
+            check_session(session)
+            try:
+                if self.store is None:
+                    raise Unavailable("runs are not stored here")
+                stored = self.store.recall(session)
+            except Unavailable as error:
+                warnings.append(f"nothing is remembered of session {session}: {error}")
+        return gather(stored, query.history)
 
     def context(
         self,
@@ -174,6 +203,7 @@ class Engine:
         cancel: threading.Event,
         *,
         answer: bool,
+        memory: tuple[Remembered, ...] = (),
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
         now = self.settings
@@ -181,7 +211,7 @@ class Engine:
             corpus=corpus, embedder=self.embedder(corpus.info.embedder), llm=self.llm(), web=web, trace=trace,
             memo=memo, cancel=cancel, deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
-            write_answer=answer,
+            write_answer=answer, memory=memory, turn_vectors=self._turn_vectors,
         )  # fmt: skip
 
 

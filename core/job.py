@@ -10,10 +10,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from core.errors import Cancelled, ModelTimedOut, Stopped, Unavailable
+from core.conversation import keep
+from core.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.request import Plan, Request
 from core.route import Need, Route
 from core.steps import Memo, Steps
+from core.steps.remember import as_passage
 from core.trace import Trace, describe
 from core.types import Passage, RouteResult, Run, Span, Status
 
@@ -52,6 +54,7 @@ class Job:
                 "answers": request.answers,
                 "answered": sorted(plan.answered),
                 "timing": request.timing,
+                "session": plan.session,
                 "routes ran": "one after another" if self._one_by_one else "side by side",
                 "llm": llm.model,
                 "llm endpoint": llm.endpoint,
@@ -125,8 +128,11 @@ class Job:
         finally:
             self._wall_ms = self._elapsed()
             self._over = True
-            self._save()  # before anybody who waits may end the process
-            self._finished.set()
+            try:
+                self._save()  # before anybody who waits may end the process
+                self._keep()
+            finally:
+                self._finished.set()
 
     def _order(self) -> tuple[list[Route], list[Route]]:
         """Routes without a model first, each part cheapest first by its history on this corpus."""
@@ -164,7 +170,13 @@ class Job:
         memo = self._memo if self._request.timing == "shared" else Memo()
         try:
             context = self._engine.context(
-                plan.corpus, plan.web, trace, memo, self._cancel, answer=route.name in plan.answered
+                plan.corpus,
+                plan.web,
+                trace,
+                memo,
+                self._cancel,
+                answer=route.name in plan.answered,
+                memory=plan.memory,
             )
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
@@ -188,6 +200,8 @@ class Job:
     def _passages(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
         known = {hit.passage.id: hit.passage for result in results for hit in result.hits}
         named = {id for result in results for span in result.spans for id, _ in span.hits or ()}
+        said = {passage.id: passage for passage in map(as_passage, self._plan.memory)}
+        known.update((id, said[id]) for id in sorted(named & said.keys()))
         known.update(
             self._plan.corpus.by_ids(sorted(id for id in named - known.keys() if not id.startswith("web/")))
         )
@@ -197,6 +211,16 @@ class Job:
         if self._engine.store is not None:
             self._engine.store.save(self.snapshot())
             self.warnings += [w for w in self._engine.store.warnings if w not in self.warnings]
+
+    def _keep(self) -> None:
+        """Remember the question in the session, if there is one and the run was not stopped."""
+        store, run = self._engine.store, self.snapshot()
+        if not self._plan.session or store is None or run.status != "done":
+            return
+        try:
+            keep(store, self._plan.session, run)
+        except RouteScopeError as error:
+            self.warnings.append(f"the question is not remembered: {describe(error)}")
 
     def _elapsed(self) -> float:
         return (time.perf_counter() - self._began) * 1000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.errors import BadInput
 from core.route import Route
-from core.types import Query, Turn
+from core.types import Query, Remembered, Turn
 
 if TYPE_CHECKING:
     from core.backends.base import WebSearch
@@ -25,7 +25,7 @@ Answers = Literal["none", "selected", "all"]
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to run. `knobs` by route; `answered` names the routes that write an answer where `answers` is
-    selected.
+    selected. Of a named `session` what was said before counts, and the question is remembered in it.
     """
 
     query: Query
@@ -35,6 +35,7 @@ class Request:
     answers: Answers = "none"
     answered: tuple[str, ...] = ()
     timing: Literal["shared", "isolated"] = "shared"
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Plan:
     corpus: Corpus
     web: WebSearch | None
     warnings: tuple[str, ...]
+    session: str = ""
+    memory: tuple[Remembered, ...] = ()  # what was said before the question, as it was when the run began
 
 
 def clean(query: Query) -> tuple[Query, list[str]]:

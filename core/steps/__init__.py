@@ -8,6 +8,7 @@ from core.steps.generate import Generate
 from core.steps.grade import Judge
 from core.steps.memo import Memo
 from core.steps.merge import Merge
+from core.steps.remember import Remember
 from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
@@ -15,5 +16,5 @@ from core.steps.select import Select
 __all__ = ["POOL", "Context", "Memo", "Steps"]
 
 
-class Steps(Decompose, Gatekeeper, Samples, Compress, Select, Merge, Judge, Generate):
+class Steps(Decompose, Gatekeeper, Samples, Compress, Select, Merge, Judge, Remember, Generate):
     """What a route is given as `do`."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
+from core.backends.kept import KeptVectors
 from core.backends.llm.text import looks_refused
 from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.steps.memo import Memo
 from core.steps.prompts import FIRMER, Prompt
 from core.trace import OpenSpan, Trace
-from core.types import Tokens
+from core.types import Remembered, Tokens
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus
@@ -40,6 +41,8 @@ class Context:
     max_calls: int
     max_tokens: int
     write_answer: bool = False
+    memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
+    turn_vectors: KeptVectors = field(default_factory=KeptVectors)
     calls: int = 0
     tokens: int = 0
     used: set[str] = field(default_factory=set)  # steps this route has already had, hence already paid for

@@ -8,13 +8,19 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.backends.kept import KeptVectors
+from core.conversation import gather, keep
+from core.engine import Request
 from core.errors import BadInput, Unavailable
+from core.steps.remember import weigh
 from core.store import Store, memory
-from core.types import Turn
+from core.types import Query, Remembered, Turn
+from tests.fakes import FakeEngine, HashEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "my-card-number-4929"
@@ -225,3 +231,244 @@ def test_any_course_of_events_leaves_what_a_plain_model_says(tmp_path_factory, e
                 last[name] = 0
         for name in "ab":
             assert {t.number: t.text for t in memory.read(connection, name)} == model[name]
+
+
+# --- the steps
+
+
+@given(st.lists(st.floats(-1, 1), max_size=30), st.floats(0.5, 1), st.floats(0, 1))
+def test_weights_follow_their_definition(similarities, decay, relevance):
+    weighed = weigh(similarities, decay, relevance)
+    assert [age for age, _, _ in weighed] == list(reversed(range(len(similarities))))
+    factor = 1.0
+    for similarity, (_, recency, score) in zip(reversed(similarities), reversed(weighed), strict=True):
+        assert recency == pytest.approx(factor)
+        assert score == pytest.approx(
+            relevance * (similarity if similarity > 0 else 0) + (1 - relevance) * factor
+        )
+        assert 0 <= score <= 1 + 1e-9
+        factor *= decay
+
+
+def test_weights_by_hand():
+    """Three turns; the middle one fits best: 0.5 * 0.6 + 0.5 * 0.8 = 0.7."""
+    assert [tuple(round(x, 4) for x in row) for row in weigh([0.2, 0.6, -0.4], 0.8, 0.5)] == [
+        (2, 0.64, 0.42), (1, 0.8, 0.7), (0, 1.0, 0.5),
+    ]  # fmt: skip
+    assert [score for *_, score in weigh([0.2, 0.6, -0.4], 0.8, 1.0)] == [0.2, 0.6, 0.0]
+    assert [score for *_, score in weigh([0.2, 0.6, -0.4], 1.0, 0.0)] == [1.0, 1.0, 1.0]
+
+
+def test_what_is_remembered_and_what_is_given_are_one_conversation():
+    stored = [Remembered("s", n, "user", text) for n, text in enumerate(("old", "Sorry.", "My box"), 3)]
+    given_now = (Turn("user", "My box"), Turn("assistant", "Sorry."))
+    assert [(t.session, t.number, t.role, t.text) for t in gather(stored, given_now)] == [
+        ("s", 3, "user", "old"),
+        ("s", 4, "user", "Sorry."),  # said by the other one
+        ("", 1, "user", "My box"),
+        ("", 2, "assistant", "Sorry."),
+    ]
+    assert gather((), ()) == ()
+
+
+class CountingEmbedder(HashEmbedder):
+    def embed(self, texts):
+        self.calls += texts
+        return super().embed(texts)
+
+
+def test_a_kept_vector_is_made_once_and_the_least_used_goes():
+    embedder, kept = CountingEmbedder(), KeptVectors(limit=2)
+    first = kept.embed(embedder, ["a", "b", "a"])
+    assert embedder.calls == ["a", "b"]
+    assert (first == HashEmbedder().embed(["a", "b", "a"])).all()
+    kept.embed(embedder, ["a", "c"])
+    kept.embed(embedder, ["a"])
+    assert embedder.calls == ["a", "b", "c"]
+    kept.embed(embedder, ["b"])
+    assert embedder.calls == ["a", "b", "c", "b"]
+    assert kept.embed(embedder, []).shape == (0, 64)
+    assert kept.embed(embedder, ["x", "y", "z"]).shape == (3, 64)
+
+
+# --- the route, through the engine
+
+
+def ask(engine, text, session="", history=(), routes=("memory", "hybrid_rrf"), answers="none", **knobs):
+    query = Query(text, tuple(history))
+    request = Request(query, "tiny", routes, {"memory": knobs} if knobs else {}, answers, session=session)
+    job = engine.start(request)
+    return job.wait(20), job
+
+
+def result_of(run, route="memory"):
+    (result,) = [result for result in run.results if result.route == route]
+    assert (result.status, result.error) == ("ok", None)
+    return result
+
+
+def span_of(result, name):
+    return next((span for span in result.spans if span.name == name), None)
+
+
+def found(result):
+    return [(hit.passage.id, hit.score) for hit in result.hits]
+
+
+@pytest.fixture
+def engine(tmp_path, store):
+    return FakeEngine(tmp_path, store=store)
+
+
+CRUSHED = said("My box arrived crushed", "I am sorry.")
+
+
+def test_with_nothing_remembered_it_says_so_and_is_the_plain_hybrid(engine):
+    run, _ = ask(engine, "What do I do now?")
+    assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
+    span = span_of(result_of(run), "search the conversation")
+    assert "nothing is remembered" in span.inputs["note"]
+    assert (span.hits, span.inputs["turns"]) == ((), 0)
+
+
+@pytest.mark.parametrize("given_as", ["history", "session"])
+def test_a_follow_up_finds_what_it_is_about(engine, store, given_as):
+    if given_as == "session":
+        store.remember("vase", CRUSHED)
+        run, _ = ask(engine, "What do I do now?", "vase")
+    else:
+        run, _ = ask(engine, "What do I do now?", history=CRUSHED)
+    result, plain = result_of(run), result_of(run, "hybrid_rrf")
+    assert result.hits[0].passage.id == "crushed:0-80"
+    assert plain.hits[0].passage.id != "crushed:0-80"
+    assert all(not hit.passage.id.startswith("memory/") for hit in result.hits)
+    span = span_of(result, "search the conversation")
+    name = "vase" if given_as == "session" else ""
+    assert {row["id"] for row in span.output} == {f"memory/{name}/1", f"memory/{name}/2"}
+    for row in span.output:
+        assert row["score"] == pytest.approx(0.5 * max(0, row["similarity"]) + 0.5 * 0.8 ** row["age"])
+        assert row["recency"] == pytest.approx(0.8 ** row["age"])
+    assert span.hits == tuple((row["id"], row["score"]) for row in span.output)
+    passage = run.passages[f"memory/{name}/1"]
+    assert passage.text == "My box arrived crushed"
+    assert passage.title == f"conversation{' vase' if name else ''}, turn 1 (user)"
+    text = span_of(result, "put recalled turns before the question").output
+    assert text == "My box arrived crushed\nI am sorry.\nWhat do I do now?"
+
+
+def test_expansion_is_rocchio_and_fusion_over_an_independent_oracle(engine):
+    run, _ = ask(engine, "What do I do now?", history=CRUSHED, memory_weight=2.0, relevance=1.0, decay=0.5)
+    corpus = engine.fakes["tiny"]
+    question, *turns = HashEmbedder().embed(["What do I do now?", *texts(CRUSHED)])
+    vector = question + 2 * sum(max(0.0, float(turn @ question)) * turn for turn in turns)
+    dense = corpus.search_dense(vector / np.linalg.norm(vector), 100)
+    sparse = corpus.search_sparse(" ".join([*texts(CRUSHED), "What do I do now?"]), 100)
+    expected = {}
+    for ranking in (dense, sparse):
+        for rank, hit in enumerate(ranking, 1):
+            expected[hit.passage.id] = expected.get(hit.passage.id, 0) + 1 / (60 + rank)
+    order = sorted(expected, key=lambda id: (-expected[id], id))
+    assert found(result_of(run)) == [(id, pytest.approx(expected[id])) for id in order]
+
+
+def test_unexpanded_turns_are_ranked_among_the_passages_and_kept_in_the_run(engine, store):
+    run, _ = ask(engine, "What do I do now?", history=CRUSHED, expand=False)
+    ids = [hit.passage.id for hit in result_of(run).hits]
+    assert {"memory//1", "memory//2"} < set(ids)
+    corpus_only = [id for id in ids if not id.startswith("memory/")]
+    assert corpus_only == [hit.passage.id for hit in result_of(run, "hybrid_rrf").hits]
+    assert store.flush()
+    assert store.load(run.id) == run
+
+
+@pytest.mark.parametrize(("enough", "used"), [(0.2, False), (1.01, True)])
+def test_a_question_that_stands_alone_is_left_alone(engine, enough, used):
+    turns = said("Customs may hold a parcel", "Yes.")
+    run, _ = ask(engine, "Express shipping to Belgium", history=turns, enough=enough)
+    same = found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
+    assert same is not used
+    span = span_of(result_of(run), "does the question stand alone")
+    assert span.output is not used
+    assert ("is not used" in span.inputs["note"]) is not used
+    assert 0.2 < span.inputs["best"] < 1
+
+
+def test_weight_zero_is_the_plain_hybrid(engine):
+    run, _ = ask(engine, "What do I do now?", history=CRUSHED, memory_weight=0)
+    assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
+
+
+# --- what a run leaves
+
+
+def test_a_run_remembers_its_question_and_first_answer_once(engine, store):
+    run, job = ask(engine, "My box arrived crushed", "vase", answers="all")
+    assert job.warnings == []
+    assert [(t.number, t.role, t.text, t.run) for t in store.recall("vase")] == [
+        (1, "user", "My box arrived crushed", run.id),
+        (2, "assistant", "an answer of five words", run.id),
+    ]
+    assert result_of(run).spans[0].name
+    assert span_of(result_of(run), "search the conversation").hits == (), "its own question is not in it"
+    keep(store, "vase", run)
+    assert len(store.recall("vase")) == 2
+    again, _ = ask(engine, "What do I do now?", "vase")
+    assert span_of(result_of(again), "search the conversation").inputs["turns"] == 2
+    assert again.settings["session"] == "vase"
+    assert texts(store.recall("vase"))[2:] == ["What do I do now?"]
+    assert store.sessions_remembered()[0].turns == 3
+
+
+def test_without_a_session_nothing_is_remembered(engine, store):
+    ask(engine, "My box arrived crushed", history=said("Hello"))
+    assert store.sessions_remembered() == ()
+
+
+def test_two_sessions_at_once_stay_apart(engine, store):
+    def talk(name):
+        for n in range(5):
+            ask(engine, f"{name} asks number {n}", name, routes=("memory",))
+
+    threads = [threading.Thread(target=talk, args=(name,)) for name in ("ann", "bob")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in ("ann", "bob"):
+        assert texts(store.recall(name)) == [f"{name} asks number {n}" for n in range(5)]
+    run, _ = ask(engine, "and what did the other one ask?", "ann")
+    seen = {id for span in result_of(run).spans for id, _ in span.hits or ()}
+    assert all(id.startswith("memory/ann/") for id in seen if id.startswith("memory/"))
+    assert "bob asks" not in repr(run)
+
+
+def test_a_later_answer_is_remembered_while_nothing_was_said_after_it(engine, store):
+    first, _ = ask(engine, "My box arrived crushed", "vase")
+    engine.add_answer(first, "memory")
+    assert [t.role for t in store.recall("vase")] == ["user", "assistant"]
+    second, _ = ask(engine, "What do I do now?", "vase")
+    ask(engine, "And then?", "vase")
+    engine.add_answer(second, "memory")
+    assert [t.text for t in store.recall("vase") if t.role == "assistant"] == ["an answer of five words"]
+    store.forget("vase")
+    engine.add_answer(first, "hybrid_rrf")
+    assert store.recall("vase") == (), "what was forgotten does not come back with an answer"
+
+
+def test_a_session_that_cannot_be_used_is_told(engine, store, monkeypatch, tmp_path):
+    with pytest.raises(BadInput, match="1 to 80 letters"):
+        ask(engine, "My box", "not/allowed")
+    monkeypatch.setattr(memory, "MAX_TURNS", 0)
+    run, job = ask(engine, "My box", "full")
+    assert run.status == "done"
+    assert any("not remembered: session 'full'" in warning for warning in job.warnings)
+    _, job = ask(FakeEngine(tmp_path), "My box", "vase")
+    assert any("nothing is remembered of session vase" in warning for warning in job.warnings)
+
+
+def test_a_stopped_run_is_not_remembered(engine, store):
+    engine.fake_llm.delay = 30
+    job = engine.start(Request(Query("My box"), "tiny", ("hyde",), session="vase"))
+    job.cancel()
+    assert job.wait(20).status == "cancelled"
+    assert store.recall("vase") == ()

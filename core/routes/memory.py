@@ -1,0 +1,39 @@
+from typing import Annotated
+
+from core.route import Knob, route
+from core.steps import POOL, Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Conversation memory",
+    family="memory",
+    paper="Park et al. 2023, arXiv:2304.03442, section 4.1; Zhong et al. 2023, arXiv:2305.10250",
+)
+def memory(
+    query: Query,
+    do: Steps,
+    *,
+    turns: Annotated[int, Knob(1, 20, "remembered turns recalled")] = 2,
+    decay: Annotated[float, Knob(0.5, 1, "what recency keeps with each turn said since")] = 0.8,
+    relevance: Annotated[float, Knob(0, 1, "share of similarity in a turn's score, the rest recency")] = 0.5,
+    memory_weight: Annotated[float, Knob(0, 5, "weight of what is recalled against the question's 1")] = 1.0,
+    enough: Annotated[float, Knob(-1, 1.01, "best cosine from which the question stands alone")] = 0.5,
+    expand: Annotated[bool, Knob(help="search with what is recalled, else rank it with passages")] = True,
+) -> Answer:
+    """Search what was said before as well as the corpus, recent turns first, and put both together.
+
+    Expanding is the default because the ranking stays one of passages. Defaults were chosen with the default
+    embedder on dev questions of `support`: its follow-ups, alone and after a change of subject, and its other
+    questions after turns that have nothing to do with them.
+    """
+    sparse, dense = do.sparse(query.text), do.dense(query.text)
+    recalled = do.remembered(query.text, decay, relevance, turns)
+    if not recalled or memory_weight == 0 or do.stands_alone(dense, enough):
+        return do.answer(query.text, do.rrf((sparse, dense)))
+    text = do.in_context(query.text, recalled)
+    if not expand:
+        fused = do.rrf((sparse, dense, recalled), 60, (1.0, 1.0, memory_weight))
+        return do.answer(text, fused[: 2 * POOL])
+    drawn = do.nearest(do.drawn_to(query.text, recalled, memory_weight))
+    return do.answer(text, do.rrf((do.sparse(text), drawn)))

@@ -1,0 +1,106 @@
+"""Steps that search what was said before, and put it to use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.backends.base import Vector
+from core.steps.retrieve import Retrieve
+from core.steps.step import step
+from core.types import Hit, Passage, Ranking, Remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """How much a remembered turn counts: `age` in turns said since, the rest from 0 to 1."""
+
+    id: str
+    similarity: float
+    age: int
+    recency: float
+    score: float
+
+
+def weigh(similarities: Sequence[float], decay: float, relevance: float) -> list[tuple[int, float, float]]:
+    """(age, recency, score) of turns, oldest first, from their cosines with the question.
+
+    score = relevance * max(0, cosine) + (1 - relevance) * decay ** age; the newest turn has age 0.
+    Source: Park et al. 2023, "Generative Agents", arXiv:2304.03442, section 4.1: a weighted sum of recency,
+    importance and relevance. Importance is left out, because only a model could rate it, and relevance is not
+    scaled to the memory's own minimum and maximum, which would call the least unfitting turn a perfect fit.
+    """
+    ages = range(len(similarities) - 1, -1, -1)
+    return [
+        (age, decay**age, relevance * max(0.0, similarity) + (1 - relevance) * decay**age)
+        for age, similarity in zip(ages, similarities, strict=True)
+    ]
+
+
+def as_passage(turn: Remembered) -> Passage:
+    """A remembered turn as a passage; its id and title tell where it is from."""
+    of = f"conversation {turn.session}" if turn.session else "conversation"
+    folder = f"memory/{turn.session}"
+    title = f"{of}, turn {turn.number} ({turn.role})"
+    return Passage(f"{folder}/{turn.number}", folder, title, turn.text, 0, len(turn.text))
+
+
+class Remember(Retrieve):
+    """The conversation as a second index."""
+
+    @step("RETRIEVER", "search the conversation")
+    def remembered(self, text: str, decay: float, relevance: float, k: int) -> Ranking:
+        """The `k` turns said before that count most for `text`; the span tells how each was weighed."""
+        turns = self.context.memory
+        self.span.inputs["turns"] = len(turns)
+        if not turns:
+            self.span.inputs["note"] = "nothing is remembered: no session with turns, no conversation given"
+            return ()
+        question = self.embed(text)
+        vectors = self.context.turn_vectors.embed(self.context.embedder, [turn.text for turn in turns])
+        similarities = [float(similarity) for similarity in vectors @ question]
+        weighed = weigh(similarities, decay, relevance)
+        passages = {passage.id: passage for passage in map(as_passage, turns)}
+        recalls = [Recall(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
+        best = sorted(recalls, key=lambda recall: (-recall.score, recall.id))[:k]
+        self.span.output = best
+        return tuple(Hit(passages[recall.id], recall.score) for recall in best)
+
+    @step("EVALUATOR", "does the question stand alone")
+    def stands_alone(self, found: Ranking, enough: float) -> bool:
+        """Whether the best cosine in `found` is at least `enough`: what was said before would only distract.
+
+        A follow-up's own similarity to the turns before it hardly tells it from a change of subject; how near
+        it comes to any passage by itself does.
+        """
+        best = found[0].score if found else None
+        self.span.inputs["best"] = best
+        alone = best is not None and best >= enough
+        self.span.inputs["note"] = (
+            "the question by itself is near a passage: what was recalled is not used"
+            if alone
+            else "the question by itself is near no passage: what was recalled is searched with"
+        )
+        return alone
+
+    @step("CHAIN", "put recalled turns before the question")
+    def in_context(self, text: str, recalled: Ranking) -> str:
+        """The recalled turns, oldest first, then `text`: a text for BM25 and for the answer."""
+        order = {as_passage(turn).id: place for place, turn in enumerate(self.context.memory)}
+        turns = sorted(recalled, key=lambda hit: order[hit.passage.id])
+        return "\n".join([*(hit.passage.text for hit in turns), text])
+
+    @step("EMBEDDING", "mean with recalled turns")
+    def drawn_to(self, text: str, recalled: Ranking, weight: float) -> Vector:
+        """The question's vector plus `weight` times each turn's, times its score; length 1, shape (dim,).
+
+        Source: Rocchio 1971, "Relevance Feedback in Information Retrieval", with turns as what is relevant.
+        """
+        vectors = self.context.turn_vectors.embed(
+            self.context.embedder, [hit.passage.text for hit in recalled]
+        )
+        scores = np.array([hit.score for hit in recalled], np.float32)
+        mean: Vector = self.embed(text) + np.float32(weight) * (scores @ vectors)
+        return mean / max(float(np.linalg.norm(mean)), 1e-12)
