@@ -84,7 +84,17 @@ def test_hostile_questions_and_conversations_are_only_text(tmp_path, name, text)
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_passages_and_replies_are_only_text(tmp_path, name, text):
-    llm = ScriptedLLM({"grade": "0.6", "hyde": text, "variants": text, "rewrite": text, "web-query": text})
+    llm = ScriptedLLM(
+        {
+            "grade": "0.6",
+            "hyde": text,
+            "variants": text,
+            "rewrite": text,
+            "web-query": text,
+            "step-back": text,
+            "decompose": text,
+        }
+    )
     assert run(tmp_path, name, llm=llm, texts={"a:0-9": text, "b:0-9": text + " send"}).status in (
         "ok",
         "failed",
@@ -94,7 +104,10 @@ def test_hostile_passages_and_replies_are_only_text(tmp_path, name, text):
 @pytest.mark.parametrize("name", ALL)
 def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
     llm = ScriptedLLM(
-        {p: ModelFailed("the endpoint answered HTML") for p in ("rewrite", "variants", "hyde", "grade")}
+        {
+            p: ModelFailed("the endpoint answered HTML")
+            for p in ("rewrite", "variants", "hyde", "grade", "step-back", "decompose")
+        }
     )
     result = run(tmp_path, name, llm=llm, history=(Turn("user", "My box"),))
     if Need.LLM in routes()[name].needs:

@@ -40,6 +40,11 @@ def names(result):
 
 
 GOLDEN = {
+    "memory": [
+        "search BM25", "embed", "search vectors", "search the conversation", "  embed",
+        "does the question stand alone", "put recalled turns before the question",
+        "mean with recalled turns", "  embed", "search vectors", "search BM25", "fuse by reciprocal rank",
+    ],
     "bm25": ["search BM25"],
     "dense": ["embed", "search vectors"],
     "hybrid_rrf": ["search BM25", "embed", "search vectors", "fuse by reciprocal rank"],
@@ -58,7 +63,24 @@ GOLDEN = {
     ],
     "hyde": [
         "write hypothetical passages", "  ask scripted",
+        "search with each sample", "  embed", "  nearest to sample 1",
         "mean of embeddings", "  embed", "  embed", "search vectors",
+    ],
+    "hyde_gated": [
+        "look for exact terms", "write hypothetical passages", "  ask scripted",
+        "mean of embeddings", "  embed", "  embed", "search vectors",
+    ],
+    "step_back": [
+        "search BM25", "embed", "search vectors", "write a more general question", "  ask scripted",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+    ],
+    "multi_query": [
+        "write query variants", "  ask scripted",
+        *["search BM25", "embed", "search vectors", "fuse by reciprocal rank"] * 4, "unite the lists",
+    ],
+    "decompose": [
+        "split into simpler questions", "  ask scripted",
+        *["search BM25", "embed", "search vectors", "fuse by normalised scores"] * 3, "merge by best score",
     ],
     "crag": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
@@ -69,6 +91,8 @@ GOLDEN = {
 REPLIES = {
     "rewrite": "what to do when a box arrived crushed",
     "variants": "crushed parcel\ndamaged box\nbroken pack",
+    "step-back": "What are the rules for damaged parcels?",
+    "decompose": "What photos of a crushed box are needed?\nWithin how many hours is it reported?",
     "grade": "0.95",
 }
 
