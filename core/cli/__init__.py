@@ -21,6 +21,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "export": "sessions",
     "import": "sessions",
     "index": "corpora",
+    "memory": "memory",
     "models": "models",
     "routes": "routes",
 }

@@ -35,6 +35,9 @@ _SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
               help="For which routes to write an answer.")  # fmt: skip
 @click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
 @click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
+@click.option(
+    "--session", default="", metavar="NAME", help="Remember the question, and use what was said before."
+)
 @output_options
 def ask_(
     question: str,
@@ -45,6 +48,7 @@ def ask_(
     answers: Literal["none", "selected", "all"] | None,
     answered: str,
     timing: Literal["shared", "isolated"] | None,
+    session: str,
     as_json: bool,
 ) -> int:
     """Ask QUESTION and compare what the routes find."""
@@ -71,6 +75,7 @@ def ask_(
             answers=answers,
             answered=tuple(route.name for route in pick(answered)) if answered else (),
             timing=timing or now.timing,
+            session=session,
         )
     )
     run = _wait(job)

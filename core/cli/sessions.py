@@ -33,7 +33,7 @@ def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: boo
     to_stdout = out is not None and str(out) == "-"
     if to_stdout and as_json:
         raise BadInput("--json and --out - both want stdout; give --out FILE")
-    store = _store()
+    store = open_store()
     content = _content(store, list(dict.fromkeys(run_ids)), kind)
     if to_stdout:
         sys.stdout.buffer.write(content)
@@ -62,7 +62,7 @@ def import_(file: Path, as_json: bool) -> int:
         data = file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
-    added = _store().import_bundle(data)
+    added = open_store().import_bundle(data)
     emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}", as_json=as_json)
     return 0
 
@@ -74,7 +74,8 @@ def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:
     return "".join(write(store.load(run_id)) for run_id in run_ids).encode()
 
 
-def _store() -> Store:
+def open_store() -> Store:
+    """The store of this process; Unavailable if it keeps none."""
     from core.engine import shared_engine
 
     store = shared_engine().store

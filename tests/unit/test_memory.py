@@ -1,5 +1,6 @@
 """Conversation memory: what is remembered stays, stays apart, and is gone when it is forgotten."""
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -13,10 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core import engine as engine_module
+from core import settings as settings_module
 from core.backends.kept import KeptVectors
+from core.cli import main
 from core.conversation import gather, keep
 from core.engine import Request
 from core.errors import BadInput, Unavailable
+from core.settings import Settings
 from core.steps.remember import weigh
 from core.store import Store, memory
 from core.types import Query, Remembered, Turn
@@ -472,3 +477,62 @@ def test_a_stopped_run_is_not_remembered(engine, store):
     job.cancel()
     assert job.wait(20).status == "cancelled"
     assert store.recall("vase") == ()
+
+
+# --- the command line
+
+
+@pytest.fixture
+def call(engine, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+
+    def run(*args):
+        code = main([str(arg) for arg in args])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_the_command_lists_and_forgets(call):
+    asking = ("--corpus", "tiny", "--routes", "memory", "--session", "vase", "--json")
+    assert call("ask", "My box arrived crushed", *asking)[0] == 0
+    code, out, err = call("ask", "What do I do now?", *asking)
+    assert (code, err) == (0, "")
+    run = json.loads(out)
+    assert run["settings"]["session"] == "vase"
+    assert run["results"][0]["hits"][0]["id"] == "crushed:0-80"
+    assert [(s["session"], s["turns"]) for s in json.loads(call("memory", "--json")[1])["sessions"]] == [
+        ("vase", 2)
+    ]
+    listed = json.loads(call("memory", "--session", "vase", "--json")[1])["turns"]
+    assert [(t["number"], t["role"], t["text"]) for t in listed] == [
+        (1, "user", "My box arrived crushed"), (2, "user", "What do I do now?"),
+    ]  # fmt: skip
+    assert "My box arrived crushed" in call("memory", "--session", "vase")[1]
+    code, out, _ = call("memory", "--session", "vase", "--forget", "--turn", 1, "--json")
+    assert (code, json.loads(out)) == (0, {"session": "vase", "forgotten": 1})
+    assert "Forgot 1 turns" in call("memory", "--session", "vase", "--forget")[1]
+    assert call("memory")[1].startswith("Nothing is remembered")
+    assert call("memory", "--session", "vase")[1].startswith("Nothing is remembered of session vase")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--forget"], "--forget needs --session"),
+        (["--session", "s", "--turn", "1"], "add --forget"),
+        (["--session", "a/b"], "1 to 80 letters"),
+        (["--session", "s", "--forget"], "nothing is remembered of session 's'"),
+    ],
+)
+def test_the_command_says_what_is_wrong(call, args, said):
+    code, out, err = call("memory", *args)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_hostile_turn_steers_no_terminal(call, store):
+    store.remember("s", [Turn("user", "red \x1b[31m box \x07 \u202egnp.exe")])
+    for extra in ([], ["--json"]):
+        assert not any(c in call("memory", "--session", "s", *extra)[1] for c in "\x1b\x07\u202e")

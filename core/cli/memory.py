@@ -1,0 +1,60 @@
+"""`memory`: what is remembered of conversations, and forgetting it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from core.cli.common import emit, output_options
+from core.cli.sessions import open_store
+from core.cli.text import table
+from core.errors import BadInput
+
+
+@click.command("memory")
+@click.option("--session", metavar="NAME", help="List the turns of this session.")
+@click.option("--forget", is_flag=True, help="Forget the session for good; the runs themselves stay.")
+@click.option(
+    "--turn", "turns", type=int, multiple=True, metavar="N", help="Forget only this turn; repeatable."
+)
+@output_options
+def memory_(session: str | None, forget: bool, turns: Sequence[int], as_json: bool) -> int:
+    """List what `ask --session NAME` remembers: the sessions, or the turns of one."""
+    if forget and session is None:
+        raise BadInput("--forget needs --session NAME")
+    if turns and not forget:
+        raise BadInput("--turn N says what to forget; add --forget")
+    store = open_store()
+    if session is None:
+        rows = store.sessions_remembered()
+        emit(
+            {"sessions": [asdict(row) for row in rows]},
+            lambda: (
+                table(("session", "turns", "last (UTC)"), [(r.session, r.turns, r.last[:16]) for r in rows])
+                if rows
+                else "Nothing is remembered; ask with --session NAME"
+            ),
+            as_json=as_json,
+        )
+    elif forget:
+        count = store.forget(session, turns or None)
+        emit(
+            {"session": session, "forgotten": count},
+            lambda: f"Forgot {count} turns of session {session}",
+            as_json=as_json,
+        )
+    else:
+        said = store.recall(session)
+        emit(
+            {"session": session, "turns": [asdict(turn) for turn in said]},
+            lambda: (
+                table(("turn", "who", "said (UTC)", "text"),
+                      [(t.number, t.role, t.created[:16], t.text) for t in said], right=(0,))
+                if said
+                else f"Nothing is remembered of session {session}"
+            ),
+            as_json=as_json,
+        )  # fmt: skip
+    return 0
