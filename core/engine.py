@@ -8,19 +8,21 @@ import threading
 import time
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core import settings as settings_module
 from core.answering import Answering
 from core.backends.kept import KeptVectors
 from core.conversation import gather, keep_answer
+from core.enrich.opened import Opened
 from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
-from core.reading import question
+from core.reading import excerpts, question
 from core.request import MAX_QUESTION, Plan, Request, clean
 from core.route import Need, pick
 from core.settings import Settings
 from core.steps import Context, Memo, Steps
+from core.steps.generate import SHOWN
 from core.trace import Trace
 from core.types import Query, Remembered, RouteResult, Run
 
@@ -47,6 +49,7 @@ class Engine:
         self._llm: LLM | None = None
         self._embedders: dict[str, Embedder] = {}
         self._turn_vectors = KeptVectors()
+        self._enrichments = Opened(settings)
 
     def start(self, request: Request) -> Job:
         """Begin a run in the background; raises BadInput or Unavailable at once if it cannot be begun."""
@@ -98,6 +101,10 @@ class Engine:
                 self._corpora[name] = known
             return known
 
+    def enrichment(self, corpus: Corpus, need: Need) -> Any:
+        """What was made for `corpus` to meet `need`; raises Unavailable with the way to get it."""
+        return self._enrichments.get(corpus, need.enrichment or "")
+
     def run(self, run_id: str) -> Run:
         """A run by its id: of a job remembered here, else from the store. BadInput or Unavailable if none."""
         job = self.job(run_id)
@@ -135,7 +142,8 @@ class Engine:
         result = _answerable(run, route_name)
         trace = Trace(route_name, max((s.id for s in result.spans), default=0) + 1, result.ms)
         context = self.context(self.corpus(run.corpus), None, trace, Memo(), threading.Event(), answer=True)
-        answer = Steps(context).answer(question(run, result), result.hits)
+        kept = excerpts(result)  # of the first hits
+        answer = Steps(context).answer(question(run, result), result.hits, kept, len(kept) or SHOWN)
         spans = (*result.spans, *trace.spans())
         added = replace(result, answer=answer.text, citations=answer.citations, spans=spans, ms=trace.now())
         changed = replace(run, results=tuple(added if r is result else r for r in run.results))
@@ -211,6 +219,7 @@ class Engine:
             corpus=corpus, embedder=self.embedder(corpus.info.embedder), llm=self.llm(), web=web, trace=trace,
             memo=memo, cancel=cancel, deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
+            prepared=lambda need: self.enrichment(corpus, need),
             write_answer=answer, memory=memory, turn_vectors=self._turn_vectors,
         )  # fmt: skip
 

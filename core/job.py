@@ -135,11 +135,12 @@ class Job:
                 self._finished.set()
 
     def _order(self) -> tuple[list[Route], list[Route]]:
-        """Routes without a model first, each part cheapest first by its history on this corpus."""
+        """Routes that use no model first, each part cheapest first by its history on this corpus."""
         store = self._engine.store
         history = store.route_history(self._plan.corpus.name) if store is not None else {}
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, 0.0))
-        return [r for r in ordered if Need.LLM not in r.needs], [r for r in ordered if Need.LLM in r.needs]
+        asking = {r.name for r in ordered if Need.LLM in r.needed(self._plan.knobs[r.name])}
+        return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 
     def _one(self, route: Route) -> None:
         start = self._elapsed()

@@ -27,6 +27,15 @@ class Need(Enum):
 
     LLM = "a language model"
     WEB = "a web search"
+    HEADINGS = "headings and neighbours of the corpus' passages"
+    CHILDREN = "small pieces of the corpus' passages"
+    CONTEXTS = "contexts written for the corpus' passages"
+    QUESTIONS = "questions written for the corpus' passages"
+
+    @property
+    def enrichment(self) -> str | None:
+        """The enrichment that meets this need, made once for each corpus; None for other needs."""
+        return self.name.lower() if self not in (Need.LLM, Need.WEB) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +107,12 @@ class Route:
     needs: tuple[Need, ...]
     knobs: tuple[KnobSpec, ...]
     function: Callable[..., Answer]
+    needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((knob, its value), need)
+
+    def needed(self, knobs: Mapping[str, Any]) -> tuple[Need, ...]:
+        """What has to be there to run with these knobs."""
+        also = (need for (name, value), need in self.needs_if if knobs[name] == value)
+        return tuple(dict.fromkeys((*self.needs, *also)))
 
     def settle(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All knobs with `given` over the defaults, checked; an unknown knob is BadInput."""
@@ -114,14 +129,23 @@ class Route:
 
 
 def route(
-    title: str, *, family: Family, paper: str | None = None, needs: Sequence[Need] = ()
+    title: str,
+    *,
+    family: Family,
+    paper: str | None = None,
+    needs: Sequence[Need] = (),
+    needs_if: Mapping[tuple[str, Any], Need] | None = None,
 ) -> Callable[[Callable[..., Answer]], Route]:
-    """Declare a function `(query, do, *, knobs) -> Answer` a route; its module's name is the route's name."""
+    """Declare a function `(query, do, *, knobs) -> Answer` a route; its module's name is the route's name.
+
+    `needs_if` gives what only a knob's value needs: a route is not held back for what it does not use.
+    """
 
     def declare(function: Callable[..., Answer]) -> Route:
         name = function.__module__.rsplit(".", 1)[-1]
         summary = (inspect.getdoc(function) or "").split("\n", 1)[0]
-        return Route(name, title, family, summary, paper, tuple(needs), _knobs(function), function)
+        also = tuple((needs_if or {}).items())
+        return Route(name, title, family, summary, paper, tuple(needs), _knobs(function), function, also)
 
     return declare
 

@@ -42,6 +42,7 @@ class Settings(BaseSettings):
     )
     embedder: str = Field("all-MiniLM-L6-v2", description="sentence-transformers model name or path")
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
+    index_llm: str = Field("", description="model that writes contexts and questions; empty: `llm`")
     llm_base_url: str | None = Field(
         None, description="OpenAI-compatible endpoint; none means the embedded server"
     )
@@ -57,6 +58,16 @@ class Settings(BaseSettings):
         20.0, gt=0, description="the embedded server stops after this long unused"
     )
     llm_context: int = Field(8192, ge=512, description="context length of the embedded server, tokens")
+    reranker: str = Field(
+        "embedded",
+        min_length=1,
+        description="embedded; llm; a cross-encoder such as cross-encoder/ms-marco-MiniLM-L6-v2, or its folder;"
+        " or the address of a server, http(s)://.../rerank",
+    )
+    reranker_model: str = Field("", description="model asked for at that address; empty: the server's own")
+    reranker_api_key: SecretStr | None = Field(
+        None, description="key of that address; never shown, logged or stored"
+    )
     route_timeout_s: float = Field(120.0, gt=0, description="deadline of one route")
     route_max_calls: int = Field(40, ge=1, description="model calls one route may make")
     route_max_tokens: int = Field(40_000, ge=1, description="model tokens one route may use")

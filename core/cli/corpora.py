@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def corpora_(as_json: bool) -> int:
     """List every corpus with its size and the state of its index."""
     from core import settings
+    from core.cli import enriching
     from core.corpus import catalogue
 
     listed = [
@@ -35,6 +36,7 @@ def corpora_(as_json: bool) -> int:
             "fingerprint": one.fingerprint,
             "size": one.info.passages if one.info else None,
             "index": _info(one.info) if one.info else None,
+            "enrichments": enriching.states(one, settings.current()),
         }
         for one in catalogue.known(settings.current())
     ]
@@ -48,6 +50,12 @@ def corpora_(as_json: bool) -> int:
 @click.option("--chunk-size", type=int, metavar="N", help="Characters a passage; 0 keeps documents whole.")
 @click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
 @click.option("--language", help="For stemming and stop words.")
+@click.option(
+    "--with",
+    "enrichments",
+    metavar="A,B",
+    help="Also make what some routes search (headings, children, ...); all: what needs no choice or model.",
+)
 @output_options
 def index_(
     target: str,
@@ -55,6 +63,7 @@ def index_(
     chunk_size: int | None,
     chunk_overlap: int | None,
     language: str | None,
+    enrichments: str | None,
     as_json: bool,
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
@@ -62,10 +71,12 @@ def index_(
     Only what has changed is done again, and a build that was stopped goes on where it was.
     """
     from core import settings
+    from core.cli import enriching
     from core.corpus import catalogue
     from core.corpus.chunk import Chunking
 
     now = settings.current()
+    wanted = enriching.names(enrichments or "")
     source = catalogue.source(target, settings=now, name=name, language=language)
     if chunk_size is not None or chunk_overlap is not None:
         usual = source.chunking
@@ -75,8 +86,13 @@ def index_(
         )
         source = catalogue.source(source, settings=now, chunking=chunking)
     corpus = build(source, now)
-    document = {**_info(corpus.info), "source": str(source.path) if source.path else "installed packages"}
-    emit(document, lambda: _built(corpus.info), as_json=as_json)
+    made = enriching.make(corpus, wanted, now)
+    document = {
+        **_info(corpus.info),
+        "source": str(source.path) if source.path else "installed packages",
+        "enrichments": [asdict(one) for one in made],
+    }
+    emit(document, lambda: "\n".join([_built(corpus.info), *map(enriching.told, made)]), as_json=as_json)
     return 0
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from core.corpus.build import Progress
 from core.errors import BadInput, Cancelled
 from core.settings import Settings
 from core.trace import describe
 
+Work = Callable[[Progress, threading.Event], object]
 _LOG = logging.getLogger(__name__)
 _builds: dict[str, Build] = {}
 _lock = threading.Lock()
@@ -19,12 +22,12 @@ _lock = threading.Lock()
 class Build:
     """One build: how far it is, and how it ended."""
 
-    def __init__(self, name: str, source: str | Path, settings: Settings) -> None:
+    def __init__(self, name: str, work: Work) -> None:
         self.name = name
         self.stage, self.finished, self.total = "starting", 0, 0
         self.error: str | None = None
         self.stopped = False
-        self._source, self._settings = source, settings
+        self._do = work
         self._cancel = threading.Event()
         self._began = time.monotonic()
         self._thread = threading.Thread(target=self._work, name=f"index-{name}", daemon=True)
@@ -55,36 +58,52 @@ class Build:
         self.stage, self.finished, self.total = stage, done, total
 
     def _work(self) -> None:
-        from core.corpus import index
-
         try:
-            index.build(
-                None if isinstance(self._source, str) else self.name,
-                self._source,
-                settings=self._settings,
-                progress=self._progress,
-                cancel=self._cancel,
-            )
+            self._do(self._progress, self._cancel)
         except Cancelled:
             self.stopped = True
         except Exception as error:  # noqa: BLE001 - shown on the page; a thread has nobody else to tell
-            _LOG.exception("building corpus %s", self.name)
+            _LOG.exception("building %s", self.name)
             self.error = describe(error)
 
 
 def start(name: str, source: str | Path, settings: Settings) -> Build:
     """Begin building a corpus; BadInput if it is being built already."""
+
+    def work(progress: Progress, cancel: threading.Event) -> None:
+        from core.corpus import index
+
+        called = None if isinstance(source, str) else name
+        index.build(called, source, settings=settings, progress=progress, cancel=cancel)
+
+    return _begin(name, work)
+
+
+def start_enrichment(corpus: str, name: str, settings: Settings) -> Build:
+    """Begin making an enrichment of a corpus; BadInput if it is being made already."""
+
+    def work(progress: Progress, cancel: threading.Event) -> None:
+        from core.corpus.index import open_corpus
+        from core.enrich import store
+
+        opened = open_corpus(corpus, settings=settings)
+        store.build(name, opened, settings=settings, progress=progress, cancel=cancel)
+
+    return _begin(f"{corpus} {name}", work)
+
+
+def _begin(name: str, work: Work) -> Build:
     with _lock:
         known = _builds.get(name)
         if known is not None and not known.done:
-            raise BadInput(f"corpus {name!r} is being built already; wait for it or stop it")
-        build = _builds[name] = Build(name, source, settings)
+            raise BadInput(f"{name!r} is being built already; wait for it or stop it")
+        build = _builds[name] = Build(name, work)
         build.begin()
         return build
 
 
 def get(name: str) -> Build | None:
-    """The latest build of a corpus in this process."""
+    """The latest build of a corpus, or of an enrichment ("corpus name"), in this process."""
     return _builds.get(name)
 
 

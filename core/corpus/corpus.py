@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,10 @@ class Corpus:
         if missing := [row for row in rows if row not in found]:
             raise BadInput(f"corpus {self.name} has no row {missing[0]}; rows go from 0 to {self.size - 1}")
         return [found[row] for row in rows]
+
+    def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
+        """Every row with its passage and its document's metadata, in the order of rows."""
+        return self._store.everything()
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of `ids` by id; ids the corpus does not have are left out."""
@@ -104,6 +108,14 @@ class Corpus:
     def explain(self, text: str, passage_id: str) -> dict[str, float]:
         """What each word of `text` adds to the BM25 score of a passage; they add up to the score."""
         return self._words.explain(text, self.row(passage_id))
+
+    def bm25(self, text: str, rows: Sequence[int]) -> Vector:
+        """The BM25 scores of `rows` for `text`, shape (n,); 0 for one without a common term."""
+        return self._words.scores(text)[list(rows)]
+
+    def idf(self, words: Sequence[str]) -> list[float]:
+        """The weight BM25 gives each word; 0 for one that does not count, such as a stop word."""
+        return self._words.idf(words)
 
     def vectors(self, rows: Sequence[int]) -> Matrix:
         """The vectors of `rows`, shape (n, dim)."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Embedder, Matrix
-from core.corpus.passages import PassageStore
 from core.errors import ModelFailed
 
 VECTORS, KEYS = "vectors.npy", "keys.npy"
@@ -24,7 +23,17 @@ Keys = NDArray[np.uint8]  # shape (n, KEY_BYTES)
 Tick = Callable[[int, int], None]
 
 
-def keys(store: PassageStore, identity: str) -> Keys:
+class Searched(Protocol):
+    """Texts to embed, in the order of rows."""
+
+    def texts(self) -> Iterator[str]:
+        """All of them."""
+
+    def texts_at(self, rows: Sequence[int]) -> list[str]:
+        """Those of `rows`."""
+
+
+def keys(store: Searched, identity: str) -> Keys:
     """A content hash of each passage's text and the embedder, in the order of rows."""
     salt = identity.encode() + b"\0"
     digests = (
@@ -83,7 +92,7 @@ class Vectors:
     former: Path | None
     checkpoint: Checkpoint
 
-    def write(self, store: PassageStore, folder: Path, tick: Tick) -> tuple[int, int]:
+    def write(self, store: Searched, folder: Path, tick: Tick) -> tuple[int, int]:
         """Write the vectors of all passages and their keys; returns their dimension and how many were known.
 
         Equal texts are embedded once. Raises ModelFailed, Cancelled.

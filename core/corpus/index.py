@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
@@ -24,9 +22,10 @@ from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors
+from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.source import Source, from_record, slug
-from core.errors import BadInput, Cancelled, IndexDamaged, Unavailable
+from core.errors import BadInput, IndexDamaged, Unavailable
 from core.settings import Settings
 
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
@@ -67,7 +66,7 @@ def build(
     home = _home(wanted.name, settings)
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with _alone(home, cancel or threading.Event()):
+        with alone(home / ".lock", cancel or threading.Event()):
             stages = builder.Stages(progress, cancel or threading.Event())
             return _build(wanted, home, settings, stages, embedder)
     except (OSError, sqlite3.Error) as error:
@@ -137,7 +136,7 @@ def remove(name: str, *, settings: Settings) -> None:
     home = _home(name, settings)
     if current(name, settings) is None:
         raise BadInput(f"corpus {name!r} has no index; indexed are: {', '.join(names(settings)) or 'none'}")
-    with _alone(home, threading.Event()):
+    with alone(home / ".lock", threading.Event()):
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
 
@@ -192,25 +191,6 @@ def _point(home: Path, record: dict[str, object]) -> None:
     scratch = home / f".{CURRENT}"
     scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     os.replace(scratch, home / CURRENT)
-
-
-class _alone:
-    """Holds the lock of a corpus' folder: two processes never build it at once. Waits until cancelled."""
-
-    def __init__(self, home: Path, cancel: threading.Event) -> None:
-        self._lock, self._cancel = FileLock(home / ".lock"), cancel
-
-    def __enter__(self) -> None:
-        while not self._cancel.is_set():
-            try:
-                self._lock.acquire(timeout=0.2)
-            except Timeout:
-                continue
-            return
-        raise Cancelled("stopped while another process builds this corpus")
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 def _home(name: str, settings: Settings) -> Path:

@@ -47,12 +47,17 @@ class CorpusInfo:
 
 def write(folder: Path, info: CorpusInfo) -> None:
     """Record `info` and every file in `folder`."""
+    seal(folder, asdict(info))
+
+
+def seal(folder: Path, info: Mapping[str, Any]) -> None:
+    """Record plain values and every file in `folder`."""
     files = {
         file.relative_to(folder).as_posix(): _facts(file)
         for file in sorted(folder.rglob("*"))
         if file.is_file()
     }
-    content = {"format": FORMAT, "info": asdict(info), "files": files}
+    content = {"format": FORMAT, "info": dict(info), "files": files}
     text = json.dumps({**content, "digest": _digest(content)}, indent=1)
     (folder / NAME).write_text(text + "\n", encoding="utf-8")
 
@@ -68,6 +73,16 @@ def verify(folder: Path, only: Collection[str] = ()) -> CorpusInfo:
     Raises IndexDamaged.
     """
     info, recorded = read(folder)
+    _check(folder, recorded, only)
+    return info
+
+
+def check(folder: Path) -> None:
+    """Check the sha256 of each recorded file; raises IndexDamaged."""
+    _check(folder, record(folder)[1])
+
+
+def _check(folder: Path, recorded: Files, only: Collection[str] = ()) -> None:
     files = {name: recorded[name] for name in only if name in recorded} if only else recorded
     check_sizes(folder, files)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -78,11 +93,20 @@ def verify(folder: Path, only: Collection[str] = ()) -> CorpusInfo:
                     f"index file {folder / name} does not match its sha256"
                     f" (recorded {expected['sha256'][:12]}, found {facts['sha256'][:12]})"
                 )
-    return info
 
 
 def read(folder: Path) -> tuple[CorpusInfo, Files]:
     """The record and the facts of each file, unchecked; raises IndexDamaged when it is unreadable."""
+    try:
+        raw, files = record(folder)
+        info = CorpusInfo(**{**raw, "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"])})
+    except (OSError, KeyError, TypeError, BadInput) as error:
+        raise IndexDamaged(f"{folder / NAME} cannot be read: {error}") from error
+    return info, files
+
+
+def record(folder: Path) -> tuple[Mapping[str, Any], Files]:
+    """The recorded values and the facts of each file, unchecked; raises IndexDamaged, FileNotFoundError."""
     path = folder / NAME
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -90,12 +114,12 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
             raise IndexDamaged(f"{path} is of format {content['format']!r}; this version reads {FORMAT}")
         if content.pop("digest") != _digest(content):
             raise IndexDamaged(f"{path} does not match its own sha256")
-        raw = content["info"]
-        info = CorpusInfo(**{**raw, "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"])})
         files: Files = {str(name): dict(facts) for name, facts in content["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, BadInput) as error:
+        return content["info"], files
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexDamaged(f"{path} cannot be read: {error}") from error
-    return info, files
 
 
 def check_sizes(folder: Path, files: Files) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,11 @@ class PassageStore:
         query = f"SELECT {COLUMNS} {FROM} WHERE p.document = ? ORDER BY p.start"
         pieces = [Passage(*found[1:]) for found in self._db.execute(query, (number,))]
         return Document(id, title, pieces[0].text if text is None else text, json.loads(meta)), pieces
+
+    def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
+        """Every row with its passage and its document's metadata, in the order of rows."""
+        for *found, meta in self._db.execute(f"SELECT {COLUMNS}, d.meta {FROM} ORDER BY p.row"):
+            yield found[0], Passage(*found[1:]), json.loads(meta)
 
     def texts(self) -> Iterator[str]:
         """What is searched of each passage, in the order of rows."""

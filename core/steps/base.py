@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
 from core.backends.kept import KeptVectors
@@ -20,6 +20,7 @@ from core.types import Remembered, Tokens
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus
+    from core.route import Need
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -40,6 +41,7 @@ class Context:
     llm_timeout_s: float
     max_calls: int
     max_tokens: int
+    prepared: Callable[[Need], Any]  # what was made for the corpus to meet a need, or Unavailable
     write_answer: bool = False
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
     turn_vectors: KeptVectors = field(default_factory=KeptVectors)

@@ -192,3 +192,16 @@ ANSWER = Prompt(
     "passages do not contain the answer, reply exactly: The passages do not answer this.",
     "{passages}\n\nQuestion: {question}\n\nAnswer in at most four sentences:",
 )
+CONTEXT = Prompt(  # the part that passages of a document share comes first, so that it is read once
+    "context/1",
+    "You describe parts of documents for a search engine. Reply with one sentence of at most 25 words.",
+    "Document: {title}\n{document}\n\nHere is the beginning of one part of this document:\n{passage}\n\n"
+    "Say in one sentence what the document is about and what this part of it is about, with the names of the "
+    "things. Sentence:",
+)
+QUESTIONS = Prompt(
+    "questions/1",
+    "You write search questions.",
+    'Passage from "{title}":\n{passage}\n\nWrite {n} different short questions that this passage answers, '
+    "one a line:",
+)

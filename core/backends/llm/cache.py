@@ -26,7 +26,8 @@ create table if not exists completions (
 
 def key_of(request: LLMRequest, *, endpoint: str, model: str) -> str:
     """The content hash of a call: everything that decides the answer, nothing that does not."""
-    facts = {"form": 1, "endpoint": endpoint, "model": model, "request": asdict(request)}
+    asked = {name: value for name, value in asdict(request).items() if name != "reuse_prefix"}
+    facts = {"form": 1, "endpoint": endpoint, "model": model, "request": asked}
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
 
 

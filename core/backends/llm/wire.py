@@ -17,8 +17,9 @@ EXCERPT = 160  # characters of a server's own words that a message may carry
 def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: bool = False) -> dict[str, Any]:
     """The request as arguments of `chat.completions.create`.
 
-    The embedded server reuses the cached start of a prompt only where log-probabilities are asked for:
-    grading many passages shares it. Texts start uncached, so that they repeat to the letter.
+    The embedded server reuses the cached start of a prompt only where log-probabilities are asked for
+    (grading many passages shares it) or the request says so. Other texts start uncached, so that they repeat
+    to the letter.
     """
     limit = "max_completion_tokens" if openai else "max_tokens"  # OpenAI's newer models refuse the old name
     fields: dict[str, Any] = {
@@ -36,7 +37,7 @@ def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: boo
         schema = {"name": "answer", "strict": True, "schema": dict(request.schema)}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     if embedded:
-        fields["extra_body"] = {"id_slot": 0, "cache_prompt": request.top_logprobs > 0}
+        fields["extra_body"] = {"id_slot": 0, "cache_prompt": request.top_logprobs > 0 or request.reuse_prefix}
     return fields
 
 

@@ -1,0 +1,72 @@
+"""The part of `index` and `corpora` that is about enrichments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from core.cli.common import Bar, note, stoppable
+from core.cli.text import size
+
+if TYPE_CHECKING:
+    from core.corpus.catalogue import Known
+    from core.corpus.corpus import Corpus
+    from core.enrich.store import Made
+    from core.settings import Settings
+
+
+def names(given: str) -> list[str]:
+    """The enrichments of "a,b"; "all" means those made without a model. BadInput for others."""
+    from core.enrich import store
+
+    wanted = [name.strip() for name in given.split(",") if name.strip()]
+    if wanted == ["all"]:
+        return [name for name, recipe in store.RECIPES.items() if recipe.free]
+    return [store.recipe(name).name for name in dict.fromkeys(wanted)]
+
+
+def make(corpus: Corpus, wanted: Sequence[str], settings: Settings) -> list[Made]:
+    """Make them, with progress on stderr; Ctrl-C stops at a safe point."""
+    from core.enrich import store
+
+    made = []
+    for name in wanted:
+        bar = Bar("")
+        label = f"{corpus.name}, {name}"
+        progress = partial(_show, bar, label)
+        with stoppable() as cancel:
+            found = store.build(name, corpus, settings=settings, cancel=cancel, progress=progress)
+        bar.close()
+        for remark in found.notes:
+            note(f"{label}: {remark}")
+        made.append(found)
+    return made
+
+
+def _show(bar: Bar, label: str, stage: str, done: int, total: int) -> None:
+    bar(f"{label}: {stage}", done, total)
+
+
+def told(made: Made) -> str:
+    """What was made and what it took, in one line."""
+    took = sum(made.build_ms.values()) / 1000
+    spent = made.spent
+    model = (
+        f"; {made.llm}: {spent.calls:,} calls ({spent.recalled:,} recalled, {spent.failed:,} failed),"
+        f" {spent.prompt_tokens:,} + {spent.completion_tokens:,} tokens, {spent.ms / 1000:,.0f} s of its time"
+        if made.llm
+        else ""
+    )
+    return f"{made.corpus}, {made.name}: {made.entries:,} entries, {size(made.bytes)}, {took:.1f} s{model}"
+
+
+def states(known: Known, settings: Settings) -> dict[str, str]:
+    """For each enrichment that was made: "ready", or why it cannot be used."""
+    from core.enrich import store
+
+    return {
+        name: store.missing(name, known.name, known.fingerprint, settings) or "ready"
+        for name in store.RECIPES
+        if store.describe(name, known.name, settings) is not None
+    }

@@ -1,0 +1,31 @@
+"""A lock between processes that can be waited for, and given up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from core.errors import Cancelled
+
+LOOK_S = 0.2
+
+
+@contextmanager
+def alone(file: Path, cancel: threading.Event) -> Iterator[None]:
+    """Hold the lock `file`: two processes never build one thing at once. Raises Cancelled while waiting."""
+    lock = FileLock(file)
+    while not lock.is_locked:
+        if cancel.is_set():
+            raise Cancelled("stopped while another process builds this corpus")
+        try:
+            lock.acquire(timeout=LOOK_S)
+        except Timeout:
+            continue
+    try:
+        yield
+    finally:
+        lock.release()

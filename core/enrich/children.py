@@ -1,0 +1,31 @@
+"""Small pieces of each passage: found by a sentence or two, returned as the section they stand in."""
+
+from __future__ import annotations
+
+from core.corpus.corpus import Corpus
+from core.corpus.passages import searchable
+from core.enrich.keys import Key, KeyRecipe
+from core.enrich.recipe import Tools
+
+SIZE = 200  # characters of a piece at most, about two sentences
+
+
+class Children(KeyRecipe):
+    """Pieces of at most SIZE characters, cut at sentences, each with its document's title."""
+
+    name, version = "children", 1
+    title = "small pieces of its passages"
+    cost = "an embedding of each piece, about four a passage"
+    free = True
+    uses_llm = False
+
+    def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
+        """Some keys a passage."""
+        from semantic_text_splitter import TextSplitter
+
+        splitter = TextSplitter(SIZE)
+        return [
+            Key(row, piece, searchable(passage.title, piece))
+            for row, passage, _ in corpus.everything()
+            for piece in splitter.chunks(passage.text) or [passage.text]
+        ]

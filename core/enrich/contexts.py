@@ -1,0 +1,75 @@
+"""A sentence before each passage, written by a language model: in which document it stands, and where."""
+
+from __future__ import annotations
+
+from core.backends.base import LLMRequest
+from core.backends.llm.text import looks_refused
+from core.corpus.corpus import Corpus
+from core.corpus.passages import searchable
+from core.enrich.keys import Key, KeyRecipe
+from core.enrich.recipe import Tools, siblings
+from core.steps.prompts import CONTEXT
+from core.types import Passage
+
+DOCUMENT = 16_000  # characters of a document in one prompt: some 5,000 tokens; a longer one is read in parts
+POINTER = 240  # characters of a passage that tell which one is meant: the document above has all of it
+WORDS = 40  # tokens of a context
+
+
+class Contexts(KeyRecipe):
+    """A context a passage, searched in front of it and never shown as its text.
+
+    Source: Anthropic 2024, "Introducing Contextual Retrieval".
+    """
+
+    name, version = "contexts", 1
+    title = "context written for each passage"
+    cost = "a call of the language model a passage, with its document in the prompt"
+    free = False
+    uses_llm = True
+
+    def keys(self, corpus: Corpus, tools: Tools, /) -> list[Key]:
+        """A key a passage; where the model failed, the passage alone, which is counted."""
+        asked = [(row, passage, ask) for part in parts(corpus) for row, passage, ask in _requests(part)]
+        keys = []
+        with tools.stages.stage("write contexts"):
+            replies = tools.ask_all([ask for _, _, ask in asked])
+            for (row, passage, _), reply in zip(asked, replies, strict=True):
+                context = "" if reply is None or looks_refused(reply) else " ".join(reply.split())
+                keys.append(Key(row, context, f"{context} {searchable(passage.title, passage.text)}".strip()))
+        if without := sum(not key.shown for key in keys):
+            tools.notes.append(f"{without} of {len(keys)} passages have no context")
+        return keys
+
+
+def parts(corpus: Corpus) -> list[list[tuple[int, Passage]]]:
+    """The documents, each in as few parts of whole passages as a prompt of DOCUMENT characters allows."""
+    found: list[list[tuple[int, Passage]]] = []
+    for group in siblings(corpus):
+        length = DOCUMENT + 1
+        for row, passage in group:
+            if length + len(passage.text) > DOCUMENT:
+                found.append([])
+                length = 0
+            found[-1].append((row, passage))
+            length += len(passage.text) + 2
+    return found
+
+
+def _requests(part: list[tuple[int, Passage]]) -> list[tuple[int, Passage, LLMRequest]]:
+    document = "\n\n".join(passage.text for _, passage in part)
+    return [
+        (
+            row,
+            passage,
+            LLMRequest(
+                CONTEXT.name,
+                CONTEXT.fill(
+                    {"title": passage.title, "document": document, "passage": passage.text[:POINTER]}
+                ),
+                WORDS,
+                reuse_prefix=True,
+            ),
+        )
+        for row, passage in part
+    ]

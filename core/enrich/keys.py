@@ -1,0 +1,145 @@
+"""Search by keys: texts that stand for passages (a question it answers, a piece of it, itself in context)."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.backends import sparse
+from core.backends.base import Matrix, Rows, Vector
+from core.backends.sparse import BM25Index
+from core.backends.terms import analyzer
+from core.backends.vector import FaissIndex, write_graph
+from core.corpus.build import BM25, GRAPH
+from core.corpus.corpus import Corpus
+from core.corpus.embeddings import VECTORS
+from core.enrich.recipe import Tools
+from core.settings import Settings
+from core.types import Hit, Ranking
+
+TEXTS, OWNERS = "texts.jsonl", "owners.npy"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`searched` stands for the passage in `row`; `shown` is what of it the passage does not say itself."""
+
+    row: int
+    shown: str
+    searched: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The passages found, and for each the key that found it."""
+
+    hits: Ranking
+    keys: dict[str, str]  # passage id -> the key's `shown`
+
+
+class Listed:
+    """Texts in the form that the embedding of an index reads."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def texts(self) -> Iterator[str]:
+        """All of them in order."""
+        return iter(self._texts)
+
+    def texts_at(self, rows: Sequence[int]) -> list[str]:
+        """Those of `rows`."""
+        return [self._texts[row] for row in rows]
+
+
+def write(keys: Sequence[Key], corpus: Corpus, folder: Path, tools: Tools, *, words: bool) -> int:
+    """Write the index of `keys` into `folder`; with `words` also for BM25. Returns how many there are."""
+    ordered = sorted(keys, key=lambda key: key.row)
+    searched = [key.searched for key in ordered]
+    np.save(folder / OWNERS, np.array([key.row for key in ordered], np.int32))
+    lines = (json.dumps(key.shown, ensure_ascii=False) + "\n" for key in ordered)
+    (folder / TEXTS).write_text("".join(lines), encoding="utf-8")
+    if words:
+        with tools.stages.stage("index words"):
+            sparse.write_index(
+                searched,
+                folder / BM25,
+                analyzer(corpus.info.language),
+                lambda at: tools.stages.tick(at, len(ordered)),
+            )
+    with tools.stages.stage("embed"):
+        tools.vectors().write(Listed(searched), folder, tools.stages.tick)
+    if len(ordered) >= max(1, tools.settings.exact_below):
+        with tools.stages.stage("index vectors"):
+            write_graph(np.load(folder / VECTORS, allow_pickle=False), folder / GRAPH)
+    return len(ordered)
+
+
+class KeyIndex:
+    """Finds passages by their keys: a passage scores what its best key scores. Safe in threads."""
+
+    def __init__(self, corpus: Corpus, folder: Path) -> None:
+        """Open what `write` made in `folder` for `corpus`."""
+        self._corpus = corpus
+        self._owners: np.ndarray[Any, np.dtype[np.int32]] = np.load(folder / OWNERS, allow_pickle=False)
+        lines = (folder / TEXTS).read_text(encoding="utf-8").split("\n")[:-1]
+        self._shown: list[str] = [json.loads(line) for line in lines]
+        self.size = len(self._owners)
+        vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        graph = folder / GRAPH
+        self._index = FaissIndex(vectors, graph if graph.exists() else None) if self.size else None
+        self._words = BM25Index(folder / BM25, self.size) if (folder / BM25).exists() else None
+
+    def search_dense(self, vector: Vector, k: int) -> Match:
+        """The `k` passages with the keys nearest to `vector`, shape (dim,)."""
+        if self._index is None:
+            return Match((), {})
+        index = self._index
+        return self._match(lambda wanted: index.search(vector, wanted), k)
+
+    def search_words(self, text: str, k: int) -> Match:
+        """The `k` passages with the keys of highest BM25 score; a key without a common term is none."""
+        if self._words is None:
+            return Match((), {})
+        words = self._words
+        return self._match(lambda wanted: words.search(text, wanted), k)
+
+    def _match(self, search: Any, k: int) -> Match:
+        """Search for more and more keys until `k` different passages have one, or no key is left."""
+        wanted = 2 * k
+        while True:
+            found: Rows = search(min(wanted, self.size))
+            best: dict[int, tuple[float, int]] = {}
+            for at, score in found:
+                best.setdefault(int(self._owners[at]), (score, at))
+            if len(best) >= k or len(found) < wanted or wanted >= self.size:
+                break
+            wanted *= 4
+        rows = sorted(best, key=lambda row: (-best[row][0], row))[:k]
+        passages = self._corpus.passages(rows)
+        hits = tuple(Hit(passage, best[row][0]) for row, passage in zip(rows, passages, strict=True))
+        return Match(hits, {p.id: self._shown[best[row][1]] for row, p in zip(rows, passages, strict=True)})
+
+
+class KeyRecipe(ABC):
+    """An enrichment that is an index of keys."""
+
+    words = True  # whether BM25 searches the keys too
+
+    @abstractmethod
+    def keys(self, corpus: Corpus, tools: Tools, /) -> Sequence[Key]:
+        """The keys of a corpus' passages."""
+
+    def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
+        """Write the index of the keys; returns how many there are."""
+        return write(self.keys(corpus, tools), corpus, folder, tools, words=self.words)
+
+    def open(self, corpus: Corpus, folder: Path, _settings: Settings, /) -> KeyIndex:
+        """Search by the keys."""
+        return KeyIndex(corpus, folder)

@@ -1,0 +1,29 @@
+"""The enrichments of a process: opened when they are first searched, and again when they were made anew."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from core.corpus.corpus import Corpus
+from core.enrich import store
+from core.settings import Settings
+
+
+class Opened:
+    """Safe to call from several threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], tuple[store.Made | None, Any]] = {}
+
+    def get(self, corpus: Corpus, name: str) -> Any:
+        """The enrichment `name` of a corpus; raises Unavailable with the way to get it."""
+        made = store.describe(name, corpus.name, self._settings)
+        with self._lock:
+            before, opened = self._known.get((corpus.name, name), (None, None))
+            if opened is None or before != made:
+                opened = store.load(name, corpus, self._settings)
+                self._known[corpus.name, name] = made, opened
+            return opened

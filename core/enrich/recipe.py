@@ -1,0 +1,126 @@
+"""What an enrichment is: how it is made for a corpus, and how it is opened to search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from core.backends.base import LLM, Completion, Embedder, LLMRequest
+from core.corpus.build import Stages
+from core.corpus.corpus import Corpus
+from core.errors import ModelFailed
+from core.settings import Settings
+from core.types import Passage
+
+if TYPE_CHECKING:
+    from core.corpus.embeddings import Vectors
+
+CALL_S = 600.0  # a whole document may be read before the first word is written
+GIVE_UP = 5  # calls that fail one after the other: the endpoint is broken, not one passage
+AT_ONCE = 8  # calls to a remote model
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the language model was used for; times are those of the calls when they were made."""
+
+    calls: int = 0
+    recalled: int = 0  # of the calls, those answered from the cache or recordings
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    ms: float = 0.0
+
+
+@dataclass(slots=True)
+class Tools:
+    """What a recipe may use. Models are loaded when they are first asked for."""
+
+    settings: Settings
+    stages: Stages
+    llm: Callable[[], LLM]
+    embedder: Callable[[], Embedder]
+    vectors: Callable[[], Vectors]
+    spent: Spent = field(default_factory=Spent)
+    notes: list[str] = field(default_factory=list)
+
+    def ask_all(self, requests: Sequence[LLMRequest]) -> Iterator[str | None]:
+        """The reply to each request in order; None where the model failed, which is counted and noted.
+
+        Answers are cached as they come, so that a build that was stopped asks nothing twice. Raises
+        ModelFailed after GIVE_UP failures in a row, Unavailable, Cancelled.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        llm, row = self.llm(), 0
+
+        def ask(request: LLMRequest) -> Completion | ModelFailed:
+            try:
+                return llm.complete(request, timeout=CALL_S, cancel=self.stages.cancel)
+            except ModelFailed as error:
+                return error
+
+        step = 1 if llm.local else AT_ONCE
+        with ThreadPoolExecutor(step) as pool:
+            for start in range(0, len(requests), step):
+                self.stages.tick(start, len(requests))
+                for reply in pool.map(ask, requests[start : start + step]):
+                    row = row + 1 if isinstance(reply, ModelFailed) else 0
+                    if isinstance(reply, ModelFailed) and row >= GIVE_UP:
+                        raise reply
+                    yield self._count(reply)
+        self.stages.tick(len(requests), len(requests))
+
+    def _count(self, reply: Completion | ModelFailed) -> str | None:
+        self.spent.calls += 1
+        if isinstance(reply, ModelFailed):
+            self.spent.failed += 1
+            if self.spent.failed == 1:
+                self.notes.append(f"the model failed at first with: {reply}")
+            return None
+        self.spent.recalled += reply.source != "live"
+        self.spent.prompt_tokens += reply.prompt_tokens
+        self.spent.completion_tokens += reply.completion_tokens
+        self.spent.ms += reply.ms
+        return reply.text.strip() or None
+
+
+class Recipe(Protocol):
+    """One kind of enrichment. A change of `version` makes what was made before stale."""
+
+    name: str
+    version: int
+    title: str  # what it is, in words that complete "this corpus has no ..."
+    cost: str  # what making it takes
+    uses_llm: bool
+    free: bool  # made from the corpus and the embedder alone, so that nothing has to be chosen first
+
+    def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
+        """Write the files into the empty `folder`; returns the number of entries."""
+
+    def open(self, corpus: Corpus, folder: Path, settings: Settings, /) -> Any:
+        """What steps search with."""
+
+
+def siblings(corpus: Corpus) -> list[list[tuple[int, Passage]]]:
+    """The passages of each document with their rows, in reading order.
+
+    Passages that were documents of their own belong together where their metadata say so: `doc_id`, and
+    `index` for the order, as sets that come in pieces have them.
+    """
+    import json
+
+    groups: dict[str, list[tuple[Any, int, Passage]]] = {}
+    for row, passage, meta in corpus.everything():
+        given = meta.get("metadata")
+        facts = json.loads(given) if isinstance(given, str) and given.startswith("{") else meta
+        whole = facts.get("doc_id") if isinstance(facts, dict) else None
+        order = facts.get("index") if whole is not None else None
+        place = order if isinstance(order, int) else passage.start
+        groups.setdefault(str(whole or passage.doc_id), []).append((place, row, passage))
+    return [
+        [(row, passage) for _, row, passage in sorted(group, key=lambda one: (one[0], one[2].id))]
+        for group in groups.values()
+    ]

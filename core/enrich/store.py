@@ -1,0 +1,216 @@
+"""Makes, keeps and opens enrichments: one folder for each corpus and kind, checked before it is used."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from core.backends.base import LLM, Embedder
+from core.corpus import manifest
+from core.corpus.build import Progress, Stages
+from core.corpus.corpus import Corpus
+from core.corpus.embeddings import KEYS, Checkpoint, Vectors
+from core.corpus.lock import alone
+from core.enrich.children import Children
+from core.enrich.contexts import Contexts
+from core.enrich.headings import Headings
+from core.enrich.questions import Questions
+from core.enrich.recipe import Recipe, Spent, Tools
+from core.errors import BadInput, IndexDamaged, Unavailable
+from core.settings import Settings
+
+log = logging.getLogger(__name__)
+RECIPES: Mapping[str, Recipe] = {
+    recipe.name: recipe for recipe in (Headings(), Children(), Contexts(), Questions())
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What is known of an enrichment: what it was made for and by, and what that cost.
+
+    `build_ms` is the time of each stage, in which recalled answers cost nothing; `spent.ms` is the time of
+    the model's calls when they were made.
+    """
+
+    name: str
+    corpus: str
+    fingerprint: str  # of the corpus it was made for
+    version: int
+    entries: int
+    embedder: str
+    llm: str | None
+    built_at: str  # ISO 8601, UTC
+    build_ms: Mapping[str, float]
+    bytes: int
+    spent: Spent
+    notes: tuple[str, ...] = ()
+
+
+def recipe(name: str) -> Recipe:
+    """The recipe called `name`; BadInput lists those there are."""
+    if name not in RECIPES:
+        raise BadInput(f"no enrichment {name!r}; there are: {', '.join(RECIPES)}")
+    return RECIPES[name]
+
+
+def missing(name: str, corpus: str, fingerprint: str | None, settings: Settings) -> str | None:
+    """None if the enrichment is there for this state of the corpus; else why not and how to get it."""
+    wanted = recipe(name)
+    how = f"run python -m core index {corpus} --with {name} ({wanted.cost})"
+    found = describe(name, corpus, settings)
+    if found is None:
+        return f"corpus {corpus} has no {wanted.title} yet: {how}"
+    if found.fingerprint != fingerprint or found.version != wanted.version:
+        return f"the {wanted.title} were made for an earlier state of corpus {corpus}: {how}"
+    return None
+
+
+def describe(name: str, corpus: str, settings: Settings) -> Made | None:
+    """What is recorded of an enrichment, read without checking its files; None when there is none."""
+    try:
+        return _made(manifest.record(_home(corpus, name, settings))[0])
+    except FileNotFoundError:
+        return None
+    except IndexDamaged as error:
+        log.warning("%s; it counts as not made", error)
+        return None
+
+
+def load(name: str, corpus: Corpus, settings: Settings) -> Any:
+    """The enrichment of an opened corpus, to search; raises Unavailable with the way to get it."""
+    if reason := missing(name, corpus.name, corpus.fingerprint, settings):
+        raise Unavailable(reason)
+    folder = _home(corpus.name, name, settings)
+    try:
+        manifest.check(folder)
+    except IndexDamaged as error:
+        how = f"run python -m core index {corpus.name} --with {name}"
+        raise Unavailable(f"{error}; it is refused: {how}") from error
+    return recipe(name).open(corpus, folder, settings)
+
+
+def build(
+    name: str,
+    corpus: Corpus,
+    *,
+    settings: Settings,
+    llm: LLM | None = None,
+    embedder: Embedder | None = None,
+    progress: Progress = lambda _stage, _done, _total: None,
+    cancel: threading.Event | None = None,
+) -> Made:
+    """Make an enrichment, or leave it where it is already there for this corpus and model.
+
+    Model answers are cached and vectors kept as they come, so a build that was stopped goes on where it was,
+    and after a change of the corpus only what changed is made. Raises BadInput, Unavailable, ModelFailed,
+    Cancelled.
+    """
+    wanted, stop = recipe(name), cancel or threading.Event()
+    home = _home(corpus.name, name, settings)
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with alone(home.with_suffix(".lock"), stop):
+            writer = (llm or _writer(settings)) if wanted.uses_llm else None
+            found = describe(name, corpus.name, settings)
+            if found is not None and _same(found, wanted, corpus, writer) and _sound(home):
+                return found
+            if writer is not None and (reason := writer.status()):
+                raise Unavailable(reason)
+            return _build(wanted, corpus, home, Stages(progress, stop), settings, writer, embedder)
+    except OSError as error:
+        raise Unavailable(
+            f"the enrichment cannot be written below {home}: {error.strerror or error}"
+        ) from error
+
+
+def _build(
+    wanted: Recipe,
+    corpus: Corpus,
+    home: Path,
+    stages: Stages,
+    settings: Settings,
+    writer: LLM | None,
+    given: Embedder | None,
+) -> Made:
+    from core.backends.embedder import load_embedder
+
+    load_embedding = cache(lambda: given or load_embedder(corpus.info.embedder, settings=settings))
+    identity = corpus.info.embedder_identity
+    checkpoint = Checkpoint(home.parent, f"{wanted.name} {identity}")
+    former = home if (home / KEYS).exists() and _sound(home) else None
+    tools = Tools(
+        settings, stages, llm=lambda: _needed(writer), embedder=load_embedding,
+        vectors=lambda: Vectors(corpus.info.embedder, identity, load_embedding, former, checkpoint),
+    )  # fmt: skip
+    folder = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".new-{wanted.name}-"))
+    try:
+        entries = wanted.make(corpus, folder, tools)
+        made = Made(
+            name=wanted.name, corpus=corpus.name, fingerprint=corpus.fingerprint, version=wanted.version,
+            entries=entries, embedder=corpus.info.embedder, llm=writer.model if writer else None,
+            built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            build_ms={stage: round(ms, 1) for stage, ms in stages.ms.items()},
+            bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+            spent=tools.spent, notes=tuple(tools.notes),
+        )  # fmt: skip
+        manifest.seal(folder, asdict(made))
+        shutil.rmtree(home, ignore_errors=True)
+        os.replace(folder, home)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    checkpoint.clear()
+    return made
+
+
+def _made(record: Mapping[str, Any]) -> Made:
+    try:
+        return Made(**{**record, "spent": Spent(**record["spent"]), "notes": tuple(record["notes"])})
+    except (KeyError, TypeError) as error:
+        raise IndexDamaged(f"the record of an enrichment cannot be read: {error}") from error
+
+
+def _same(found: Made, wanted: Recipe, corpus: Corpus, writer: LLM | None) -> bool:
+    """Whether what is there is what would be made; what the model failed at is worth another try."""
+    return (
+        found.fingerprint == corpus.fingerprint
+        and found.version == wanted.version
+        and found.llm == (writer.model if writer else None)
+        and not found.spent.failed
+    )
+
+
+def _sound(folder: Path) -> bool:
+    try:
+        manifest.check(folder)
+    except (IndexDamaged, FileNotFoundError) as error:
+        log.warning("%s; it is made anew", error)
+        return False
+    return True
+
+
+def _writer(settings: Settings) -> LLM:
+    from core.backends.llm import load_llm
+
+    return load_llm(settings.model_copy(update={"llm": settings.index_llm or settings.llm}))
+
+
+def _needed(writer: LLM | None) -> LLM:
+    if writer is None:
+        raise Unavailable("this enrichment was declared to need no language model")
+    return writer
+
+
+def _home(corpus: str, name: str, settings: Settings) -> Path:
+    from core.corpus.source import slug
+
+    return settings.home / "enrichments" / slug(corpus) / name

@@ -1,0 +1,23 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Contextual",
+    family="index",
+    paper="Anthropic 2024, Introducing Contextual Retrieval, anthropic.com/news/contextual-retrieval",
+    needs=[Need.CONTEXTS],
+)
+def contextual(
+    query: Query,
+    do: Steps,
+    *,
+    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's")] = 0.5,
+) -> Answer:
+    """Search passages together with a context a model wrote for each, by BM25 and dense."""
+    words = do.key_words(Need.CONTEXTS, query.text)
+    vectors = do.nearest_key(Need.CONTEXTS, do.embed(query.text))
+    return do.answer(query.text, do.linear((words, vectors), (1 - alpha, alpha)))

@@ -1,0 +1,20 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "HyPE + HyDE",
+    family="index",
+    paper="Vake, Vičič & Tošić 2025, doi:10.2139/ssrn.5139335; Gao et al. 2022, arXiv:2212.10496",
+    needs=[Need.QUESTIONS, Need.LLM],
+)
+def hype_hyde(
+    query: Query, do: Steps, *, n: Annotated[int, Knob(1, 8, "hypothetical passages averaged")] = 1
+) -> Answer:
+    """Unite what the question finds among written questions with what imagined answers find among passages."""
+    asked = do.nearest_key(Need.QUESTIONS, do.embed(query.text))
+    imagined = do.nearest(do.mean_of((*do.hypothesize(query.text, n), query.text)))
+    return do.answer(query.text, do.rrf((asked, imagined)))

@@ -1,0 +1,25 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Parent (small to big)",
+    family="index",
+    paper="Chen et al. 2023, Dense X Retrieval, arXiv:2312.06648; known as small-to-big or parent-document retrieval",
+    needs=[Need.CHILDREN],
+)
+def parent(
+    query: Query,
+    do: Steps,
+    *,
+    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's")] = 1.0,
+) -> Answer:
+    """Search pieces of a sentence or two, and return the passages they stand in."""
+    vectors = do.nearest_key(Need.CHILDREN, do.embed(query.text))
+    if alpha == 1:
+        return do.answer(query.text, vectors)
+    words = do.key_words(Need.CHILDREN, query.text)
+    return do.answer(query.text, do.linear((words, vectors), (1 - alpha, alpha)))
