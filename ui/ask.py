@@ -12,7 +12,7 @@ from core.engine import Request
 from core.errors import BadInput
 from core.route import Need, routes
 from core.types import Query
-from ui import knobs, state
+from ui import knobs, remembered, state
 from ui.markup import md, show
 from ui.routes import by_family, directory, missing, title, why_not
 
@@ -35,6 +35,7 @@ def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
         stop = st.button("Stop", key="stop") if running else False
         _sample_menu(corpus)
         _conversation()
+        remembered.menu()
         _route_menu(gaps)
         _knob_menu()
         _answer_menu()
@@ -54,6 +55,7 @@ def request(corpus: str) -> Request:
         {name: given[name] for name in names if given.get(name)},
         st.session_state[state.ANSWERS],
         tuple(name for name in st.session_state.get(state.ANSWERED, []) if name in names),
+        session=state.session(),
     )
 
 

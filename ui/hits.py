@@ -78,8 +78,9 @@ def _score(score: float) -> str:
 
 
 def _where(passage: Passage) -> str:
-    outside = "from outside the corpus · " if passage.id.startswith("web/") else ""
-    return f"{outside}{passage.doc_id} · characters {passage.start}–{passage.end}"
+    origins = {"web/": "from outside the corpus · ", "memory/": "from the conversation · "}
+    origin = next((said for start, said in origins.items() if passage.id.startswith(start)), "")
+    return f"{origin}{passage.doc_id} · characters {passage.start}–{passage.end}"
 
 
 def _arrow(move: Move | None) -> Markup:

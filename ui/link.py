@@ -67,6 +67,8 @@ def restore(run: Run) -> None:
     st.session_state[state.ANSWERS] = answers if answers in list(ANSWERS) else "none"
     answered = _names(run.settings.get("answered")) if answers == "selected" else []
     st.session_state[state.ANSWERED] = [name for name in answered if name in here]
+    session = run.settings.get("session")
+    st.session_state[state.SESSION] = session if isinstance(session, str) else ""
     st.session_state[LEFT_OUT] = (run.id, gone)
 
 

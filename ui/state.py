@@ -20,6 +20,7 @@ VERSION = "turns_version"  # new editors of turns and knobs are made when they a
 KNOBS = "knobs"  # {route: {knob: value}}, only what differs from the defaults
 ANSWERS = "answers"
 ANSWERED = "answered"
+SESSION = "session_name"  # what is asked is remembered under this name; empty: it is not
 TOLD = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 
 
@@ -64,6 +65,11 @@ def history() -> tuple[Turn, ...]:
     return tuple(
         Turn("assistant" if row.get("role") == "assistant" else "user", str(row["text"])) for row in said()
     )
+
+
+def session() -> str:
+    """The name of the session that questions are remembered in."""
+    return (st.session_state.get(SESSION) or "").strip()
 
 
 def find(run_id: str) -> tuple[Run, Job | None]:
