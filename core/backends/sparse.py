@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,16 @@ class BM25Index:
             part = float(data[at]) if at < len(rows) and rows[at] == row else 0.0
             parts[word] = parts.get(word, 0.0) + part
         return parts
+
+    def idf(self, words: Sequence[str]) -> list[float]:
+        """The weight BM25 gives each word, log(1 + (n - df + 0.5) / (df + 0.5)) for df of n passages that have
+        it; 0 for a word that does not count, such as a stop word.
+        """
+        return [max(map(self._idf, self._analyzer.terms(word)), default=0.0) for word in words]
+
+    def _idf(self, term: str) -> float:
+        having = len(self._postings(term)[0])
+        return math.log(1 + (self.size - having + 0.5) / (having + 0.5))
 
     def _postings(self, term: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Rows that have `term`, ascending, and what it adds to the score of each."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from core.backends.late import TokenEmbedder
+from core.backends.rerankers.blend import Blended, BlendReranker, Candidates
 from core.backends.rerankers.cross import CrossEncoderReranker
 from core.backends.rerankers.http import HttpReranker
+from core.settings import Settings
 from core.types import Passage
+
+EMBEDDED, LLM = "embedded", "llm"  # the names in the settings that mean no model of their own
 
 
 class Reranker(Protocol):
@@ -36,4 +41,62 @@ class Reranker(Protocol):
         """
 
 
-__all__ = ["CrossEncoderReranker", "HttpReranker", "Reranker"]
+class Rerankers:
+    """The rerankers of a process, each loaded when it is first used. Safe to call from any thread."""
+
+    def __init__(self, settings: Settings, tokens: Callable[[], TokenEmbedder] | None = None) -> None:
+        """`tokens` gives the token embedder of the embedded one; by default MiniLM's."""
+        self._settings = settings
+        self._tokens = tokens or self._minilm
+        self._lock = threading.Lock()
+        self._blend: BlendReranker | None = None
+        self._paired: Reranker | None = None
+
+    @property
+    def configured(self) -> str:
+        """The name in the settings."""
+        return self._settings.reranker.strip()
+
+    def blend(self) -> BlendReranker:
+        """The embedded one, which needs what the corpus knows of the candidates; raises Unavailable."""
+        with self._lock:
+            if self._blend is None:
+                self._blend = BlendReranker(self._tokens())
+            return self._blend
+
+    def paired(self) -> Reranker:
+        """The configured one, which reads question and passage as a pair: a server's, else a cross-encoder.
+
+        Raises Unavailable with the way to get it, BadInput for an address that is none.
+        """
+        with self._lock:
+            if self._paired is None:
+                self._paired = self._load(self.configured)
+            return self._paired
+
+    def _load(self, name: str) -> Reranker:
+        if "://" not in name:
+            return CrossEncoderReranker(name)
+        key = self._settings.reranker_api_key
+        return HttpReranker(
+            name, model=self._settings.reranker_model, key=key.get_secret_value() if key else ""
+        )
+
+    def _minilm(self) -> TokenEmbedder:
+        from core.backends.embedder import MINILM
+        from core.backends.late import load_token_embedder
+
+        return load_token_embedder(MINILM[0], settings=self._settings)
+
+
+__all__ = [
+    "EMBEDDED",
+    "LLM",
+    "BlendReranker",
+    "Blended",
+    "Candidates",
+    "CrossEncoderReranker",
+    "HttpReranker",
+    "Reranker",
+    "Rerankers",
+]

@@ -1,0 +1,164 @@
+"""The embedded reranker: BM25, cosine and MaxSim weighted by IDF, added up; no further model, no training."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Matrix
+from core.backends.late import TokenEmbedder
+from core.backends.weights import clean
+from core.corpus.passages import searchable
+from core.errors import Cancelled, ModelTimedOut
+from core.types import Passage
+
+Numbers = NDArray[np.float64]
+SIGNALS = ("bm25", "cosine", "maxsim")
+WEIGHTS: Mapping[str, float] = {"bm25": 1.0, "cosine": 1.0, "maxsim": 1.0}
+BATCH = 8  # passages embedded between two looks at the clock
+PIECE = "##"  # what a WordPiece token that continues a word begins with
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Passages to rerank with what is known of each, in the same order.
+
+    `bm25` and `cosine` have shape (n,). `tokens` holds the passages' token vectors, (tokens, dim) each, where
+    they are at hand; the others are made when they are needed. `idf` gives the weight of words, 0 for one
+    that does not count.
+    """
+
+    passages: Sequence[Passage]
+    bm25: Numbers
+    cosine: Numbers
+    idf: Callable[[Sequence[str]], Sequence[float]]
+    tokens: Mapping[int, Matrix] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blended:
+    """The score of each candidate, shape (n,), and what it is made of.
+
+    `raw` are the signals as measured, `parts` what each adds to the score: weight times its min-max over the
+    candidates. `words` is the share of each of the question's words in MaxSim.
+    """
+
+    scores: Numbers
+    raw: Mapping[str, Numbers]
+    parts: Mapping[str, Numbers]
+    words: tuple[tuple[str, float], ...]
+    embedded: int  # passages whose token vectors were not at hand
+
+
+class BlendReranker:
+    """Safe to call from several threads if its token embedder is."""
+
+    name = "BM25 + cosine + MaxSim weighted by IDF"
+    needs_llm = False
+
+    def __init__(self, tokens: TokenEmbedder) -> None:
+        self._tokens = tokens
+
+    def blend(
+        self,
+        text: str,
+        candidates: Candidates,
+        *,
+        timeout: float = 60.0,
+        cancel: threading.Event | None = None,
+    ) -> Blended:
+        """Score `candidates` for a question. Raises ModelTimedOut or Cancelled while it embeds passages."""
+        if not candidates.passages:
+            none = np.zeros(0)
+            return Blended(none, dict.fromkeys(SIGNALS, none), dict.fromkeys(SIGNALS, none), (), 0)
+        query = self._tokens.embed_query(clean(text))
+        words = whole_words(query.tokens)
+        weights = token_weights(words, candidates.idf)
+        missing = [at for at in range(len(candidates.passages)) if at not in candidates.tokens]
+        made = self._embed([candidates.passages[at] for at in missing], timeout, cancel)
+        vectors = {**candidates.tokens, **dict(zip(missing, made, strict=True))}
+        passages = [vectors[at] for at in range(len(candidates.passages))]
+        raw = {
+            "bm25": candidates.bm25,
+            "cosine": candidates.cosine,
+            "maxsim": weighted_maxsim(query.vectors, weights, passages),
+        }
+        parts = {name: WEIGHTS[name] * min_max(raw[name]) for name in SIGNALS}
+        scores: Numbers = np.sum([parts[name] for name in SIGNALS], axis=0)
+        shares: dict[str, float] = {}
+        for word, weight in zip(words, weights.tolist(), strict=True):
+            shares[word] = shares.get(word, 0.0) + weight
+        return Blended(scores, raw, parts, tuple(shares.items()), len(missing))
+
+    def _embed(
+        self, passages: Sequence[Passage], timeout: float, cancel: threading.Event | None
+    ) -> list[Matrix]:
+        deadline = time.monotonic() + timeout
+        texts = [clean(searchable(passage.title, passage.text)) for passage in passages]
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
+        out: list[Matrix] = [np.empty((0, self._tokens.dim), np.float32)] * len(texts)
+        for start in range(0, len(order), BATCH):
+            if cancel is not None and cancel.is_set():
+                raise Cancelled(f"stopped while {self._tokens.name} was reading passages")
+            if time.monotonic() > deadline:
+                raise ModelTimedOut(
+                    f"{self._tokens.name} read {start} of {len(texts)} passages in {timeout:.3g} s; give fewer"
+                )
+            some = order[start : start + BATCH]
+            for at, found in zip(some, self._tokens.embed_passages([texts[at] for at in some]), strict=True):
+                out[at] = found.vectors
+        return out
+
+
+def whole_words(tokens: Sequence[str]) -> list[str]:
+    """For each WordPiece token the word it is part of: the token and the continuations next to it, joined."""
+    groups: list[list[str]] = []
+    for token in tokens:
+        if token.startswith(PIECE) and groups:
+            groups[-1].append(token)
+        else:
+            groups.append([token])
+    joined = ["".join(token.removeprefix(PIECE) for token in group) for group in groups]
+    return [word for word, group in zip(joined, groups, strict=True) for _ in group]
+
+
+def token_weights(words: Sequence[str], idf: Callable[[Sequence[str]], Sequence[float]]) -> Numbers:
+    """The weights of tokens by the words they are part of, adding up to 1, shape (tokens,).
+
+    Where no word counts (stop words only) all tokens weigh the same.
+    """
+    weights = np.asarray(idf(words), np.float64).reshape(len(words))
+    if not weights.any():
+        weights = np.ones(len(words))
+    normed: Numbers = weights / max(float(weights.sum()), 1e-12)
+    return normed
+
+
+def weighted_maxsim(query: Matrix, weights: Numbers, passages: Sequence[Matrix]) -> Numbers:
+    """For each passage (p, dim) the sum over the question's tokens (q, dim) of weight times the highest
+    cosine to any of the passage's tokens, shape (n,). A passage without tokens gets 0.
+
+    Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section 3.3, where every token weighs 1; that
+    the IDF tells which tokens matter: Formal, Piwowarski & Clinchant 2021, "A White Box Analysis of ColBERT",
+    arXiv:2012.09650.
+    """
+    scores = np.zeros(len(passages))
+    filled = [at for at, passage in enumerate(passages) if len(passage)]
+    if filled and len(query):
+        starts = np.cumsum([0, *(len(passages[at]) for at in filled[:-1])])
+        vectors = np.concatenate([passages[at] for at in filled]).astype(np.float32, copy=False)
+        best = np.maximum.reduceat(query @ vectors.T, starts, axis=1)
+        scores[filled] = np.round(weights @ best, 6)  # equal passages are equal wherever they stand
+    return scores
+
+
+def min_max(scores: Numbers) -> Numbers:
+    """Scores mapped onto [0, 1]; all equal: 1 each."""
+    low, high = scores.min(), scores.max()
+    mapped: Numbers = (scores - low) / (high - low) if high > low else np.ones(len(scores))
+    return mapped
