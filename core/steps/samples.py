@@ -42,8 +42,8 @@ def spread(vectors: Matrix) -> Spread:
     upper = np.triu_indices(len(exact), 1)
     distances = 1 - (exact @ exact.T)[upper]
     return Spread(
-        float(distances.mean()) if len(distances) else 0.0,
-        float(1 - np.linalg.norm(exact.mean(axis=0))),
+        max(0.0, float(distances.mean())) if len(distances) else 0.0,  # rounding may go below
+        max(0.0, float(1 - np.linalg.norm(exact.mean(axis=0)))),
     )
 
 
