@@ -64,7 +64,10 @@ class Remember(Retrieve):
         weighed = weigh(similarities, decay, relevance)
         passages = {passage.id: passage for passage in map(as_passage, turns)}
         recalls = [Recall(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
-        best = sorted(recalls, key=lambda recall: (-recall.score, recall.id))[:k]
+        counting = [recall for recall in recalls if recall.score > 0]
+        if not counting:
+            self.span.inputs["note"] = f"none of {len(turns)} turns has anything in common with the question"
+        best = sorted(counting, key=lambda recall: (-recall.score, recall.id))[:k]
         self.span.output = best
         return tuple(Hit(passages[recall.id], recall.score) for recall in best)
 

@@ -367,13 +367,23 @@ def test_expansion_is_rocchio_and_fusion_over_an_independent_oracle(engine):
     question, *turns = HashEmbedder().embed(["What do I do now?", *texts(CRUSHED)])
     vector = question + 2 * sum(max(0.0, float(turn @ question)) * turn for turn in turns)
     dense = corpus.search_dense(vector / np.linalg.norm(vector), 100)
-    sparse = corpus.search_sparse(" ".join([*texts(CRUSHED), "What do I do now?"]), 100)
+    fitting = [text for text, turn in zip(texts(CRUSHED), turns, strict=True) if turn @ question > 0]
+    assert fitting == ["I am sorry."], "the other one has no word of the question"
+    sparse = corpus.search_sparse(" ".join([*fitting, "What do I do now?"]), 100)
     expected = {}
     for ranking in (dense, sparse):
         for rank, hit in enumerate(ranking, 1):
             expected[hit.passage.id] = expected.get(hit.passage.id, 0) + 1 / (60 + rank)
     order = sorted(expected, key=lambda id: (-expected[id], id))
     assert found(result_of(run)) == [(id, pytest.approx(expected[id])) for id in order]
+
+
+def test_turns_that_count_nothing_are_not_recalled(engine):
+    run, _ = ask(engine, "Idempotency keys?", history=CRUSHED, relevance=1.0)
+    span = span_of(result_of(run), "search the conversation")
+    assert (span.hits, span.output) == ((), [])
+    assert "none of 2 turns" in span.inputs["note"]
+    assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
 
 
 def test_unexpanded_turns_are_ranked_among_the_passages_and_kept_in_the_run(engine, store):
