@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import corpora, health, link
+from ui import corpora, enrichments, health, link, state
 
 UI = Path(__file__).resolve().parent.parent / "ui"
 
@@ -25,6 +25,7 @@ navigation = st.navigation(
 )
 with st.sidebar:
     corpora.choose()
+    enrichments.menu(st.session_state[state.CORPUS])
     corpora.add()
     health.summary()
 navigation.run()

@@ -17,8 +17,14 @@ from typing import Any
 import numpy as np
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
+from core.backends.late import TokenVectors
+from core.backends.rerankers import Rerankers
 from core.engine import Engine
+from core.enrich import store
+from core.enrich.learned import LearnedSparse
+from core.enrich.tokens import Tokens
 from core.errors import BadInput, Cancelled, ModelTimedOut, Unavailable
+from core.route import Need
 from core.settings import Settings
 from core.types import Hit, Passage
 
@@ -47,6 +53,62 @@ class HashEmbedder:
         return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-9)
 
 
+class HashTokens:
+    """A vector for each word, by its hash: equal words are alike, others hardly."""
+
+    name, dim = "hash tokens", 16
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def embed_query(self, text: str) -> TokenVectors:
+        return self.embed_passages([text])[0]
+
+    def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
+        self.read += texts
+        return [TokenVectors(tuple(words(text)), self._vectors(words(text))) for text in texts]
+
+    def _vectors(self, tokens: Sequence[str]) -> np.ndarray:
+        digests = [hashlib.sha256(token.encode("utf-8", "replace")).digest()[: self.dim] for token in tokens]
+        rows = np.array([list(digest) for digest in digests], np.float32).reshape(-1, self.dim) - 127.5
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
+class HashTerms:
+    """A learned sparse encoder of 61 terms: each word weighs 1 in its own, and 0.25 in the next."""
+
+    name, terms = "hash terms", [f"term{at}" for at in range(61)]
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        from scipy.sparse import csr_matrix
+
+        out = np.zeros((len(texts), len(self.terms)), np.float32)
+        for row, text in enumerate(texts):
+            for word in words(text):
+                at = int(hashlib.md5(word.encode()).hexdigest(), 16) % len(self.terms)
+                out[row, at] += 1
+                out[row, (at + 1) % len(self.terms)] += 0.25
+        return csr_matrix(out)
+
+    def encode_query(self, text: str) -> Any:
+        return self.encode([text])
+
+    def expansion(self, text: str) -> list[tuple[str, float]]:
+        raise NotImplementedError
+
+
+def _pretend(kind: Any, setting: str, fake: Any) -> None:
+    """A model by the fake's name is the fake; any other is loaded as ever."""
+    load = store.RECIPES[kind.name]._load
+    store.RECIPES[kind.name] = kind(
+        lambda settings: fake() if getattr(settings, setting) == fake.name else load(settings)
+    )
+
+
+_pretend(Tokens, "late_model", HashTokens)
+_pretend(LearnedSparse, "sparse_model", HashTerms)
+
+
 class MemoryCorpus:
     """Brute-force search over a few passages, with the interface of an opened corpus."""
 
@@ -62,9 +124,20 @@ class MemoryCorpus:
             self.embedder.embed([p.text for p in self.all]) if self.all else np.zeros((0, 64), np.float32)
         )
         self.info = SimpleNamespace(
-            embedder="hash", vector_index="flat", passages=self.size, documents=self.size
+            embedder="hash",
+            embedder_identity="hash",
+            language="english",
+            vector_index="flat",
+            passages=self.size,
+            documents=self.size,
         )
         self.searches: list[str] = []
+
+    def passages(self, rows: Sequence[int]) -> list[Passage]:
+        return [self.all[row] for row in rows]
+
+    def everything(self) -> list[tuple[int, Passage, Mapping[str, str]]]:
+        return [(row, passage, {}) for row, passage in enumerate(self.all)]
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
         known = {p.id: p for p in self.all}
@@ -78,6 +151,14 @@ class MemoryCorpus:
 
     def vectors(self, rows: Sequence[int]) -> np.ndarray:
         return self.matrix[list(rows)]
+
+    def bm25(self, text: str, rows: Sequence[int]) -> np.ndarray:
+        found = {hit.passage.id: hit.score for hit in self.search_sparse(text, self.size)}
+        return np.array([found.get(self.all[row].id, 0.0) for row in rows], np.float32)
+
+    def idf(self, asked: Sequence[str]) -> list[float]:
+        having = [set(words(p.text)) for p in self.all]
+        return [math.log(1 + self.size / (1 + sum(word in own for own in having))) for word in asked]
 
     def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> tuple[Hit, ...]:
         self.searches.append(text)
@@ -168,14 +249,20 @@ class FakeEngine(Engine):
         store: Any = None,
         **settings: Any,
     ) -> None:
-        super().__init__(Settings(home=home, **settings), store)
+        models = {"late_model": HashTokens.name, "sparse_model": HashTerms.name}
+        super().__init__(Settings(home=home, **{**models, **settings}), store)
         self.fake_llm = llm or ScriptedLLM()
         self.fakes = {"tiny": MemoryCorpus(texts)}
+        self.tokens = HashTokens()
+        self.fake_rerankers = Rerankers(self.settings, lambda: self.tokens)
         if web is not None:
             self.fakes["web"] = MemoryCorpus(web, "web")
 
     def llm(self) -> Any:
         return self.fake_llm
+
+    def rerankers(self) -> Rerankers:
+        return self.fake_rerankers
 
     def embedder(self, name: str) -> Any:
         return self.fakes["tiny"].embedder
@@ -184,3 +271,19 @@ class FakeEngine(Engine):
         if name not in self.fakes:
             raise Unavailable(f"corpus {name!r} is not built")
         return self.fakes[name]
+
+    def enrichment(self, corpus: Any, need: Need) -> Any:
+        """Really made, by a model of its own: what the route asks its model is not mixed with it."""
+        name = need.enrichment or ""
+        writer = ScriptedLLM({"questions": _questions, "context": _context})
+        store.build(name, corpus, settings=self.settings, llm=writer, embedder=corpus.embedder)
+        return super().enrichment(corpus, need)
+
+
+def _questions(request: LLMRequest) -> str:
+    told = words(request.messages[-1].content.split("Passage from", 1)[-1])
+    return "\n".join(f"{n}. What about {' '.join(told[n : n + 8])}?" for n in range(4))
+
+
+def _context(request: LLMRequest) -> str:
+    return f"From a handbook of {len(request.messages[-1].content)} letters."

@@ -10,18 +10,19 @@ import streamlit as st
 from core.corpus.samples import Sample, samples
 from core.engine import Request
 from core.errors import BadInput
+from core.needs import missing, why_not
 from core.route import Need, routes
 from core.types import Query
 from ui import knobs, remembered, state
 from ui.markup import md, show
-from ui.routes import by_family, directory, missing, title, why_not
+from ui.routes import by_family, directory, title
 
 ANSWERS = {"none": "No answers", "selected": "For chosen routes", "all": "For every route"}
 
 
 def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
     """Draw the inputs; returns whether Run and whether Stop was pressed."""
-    gaps = missing()
+    gaps = missing(state.engine(), corpus)
     st.text_area(
         "Question",
         key=state.QUESTION,

@@ -7,10 +7,9 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from core.errors import RouteScopeError
+from core.needs import why_not
 from core.route import Need, Route, routes
 from ui.markup import EMPTY, tag
-from ui.state import engine
 
 
 def by_family() -> list[Route]:
@@ -19,23 +18,6 @@ def by_family() -> list[Route]:
     return sorted(
         routes().values(), key=lambda route: (order.get(route.family, 99), route.family, route.title)
     )
-
-
-def missing() -> Mapping[Need, str]:
-    """What is not here now, with the way to get it."""
-    gaps: dict[Need, str] = {}
-    try:
-        reason = engine().llm().status()
-    except RouteScopeError as error:
-        reason = str(error)
-    if reason:
-        gaps[Need.LLM] = reason
-    return gaps
-
-
-def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
-    """The reason a route cannot run now, or None."""
-    return next((gaps[need] for need in route.needs if need in gaps), None)
 
 
 def title(name: str) -> str:

@@ -30,8 +30,8 @@ class LLMRequest:
     """All that decides a completion: its content hash, with endpoint and model, is the cache key.
 
     `prompt` names the prompt and its version ("hyde/1"). `top_logprobs` > 0 asks for the alternatives of each
-    token. `schema` asks for JSON of that JSON schema. `reuse_prefix` lets an endpoint keep what it made of the
-    prompt's start for the next call that starts the same; it decides the cost only, so it is no part of the key.
+    token. `schema` asks for JSON of that JSON schema. `reuse_prefix` lets an endpoint keep what it made of
+    the prompt's start for the next call that starts the same; it decides the cost, and is no part of the key.
     """
 
     prompt: str

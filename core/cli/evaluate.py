@@ -28,7 +28,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--routes",
     metavar="A,B",
-    help="Routes that `routes` lists, or all. Without it: those that need no model.",
+    help="Routes that `routes` lists, or all. Without it: those that can run and need no language model.",
 )
 @click.option("--name", help="What to call the corpus of a folder that is not indexed yet.")
 @click.option("--baseline", metavar="ROUTE", help="Compare with this route; without it, with the first.")
@@ -82,21 +82,24 @@ def eval_(
     from core.corpus import catalogue
     from core.engine import Engine
     from core.evaluate import dataset, report, runner, sets, summary
-    from core.route import pick
+    from core.needs import missing, why_not
+    from core.route import Need, pick
     from core.route import routes as known
 
     now = settings.current()
-    chosen = pick(routes) if routes else [route for route in known().values() if not route.needs]
+    source = catalogue.source(target, settings=now, name=name)
+    engine = Engine(now)
+    gaps = missing(engine, source.name)
+    free = [route for route in known().values() if Need.LLM not in route.needs and not why_not(route, gaps)]
+    chosen = pick(routes) if routes else free
     names = tuple(route.name for route in chosen)
     baseline = summary.check_baseline(baseline, names)
     if out is None and (fresh or retry_failed):
         raise BadInput("--fresh and --retry-failed need --out DIR, whose contents they are about")
     set_knobs = read_knobs(knobs, chosen)
-    source = catalogue.source(target, settings=now, name=name)
     found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
     found = dataset.of_mode(found, mode) if mode else found
     ensure(source, now)
-    engine = Engine(now)
     corpus = engine.corpus(source.name)
     labelled, said = sets.tie(found, corpus)
     warnings = dict.fromkeys([*corpus.warnings, *said])

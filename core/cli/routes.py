@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -9,27 +10,30 @@ import click
 
 from core.cli.common import emit, output_options
 from core.cli.text import table
+from core.needs import why_not
 
 if TYPE_CHECKING:
     from core.route import Need, Route
 
 
 @click.command("routes")
+@click.option("--corpus", metavar="NAME", help="Also tell what has to be made for this corpus first.")
 @output_options
-def routes_(as_json: bool) -> int:
+def routes_(corpus: str | None, as_json: bool) -> int:
     """List every route: what it needs, whether it can run here, its knobs and its source."""
     from core import settings
     from core.engine import Engine
-    from core.route import Need, routes
+    from core.needs import missing
+    from core.route import routes
 
-    reasons = {Need.LLM: Engine(settings.current()).llm().status()}
-    listed = [_route(route, reasons) for route in routes().values()]
+    gaps = missing(Engine(settings.current()), corpus)
+    listed = [_route(route, gaps) for route in routes().values()]
     emit({"routes": listed}, lambda: _text(listed), as_json=as_json)
     return 0
 
 
-def _route(route: Route, reasons: dict[Need, str | None]) -> dict[str, Any]:
-    why_not = next((reason for need in route.needs if (reason := reasons.get(need))), None)
+def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
+    lack = why_not(route, gaps)
     return {
         "name": route.name,
         "title": route.title,
@@ -37,8 +41,8 @@ def _route(route: Route, reasons: dict[Need, str | None]) -> dict[str, Any]:
         "summary": route.summary,
         "paper": route.paper,
         "needs": [need.value for need in route.needs],
-        "available": why_not is None,
-        "why_not": why_not,
+        "available": lack is None,
+        "why_not": lack,
         "knobs": [
             {**asdict(knob), "type": knob.type.__name__, "choices": list(knob.choices)}
             for knob in route.knobs

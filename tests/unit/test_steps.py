@@ -49,6 +49,8 @@ GOLDEN = {
     "dense": ["embed", "search vectors"],
     "hybrid_rrf": ["search BM25", "embed", "search vectors", "fuse by reciprocal rank"],
     "hybrid_linear": ["search BM25", "embed", "search vectors", "fuse by normalised scores"],
+    "late_interaction": ["embed tokens", "search BM25", "embed", "search vectors", "score by matching tokens"],
+    "splade": ["search learned term weights"],
     "mmr": ["embed", "search vectors", "order by marginal relevance"],
     "dedupe": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "drop near-duplicates",
@@ -60,6 +62,14 @@ GOLDEN = {
     "rag_fusion": [
         "write query variants", "  ask scripted",
         *["search BM25", "embed", "search vectors"] * 4, "fuse by reciprocal rank",
+    ],
+    "contextual_headings": ["search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores"],
+    "contextual": ["search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores"],
+    "parent": ["embed", "search vectors of keys"],
+    "hype": ["embed", "search vectors of keys"],
+    "hype_hyde": [
+        "embed", "search vectors of keys", "write hypothetical passages", "  ask scripted",
+        "mean of embeddings", "  embed", "  embed", "search vectors", "fuse by reciprocal rank",
     ],
     "hyde": [
         "write hypothetical passages", "  ask scripted",

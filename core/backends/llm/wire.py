@@ -37,7 +37,8 @@ def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: boo
         schema = {"name": "answer", "strict": True, "schema": dict(request.schema)}
         fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     if embedded:
-        fields["extra_body"] = {"id_slot": 0, "cache_prompt": request.top_logprobs > 0 or request.reuse_prefix}
+        keep = request.top_logprobs > 0 or request.reuse_prefix
+        fields["extra_body"] = {"id_slot": 0, "cache_prompt": keep}
     return fields
 
 

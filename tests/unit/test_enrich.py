@@ -1,0 +1,287 @@
+"""Enrichments: what is made once for a corpus, kept, resumed, refused when damaged, and searched by keys."""
+
+import json
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.backends.sparse import BM25Index
+from core.enrich import store
+from core.enrich.contexts import DOCUMENT, parts
+from core.enrich.headings import heading_paths
+from core.enrich.keys import Key, KeyIndex, write
+from core.enrich.recipe import GIVE_UP, Tools, siblings
+from core.errors import BadInput, Cancelled, ModelFailed, Unavailable
+from core.needs import missing
+from core.route import Need, routes
+from core.settings import Settings
+from core.types import Passage
+from tests.fakes import TEXTS, FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
+
+ASKED = "1. How do I return it?\n2. When is it paid?\n- What is the limit?\nAnything else"
+
+
+def build(tmp_path, name="questions", corpus=None, llm=None, **options):
+    corpus = corpus or MemoryCorpus(TEXTS)
+    writer = llm or ScriptedLLM({"questions": ASKED, "context": "About returns."})
+    made = store.build(
+        name, corpus, settings=Settings(home=tmp_path), llm=writer, embedder=corpus.embedder, **options
+    )
+    return made, corpus, writer
+
+
+def keyed(tmp_path, owners, texts, corpus):
+    """An index of given keys, made by the function that all recipes use."""
+    folder = tmp_path / f"keys-{len(list(tmp_path.iterdir()))}"
+
+    class One:
+        name, version, title, cost, uses_llm, free = "one", 1, "keys", "nothing", False, True
+
+        def make(self, corpus, folder, tools: Tools):
+            keys = [
+                Key(row, f"shown {at}", text)
+                for at, (row, text) in enumerate(zip(owners, texts, strict=True))
+            ]
+            return write(keys, corpus, folder, tools, words=True)
+
+    folder.mkdir()
+    from core.corpus.build import Stages
+    from core.corpus.embeddings import Checkpoint, Vectors
+
+    vectors = Vectors("hash", "hash", HashEmbedder, None, Checkpoint(folder, "hash"))
+    tools = Tools(
+        Settings(home=tmp_path),
+        Stages(lambda *_: None, threading.Event()),
+        lambda: None,
+        HashEmbedder,
+        lambda: vectors,
+    )
+    One().make(corpus, folder, tools)
+    return KeyIndex(corpus, folder), folder
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_a_passage_scores_what_its_best_key_scores(tmp_path_factory, data):
+    corpus = MemoryCorpus(TEXTS)
+    count = data.draw(st.integers(1, 30))
+    owners = data.draw(st.lists(st.integers(0, corpus.size - 1), min_size=count, max_size=count))
+    words = ["return", "refund", "box", "photo", "customs", "express", "key", "hour"]
+    texts = data.draw(
+        st.lists(
+            st.lists(st.sampled_from(words), min_size=1, max_size=5).map(" ".join),
+            min_size=count,
+            max_size=count,
+        )
+    )
+    k = data.draw(st.integers(1, 10))
+    index, folder = keyed(tmp_path_factory.mktemp("keys"), owners, texts, corpus)
+    ordered = sorted(
+        range(count), key=lambda at: owners[at]
+    )  # as the index keeps them: by row, else as given
+    question = HashEmbedder().embed_query("return photo refund")
+    expected = {}
+    for at in range(count):
+        score = float(HashEmbedder().embed([texts[at]])[0] @ question)
+        expected[owners[at]] = max(expected.get(owners[at], -2.0), score)
+    best = sorted(expected.values(), reverse=True)[:k]
+    match = index.search_dense(question, k)
+    assert [hit.score for hit in match.hits] == pytest.approx(best, abs=1e-5)
+    for hit in match.hits:
+        row = corpus.row(hit.passage.id)
+        assert hit.score == pytest.approx(expected[row], abs=1e-5)
+        assert owners[int(match.keys[hit.passage.id].split()[1])] == row, (
+            "the key shown is one of the passage's"
+        )
+    all_words = BM25Index(folder / "bm25", count).scores("return photo")
+    by_row = {}
+    for place, at in enumerate(ordered):
+        by_row[owners[at]] = max(by_row.get(owners[at], 0.0), float(all_words[place]))
+    found = index.search_words("return photo", k)
+    assert [hit.score for hit in found.hits] == pytest.approx(
+        sorted((s for s in by_row.values() if s > 0), reverse=True)[:k], abs=1e-5
+    )
+
+
+def test_questions_are_cleaned_counted_and_lead_back_to_their_passages(tmp_path):
+    made, corpus, llm = build(tmp_path)
+    assert (made.entries, made.llm, made.spent.calls) == (3 * corpus.size, "scripted", corpus.size)
+    assert made.spent.prompt_tokens == 10 * corpus.size
+    index = store.load("questions", corpus, Settings(home=tmp_path))
+    match = index.search_dense(HashEmbedder().embed_query("When is it paid?"), 3)
+    assert set(match.keys.values()) == {"When is it paid?"}
+    assert {hit.passage.id for hit in match.hits} <= set(TEXTS)
+    assert all("?" not in request.messages[-1].content.split("Passage")[0] for request in llm.requests)
+
+
+def test_a_context_is_searched_and_never_shown_as_the_passage(tmp_path):
+    corpus = MemoryCorpus(TEXTS)
+    made, _, _ = build(tmp_path, "contexts", corpus, ScriptedLLM({"context": "Zebras in the warehouse."}))
+    index = store.load("contexts", corpus, Settings(home=tmp_path))
+    found = index.search_words("zebras", 3)
+    assert len(found.hits) == 3
+    assert all(hit.passage == corpus.by_ids([hit.passage.id])[hit.passage.id] for hit in found.hits)
+    assert set(found.keys.values()) == {"Zebras in the warehouse."}
+    assert made.notes == ()
+
+
+def test_a_passage_the_model_failed_at_is_counted_and_tried_again(tmp_path):
+    broken = {"fragile:0-80"}
+
+    def reply(request):
+        if any(TEXTS[id] in request.messages[-1].content.split("one part")[1] for id in broken):
+            raise ModelFailed("no answer")
+        return "About returns."
+
+    made, corpus, _ = build(tmp_path, "contexts", llm=ScriptedLLM({"context": reply}))
+    assert made.spent.failed == 1
+    assert any("1 of 7 passages have no context" in note for note in made.notes)
+    assert any("no answer" in note for note in made.notes)
+    broken.clear()
+    again, _, _ = build(tmp_path, "contexts", corpus, ScriptedLLM({"context": reply}))
+    assert again.spent.failed == 0
+
+
+def test_a_broken_endpoint_ends_the_build_and_leaves_what_was_there(tmp_path):
+    before, corpus, _ = build(tmp_path)
+    bad = ScriptedLLM({"questions": ModelFailed("the endpoint answered HTML")}, model="another")
+    with pytest.raises(ModelFailed, match="HTML"):
+        build(tmp_path, corpus=corpus, llm=bad)
+    assert len(bad.requests) == GIVE_UP
+    assert store.describe("questions", corpus.name, Settings(home=tmp_path)) == before
+    assert not list((tmp_path / "enrichments" / corpus.name).glob(".new-*"))
+
+
+def test_what_is_there_is_not_made_twice_and_is_stale_after_a_change(tmp_path):
+    made, corpus, llm = build(tmp_path)
+    asked = len(llm.requests)
+    assert build(tmp_path, corpus=corpus, llm=llm)[0] == made
+    assert len(llm.requests) == asked
+    changed = MemoryCorpus({**TEXTS, "new:0-10": "A new passage."})
+    reason = store.missing("questions", "tiny", changed.fingerprint, Settings(home=tmp_path))
+    assert "earlier state" in reason
+    assert "python -m core index tiny --with questions" in reason
+    with pytest.raises(Unavailable, match="earlier state"):
+        store.load("questions", changed, Settings(home=tmp_path))
+    embedded = changed.embedder
+    embedded.calls.clear()
+    build(tmp_path, corpus=changed)
+    assert store.missing("questions", "tiny", changed.fingerprint, Settings(home=tmp_path)) is None
+
+
+def test_a_stopped_build_says_so_and_asks_no_more(tmp_path):
+    stop = threading.Event()
+
+    def reply(_):
+        if len(llm.requests) == 3:
+            stop.set()
+        return ASKED
+
+    llm = ScriptedLLM({"questions": reply})
+    with pytest.raises(Cancelled):
+        build(tmp_path, llm=llm, cancel=stop)
+    assert len(llm.requests) == 3
+    assert store.describe("questions", "tiny", Settings(home=tmp_path)) is None
+
+
+def test_progress_is_told_from_nothing_to_all(tmp_path):
+    told = []
+    build(tmp_path, progress=lambda stage, done, total: told.append((stage, done, total)))
+    assert ("write questions", 7, 7) in told
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["write questions", "embed"]
+
+
+def test_a_damaged_enrichment_is_refused(tmp_path):
+    _, corpus, _ = build(tmp_path)
+    file = tmp_path / "enrichments" / "tiny" / "questions" / "texts.jsonl"
+    data = bytearray(file.read_bytes())
+    data[10] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(Unavailable, match="sha256"):
+        store.load("questions", corpus, Settings(home=tmp_path))
+    made, _, _ = build(tmp_path, corpus=corpus)
+    assert store.load("questions", corpus, Settings(home=tmp_path)).size == made.entries
+
+
+def test_a_route_without_its_enrichment_is_unavailable_and_says_how_to_get_it(tmp_path):
+    from core.engine import Engine, Request
+    from core.types import Query
+
+    engine = FakeEngine(tmp_path)
+    engine.enrichment = lambda corpus, need: Engine.enrichment(engine, corpus, need)
+    result = engine.ask(Request(Query("a box"), "tiny", ("hype",))).results[0]
+    assert result.status == "unavailable"
+    assert "python -m core index tiny --with questions" in result.error
+
+
+def test_each_need_of_a_route_can_be_told(tmp_path):
+    gaps = missing(FakeEngine(tmp_path, llm=ScriptedLLM(missing="no model here")), "tiny")
+    for route in routes().values():
+        for need in set(route.needs) - {Need.WEB}:
+            assert need in gaps, f"{route.name} needs {need}, and nothing was made"
+
+
+def test_an_unknown_enrichment_lists_those_there_are():
+    with pytest.raises(BadInput, match="headings, children"):
+        store.recipe("tables")
+
+
+def test_headings_in_force_where_a_passage_begins():
+    texts = [
+        "# A\nintro",
+        "## B\none",
+        "two",
+        "### C\nthree",
+        "## D\nfour",
+        "five",
+        "# E\n## F\nsix",
+        "seven",
+    ]
+    passages = [Passage(str(i), "d", "t", text) for i, text in enumerate(texts)]
+    assert heading_paths(passages) == [
+        [], ["A"], ["A", "B"], ["A", "B"], ["A", "B", "C"], ["A", "D"], ["A", "D"], ["E", "F"],
+    ]  # fmt: skip
+
+
+class Pieces(MemoryCorpus):
+    """A corpus whose passages are documents of their own, as sets that come in pieces have them."""
+
+    def everything(self):
+        for row, passage in enumerate(self.all):
+            doc, index = passage.id.split("/")
+            yield row, passage, {"metadata": json.dumps({"doc_id": doc, "index": int(index)})}
+
+
+def test_pieces_of_one_document_are_put_in_order():
+    corpus = Pieces({"a/10": "eleven", "a/2": "three", "a/0": "one", "b/0": "other"})
+    assert [[p.text for _, p in group] for group in siblings(corpus)] == [
+        ["one", "three", "eleven"],
+        ["other"],
+    ]
+
+
+@given(st.lists(st.integers(1, DOCUMENT + 50), min_size=1, max_size=12))
+@settings(max_examples=30, deadline=None)
+def test_a_long_document_is_read_in_parts_of_whole_passages(lengths):
+    corpus = Pieces({f"a/{n:03}": "x" * length for n, length in enumerate(lengths)})
+    found = parts(corpus)
+    assert [p.id for part in found for _, p in part] == [f"a/{n:03}" for n in range(len(lengths))]
+    for part in found:
+        assert len(part) == 1 or len("\n\n".join(p.text for _, p in part)) <= DOCUMENT
+    for one, following in pairwise(found):
+        assert sum(len(p.text) + 2 for _, p in one) + len(following[0][1].text) > DOCUMENT, (
+            "no part is too small"
+        )
+
+
+def test_an_empty_corpus_has_empty_enrichments(tmp_path):
+    for name in ("headings", "children", "contexts", "questions"):
+        made, corpus, _ = build(tmp_path, name, MemoryCorpus({}))
+        assert made.entries == 0
+        index = store.load(name, corpus, Settings(home=tmp_path))
+        assert index.search_dense(np.zeros(64, np.float32), 5).hits == ()
+        assert index.search_words("a", 5).hits == ()
