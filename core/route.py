@@ -31,6 +31,8 @@ class Need(Enum):
     CHILDREN = "small pieces of the corpus' passages"
     CONTEXTS = "contexts written for the corpus' passages"
     QUESTIONS = "questions written for the corpus' passages"
+    TOKENS = "token vectors of the corpus' passages"
+    LEARNED_SPARSE = "learned term weights of the corpus' passages"
 
     @property
     def enrichment(self) -> str | None:

@@ -58,6 +58,14 @@ class Settings(BaseSettings):
         20.0, gt=0, description="the embedded server stops after this long unused"
     )
     llm_context: int = Field(8192, ge=512, description="context length of the embedded server, tokens")
+    late_model: str = Field(
+        "all-MiniLM-L6-v2",
+        min_length=1,
+        description="token vectors for late interaction: the embedded MiniLM, or a ColBERT model or its folder",
+    )
+    sparse_model: str = Field(
+        "", description="SPLADE model such as naver/splade-v3, or its folder; empty: none"
+    )
     reranker: str = Field(
         "embedded",
         min_length=1,

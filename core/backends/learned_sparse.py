@@ -70,8 +70,7 @@ class SpladeEncoder:
 
     def expansion(self, text: str) -> TermWeights:
         """The terms a question is searched with and their weights."""
-        row = self.encode_query(text)
-        return _ordered((self.terms[at], float(w)) for at, w in zip(row.indices, row.data, strict=True))
+        return weighed(self.terms, self.encode_query(text))
 
     def _weigh(self, encode: Callable[..., Any], texts: Sequence[str]) -> csr_matrix:
         from scipy.sparse import csr_matrix
@@ -153,6 +152,11 @@ def write_index(
     np.save(folder / STARTS, by_term.indptr.astype(np.int64))
     stored = {"model": encoder.name, "size": len(texts), "terms": list(encoder.terms)}
     (folder / TERMS).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")
+
+
+def weighed(terms: Sequence[str], row: csr_matrix) -> TermWeights:
+    """The weights of one text, shape (1, terms), by name."""
+    return _ordered((terms[at], float(w)) for at, w in zip(row.indices, row.data, strict=True))
 
 
 def _ordered(parts: Any) -> TermWeights:

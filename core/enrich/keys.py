@@ -136,6 +136,10 @@ class KeyRecipe(ABC):
     def keys(self, corpus: Corpus, tools: Tools, /) -> Sequence[Key]:
         """The keys of a corpus' passages."""
 
+    def model(self, _settings: Settings, /) -> str:
+        """None of its own."""
+        return ""
+
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the index of the keys; returns how many there are."""
         return write(self.keys(corpus, tools), corpus, folder, tools, words=self.words)

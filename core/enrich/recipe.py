@@ -97,6 +97,12 @@ class Recipe(Protocol):
     uses_llm: bool
     free: bool  # made from the corpus and the embedder alone, so that nothing has to be chosen first
 
+    def model(self, settings: Settings, /) -> str:
+        """What `settings` name to make it with, besides the embedder and the language model; "" for nothing.
+
+        Raises Unavailable when something has to be named and is not.
+        """
+
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
         """Write the files into the empty `folder`; returns the number of entries."""
 

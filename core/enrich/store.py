@@ -23,14 +23,17 @@ from core.corpus.lock import alone
 from core.enrich.children import Children
 from core.enrich.contexts import Contexts
 from core.enrich.headings import Headings
+from core.enrich.learned import LearnedSparse
 from core.enrich.questions import Questions
 from core.enrich.recipe import Recipe, Spent, Tools
+from core.enrich.tokens import Tokens
 from core.errors import BadInput, IndexDamaged, Unavailable
 from core.settings import Settings
 
 log = logging.getLogger(__name__)
 RECIPES: Mapping[str, Recipe] = {
-    recipe.name: recipe for recipe in (Headings(), Children(), Contexts(), Questions())
+    recipe.name: recipe
+    for recipe in (Headings(), Children(), Contexts(), Questions(), Tokens(), LearnedSparse())
 }
 
 
@@ -54,6 +57,7 @@ class Made:
     bytes: int
     spent: Spent
     notes: tuple[str, ...] = ()
+    model: str = ""  # the recipe's own, besides the embedder and the language model
 
 
 def recipe(name: str) -> Recipe:
@@ -67,11 +71,17 @@ def missing(name: str, corpus: str, fingerprint: str | None, settings: Settings)
     """None if the enrichment is there for this state of the corpus; else why not and how to get it."""
     wanted = recipe(name)
     how = f"run python -m core index {corpus} --with {name} ({wanted.cost})"
+    try:
+        model = wanted.model(settings)
+    except Unavailable as error:
+        return f"{error}, then {how}"
     found = describe(name, corpus, settings)
     if found is None:
         return f"corpus {corpus} has no {wanted.title} yet: {how}"
     if found.fingerprint != fingerprint or found.version != wanted.version:
         return f"the {wanted.title} were made for an earlier state of corpus {corpus}: {how}"
+    if found.model != model:
+        return f"the {wanted.title} in corpus {corpus} are by {found.model}, and {model} is set: {how}"
     return None
 
 
@@ -121,12 +131,13 @@ def build(
         home.parent.mkdir(parents=True, exist_ok=True)
         with alone(home.with_suffix(".lock"), stop):
             writer = (llm or _writer(settings)) if wanted.uses_llm else None
+            model = wanted.model(settings)
             found = describe(name, corpus.name, settings)
-            if found is not None and _same(found, wanted, corpus, writer) and _sound(home):
+            if found is not None and _same(found, wanted, corpus, writer, model) and _sound(home):
                 return found
             if writer is not None and (reason := writer.status()):
                 raise Unavailable(reason)
-            return _build(wanted, corpus, home, Stages(progress, stop), settings, writer, embedder)
+            return _build(wanted, corpus, home, Stages(progress, stop), settings, writer, model, embedder)
     except OSError as error:
         raise Unavailable(
             f"the enrichment cannot be written below {home}: {error.strerror or error}"
@@ -140,6 +151,7 @@ def _build(
     stages: Stages,
     settings: Settings,
     writer: LLM | None,
+    model: str,
     given: Embedder | None,
 ) -> Made:
     from core.backends.embedder import load_embedder
@@ -161,7 +173,7 @@ def _build(
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),
             build_ms={stage: round(ms, 1) for stage, ms in stages.ms.items()},
             bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
-            spent=tools.spent, notes=tuple(tools.notes),
+            spent=tools.spent, notes=tuple(tools.notes), model=model,
         )  # fmt: skip
         manifest.seal(folder, asdict(made))
         shutil.rmtree(home, ignore_errors=True)
@@ -179,12 +191,13 @@ def _made(record: Mapping[str, Any]) -> Made:
         raise IndexDamaged(f"the record of an enrichment cannot be read: {error}") from error
 
 
-def _same(found: Made, wanted: Recipe, corpus: Corpus, writer: LLM | None) -> bool:
+def _same(found: Made, wanted: Recipe, corpus: Corpus, writer: LLM | None, model: str) -> bool:
     """Whether what is there is what would be made; what the model failed at is worth another try."""
     return (
         found.fingerprint == corpus.fingerprint
         and found.version == wanted.version
         and found.llm == (writer.model if writer else None)
+        and found.model == model
         and not found.spent.failed
     )
 

@@ -7,6 +7,8 @@ from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
 from core.steps.indexed import Indexed
+from core.steps.late import LateInteraction
+from core.steps.learned import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
 from core.steps.remember import Remember
@@ -17,5 +19,18 @@ from core.steps.select import Select
 __all__ = ["POOL", "Context", "Memo", "Steps"]
 
 
-class Steps(Decompose, Gatekeeper, Samples, Indexed, Compress, Select, Merge, Judge, Remember, Generate):
+class Steps(
+    Decompose,
+    Gatekeeper,
+    Samples,
+    Indexed,
+    LateInteraction,
+    LearnedTerms,
+    Compress,
+    Select,
+    Merge,
+    Judge,
+    Remember,
+    Generate,
+):
     """What a route is given as `do`."""

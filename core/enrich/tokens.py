@@ -1,0 +1,286 @@
+"""Token vectors of every passage: what late interaction matches a question's tokens with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Matrix
+from core.backends.embedder import identity
+from core.backends.late import TokenEmbedder, TokenVectors, load_token_embedder, maxsim_many
+from core.corpus.corpus import Corpus
+from core.corpus.embeddings import KEYS, Keys, keys
+from core.corpus.passages import searchable
+from core.enrich.keys import Listed
+from core.enrich.recipe import Tools
+from core.errors import BadInput, ModelFailed, Unavailable
+from core.settings import Settings
+
+VECTORS, IDS, STARTS, FACTS = "vectors.npy", "ids.npy", "starts.npy", "tokens.json"
+STEP = 64  # passages embedded between two looks at Stop; a finished step is kept
+BLOCK = 128  # passages whose vectors are in memory as float32 at a time, some 25 MB
+log = logging.getLogger(__name__)
+
+
+@cache
+def _shared(settings: Settings, _identity: str) -> TokenEmbedder:
+    """One model for every corpus of the process, and another when its files were changed."""
+    return load_token_embedder(settings.late_model, settings=settings)
+
+
+def _load(settings: Settings) -> TokenEmbedder:
+    return _shared(settings, identity(settings.late_model))
+
+
+class Tokens:
+    """The vectors of all tokens that count, as 16-bit floats: 2 * dim bytes a token."""
+
+    name, version = "tokens", 1
+    title = "token vectors of its passages"
+    cost = "a token embedding of each passage, about 80 a second, and some 100 kB on disk for each"
+    free = False  # nothing to be chosen, but hundreds of megabytes: only for those who ask for it
+    uses_llm = False
+
+    def __init__(self, load: Callable[[Settings], TokenEmbedder] = _load) -> None:
+        self._load = load
+
+    def model(self, settings: Settings) -> str:
+        """The token embedder and, for a folder, the state of its files."""
+        return identity(settings.late_model)
+
+    def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
+        """Write the vectors; returns how many tokens there are.
+
+        Passages that an earlier state of the corpus had are copied. Of a build that was stopped, each
+        finished step is kept beside `folder`, and taken over where the same passages are still wanted.
+        """
+        with tools.stages.stage("load the token model"):
+            embedder = self._load(tools.settings)
+        texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
+        wanted = keys(Listed(texts), f"{embedder.name} {self.model(tools.settings)}")
+        former = _Former(tools.vectors().former)
+        missing = [row for row, key in enumerate(wanted) if key.tobytes() not in former.rows]
+        kept = folder.parent / f".{self.name}-unfinished"
+        kept.mkdir(exist_ok=True)
+        steps = []
+        with tools.stages.stage("embed tokens"):
+            for start in range(0, len(missing), STEP):
+                tools.stages.tick(start, len(missing))
+                some = missing[start : start + STEP]
+                steps.append(_Step(kept, wanted[some], embedder))
+                steps[-1].ensure([texts[row] for row in some])
+            tools.stages.tick(len(missing), len(missing))
+        fresh = (one for step in steps for one in step.read())
+        with tools.stages.stage("write token vectors"):
+            found = (former.at(former.rows[k]) if (k := key.tobytes()) in former.rows else next(fresh)
+                     for key in wanted)  # fmt: skip
+            count = _write(found, embedder, folder)
+        np.save(folder / KEYS, wanted)
+        shutil.rmtree(kept)
+        return count
+
+    def open(self, _corpus: Corpus, folder: Path, settings: Settings, /) -> TokenIndex:
+        """Match with them."""
+        return TokenIndex(folder, self._load(settings))
+
+
+class TokenIndex:
+    """Exact MaxSim over the stored token vectors, which stay in their mapped file; safe in threads.
+
+    A stored component is off by at most 2**-11 of itself, or 2**-25 where it is tiny. As vectors have length
+    1, a cosine is off by at most e = 2**-11 + sqrt(dim) * 2**-25, and a score by e for each token of the
+    question.
+    """
+
+    def __init__(self, folder: Path, embedder: TokenEmbedder) -> None:
+        """Open what `Tokens` made in `folder`; Unavailable when `embedder` is of another kind."""
+        self._files = _Files(folder)
+        self._embedder = embedder
+        self.size = len(self._files.starts) - 1
+        if (embedder.name, embedder.dim) != (self._files.name, self._files.dim):
+            raise Unavailable(
+                f"the token vectors in {folder} are by {self._files.name} ({self._files.dim} dimensions),"
+                f" not by {embedder.name} ({embedder.dim}); make them again,"
+                " or set ROUTESCOPE_LATE_MODEL back"
+            )
+
+    @property
+    def name(self) -> str:
+        """The model as shown: says whether it was trained for late interaction."""
+        return self._embedder.name
+
+    def embed_query(self, text: str) -> TokenVectors:
+        """A question's tokens and their vectors."""
+        return self._embedder.embed_query(text)
+
+    def of(self, rows: Sequence[int]) -> list[Matrix]:
+        """The vectors of the passages in `rows`, each (tokens, dim), float32."""
+        return [self._files.vectors_of(row).astype(np.float32) for row in rows]
+
+    def tokens(self, row: int) -> tuple[str, ...]:
+        """The tokens of a passage that the rows of its vectors stand for."""
+        return self._files.tokens_of(row)
+
+    def scores(
+        self, query: Matrix, rows: Sequence[int] | None = None, check: Callable[[], object] = lambda: None
+    ) -> NDArray[np.float32]:
+        """MaxSim of a question's vectors (q, dim) with each of `rows`, or with the whole corpus, shape (n,).
+
+        `check` is called every BLOCK passages and may raise.
+        Source: Khattab & Zaharia 2020, "ColBERT", arXiv:2004.12832, section 3.3.
+        """
+        if query.shape[1] != self._files.dim:
+            raise BadInput(f"token vectors of {query.shape[1]} dimensions; {self.name} has {self._files.dim}")
+        wanted = range(self.size) if rows is None else rows
+        scores = np.zeros(len(wanted), np.float32)
+        for start in range(0, len(wanted), BLOCK):
+            check()
+            some = wanted[start : start + BLOCK]
+            scores[start : start + len(some)] = maxsim_many(query, self.of(some))
+        return scores
+
+
+class _Files:
+    """What is stored: the vectors of all passages one after another, and which token each is of."""
+
+    def __init__(self, folder: Path) -> None:
+        facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        self.name: str = facts["model"]
+        self.dim: int = facts["dim"]
+        self._words: list[str] = facts["tokens"]
+        self.starts: NDArray[np.int64] = np.load(folder / STARTS, allow_pickle=False)
+        self._ids: NDArray[np.int32] = np.load(folder / IDS, allow_pickle=False)
+        self._vectors = np.load(
+            folder / VECTORS,
+            mmap_mode="r" if self.starts[-1] else None,  # an empty file cannot be mapped
+            allow_pickle=False,
+        ).view(np.ndarray)
+
+    def vectors_of(self, row: int) -> NDArray[np.float16]:
+        """Shape (tokens, dim)."""
+        found: NDArray[np.float16] = self._vectors[self.starts[row] : self.starts[row + 1]]
+        return found
+
+    def tokens_of(self, row: int) -> tuple[str, ...]:
+        """As many as there are vectors."""
+        return tuple(self._words[at] for at in self._ids[self.starts[row] : self.starts[row + 1]])
+
+
+Stored = tuple[tuple[str, ...], NDArray[np.float16]]  # a passage's tokens and vectors
+
+
+class _Former:
+    """The passages of a sound index that was made before, by content key."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._files = _Files(folder) if folder else None
+        stored = np.load(folder / KEYS, allow_pickle=False) if folder else ()
+        self.rows = {key.tobytes(): row for row, key in enumerate(stored)}
+
+    def at(self, row: int) -> Stored:
+        assert self._files is not None  # else `rows` is empty
+        return self._files.tokens_of(row), self._files.vectors_of(row)
+
+
+class _Step:
+    """The passages embedded at once, kept in a file of their own that is named for their content."""
+
+    def __init__(self, folder: Path, wanted: Keys, embedder: TokenEmbedder) -> None:
+        self._file = folder / f"{hashlib.blake2b(wanted.tobytes(), digest_size=16).hexdigest()}.npz"
+        self._embedder = embedder
+
+    def ensure(self, texts: list[str]) -> None:
+        """Embed the passages, unless that was done before."""
+        if self._file.exists():
+            try:
+                self.read()
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+                log.warning("%s is damaged (%s); its passages are embedded again", self._file, error)
+            else:
+                return
+        found = self._embedder.embed_passages(texts)
+        vectors = np.concatenate([one.vectors for one in found])
+        if len(found) != len(texts) or not np.isfinite(vectors).all():
+            raise ModelFailed(f"{self._embedder.name} gave no usable token vectors (shape {vectors.shape})")
+        part = self._file.with_suffix(".part")
+        with part.open("wb") as file:
+            np.savez(
+                file,
+                vectors=vectors.astype(np.float16),
+                counts=[len(one.vectors) for one in found],
+                tokens=np.frombuffer(json.dumps([one.tokens for one in found]).encode(), np.uint8),
+            )
+        part.replace(self._file)
+
+    def read(self) -> list[Stored]:
+        """The passages in order; the file's own checksums are checked."""
+        with np.load(self._file, allow_pickle=False) as stored:
+            vectors, counts, tokens = stored["vectors"], stored["counts"], stored["tokens"]
+        words = json.loads(tokens.tobytes())
+        parts = np.split(vectors, np.cumsum(counts)[:-1])
+        return [(tuple(some), part) for some, part in zip(words, parts, strict=True)]
+
+
+def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> int:
+    """Write the passages in the order of rows; returns the number of tokens."""
+    numbers: dict[str, int] = {}
+    starts = [0]
+    with (
+        _Growing(folder / VECTORS, np.float16, (embedder.dim,)) as vectors,
+        _Growing(folder / IDS, np.int32) as ids,
+    ):
+        for tokens, rows in found:
+            vectors.add(rows)
+            ids.add(np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int32))
+            starts.append(starts[-1] + len(rows))
+    np.save(folder / STARTS, np.array(starts, np.int64))
+    facts = {"model": embedder.name, "dim": embedder.dim, "tokens": list(numbers)}
+    (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+    return starts[-1]
+
+
+class _Growing:
+    """A .npy file whose number of rows is known only at its end.
+
+    It is written, not mapped: on a full disk that is an error, where a mapped file would end the process.
+    """
+
+    def __init__(self, file: Path, kind: Any, columns: tuple[int, ...] = ()) -> None:
+        self._kind, self._columns, self._rows = np.dtype(kind), columns, 0
+        self._file = file.open("wb")
+        self._head()
+        self._begin = self._file.tell()
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """Append rows, shape (n, *columns)."""
+        self._file.write(np.ascontiguousarray(rows, self._kind).tobytes())
+        self._rows += len(rows)
+
+    def _head(self) -> None:
+        shape = (self._rows, *self._columns)
+        described = {"descr": self._kind.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, described)  # leaves room for more digits
+
+    def __enter__(self) -> _Growing:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._file:
+            if error is None:
+                self._file.seek(0)
+                self._head()
+                if self._file.tell() != self._begin:
+                    raise ValueError(f"the header of {self._file.name} does not fit in its place")

@@ -1,0 +1,31 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import POOL, Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Late interaction (MaxSim)",
+    family="scoring",
+    paper="Khattab & Zaharia 2020, ColBERT, arXiv:2004.12832",
+    needs=[Need.TOKENS],
+)
+def late_interaction(
+    query: Query,
+    do: Steps,
+    *,
+    candidates: Annotated[
+        int, Knob(0, 1000, "scored of BM25's list and of the dense one, each; 0 scores the whole corpus")
+    ] = 100,
+) -> Answer:
+    """Match each token of the question with the most similar token of a passage, and add up.
+
+    The vectors are those of the model that is set: MiniLM was never trained for this, a ColBERT model was.
+    """
+    asked = do.embed_tokens(query.text)
+    if candidates == 0:
+        return do.answer(query.text, do.maxsim_all(asked))
+    depth = max(candidates, POOL)  # not less, so that the searches are those of other routes
+    lists = (do.sparse(query.text, depth), do.dense(query.text, depth))
+    return do.answer(query.text, do.maxsim(asked, lists, candidates))

@@ -1,0 +1,14 @@
+from core.route import Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "SPLADE",
+    family="scoring",
+    paper="Formal, Piwowarski & Clinchant 2021, arXiv:2107.05720",
+    needs=[Need.LEARNED_SPARSE],
+)
+def splade(query: Query, do: Steps) -> Answer:
+    """Search by terms that a model finds in texts, also those they lack, and the weights it gives."""
+    return do.answer(query.text, do.learned_sparse(query.text))

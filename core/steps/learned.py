@@ -1,0 +1,38 @@
+"""The step that searches by learned term weights."""
+
+from __future__ import annotations
+
+from core.enrich.learned import TermIndex
+from core.route import Need
+from core.steps.base import StepBase
+from core.steps.retrieve import POOL
+from core.steps.step import step
+from core.types import Hit, Ranking
+
+TERMS = 30  # of the question, the heaviest, that the span keeps
+TOLD = 5  # first hits whose terms the span keeps
+
+
+class LearnedTerms(StepBase):
+    """Learned sparse retrieval."""
+
+    @step("RETRIEVER", "search learned term weights")
+    def learned_sparse(self, text: str, k: int = POOL) -> Ranking:
+        """The `k` passages with the highest inner product of term weights; each shares a term, ties by id.
+
+        The span tells the terms `text` was searched with ("expansion", of "terms" in all) and what each adds
+        to the first hits' scores ("matched"). Source: Formal et al. 2021, "SPLADE", arXiv:2107.05720.
+        """
+        index: TermIndex = self.context.prepared(Need.LEARNED_SPARSE)
+        found = index.search(text, k, TOLD)
+        passages = self.context.corpus.passages([row for row, _ in found.rows])
+        inputs = self.span.inputs
+        inputs["model"], inputs["terms"] = index.name, len(found.expansion)
+        inputs["expansion"] = found.expansion[:TERMS]
+        inputs["matched"] = {
+            passage.id: found.matched[row]
+            for (row, _), passage in zip(found.rows[:TOLD], passages, strict=False)
+        }
+        if not found.expansion:
+            inputs["note"] = "the model gave no term of the question any weight: nothing found"
+        return tuple(Hit(passage, score) for (_, score), passage in zip(found.rows, passages, strict=True))
