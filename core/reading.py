@@ -86,6 +86,15 @@ def rewritings(result: RouteResult) -> list[Rewriting]:
     return found
 
 
+def excerpts(result: RouteResult) -> dict[str, str]:
+    """What the route kept of passages to answer from, by passage id; {} where it takes them whole."""
+    for span in reversed(top(result)):
+        kept = span.output.get("excerpts") if isinstance(span.output, Mapping) else None
+        if isinstance(kept, Mapping):
+            return {str(id): str(text) for id, text in kept.items()}
+    return {}
+
+
 def question(run: Run, result: RouteResult) -> str:
     """What the route took the question to be: rewritten before it first searched; what was written later
     (keywords for another search, say) is no new question.

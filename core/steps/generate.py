@@ -17,14 +17,17 @@ SHOWN = 5  # passages given to the model
 class Generate(StepBase):
     """Answers from passages, with citations."""
 
-    def answer(self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None = None) -> Answer:
+    def answer(
+        self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None = None, shown: int = SHOWN
+    ) -> Answer:
         """The route's outcome: its ranking, and an answer where one was asked for (they cost most).
 
-        `excerpts` gives the text to show the model in place of a passage's own.
+        The model is shown the first `shown` hits; `excerpts` gives the text to show in place of a passage's
+        own.
         """
         if not self.context.write_answer or not hits:
             return Answer(hits)
-        return self.write_answer(text, hits[:SHOWN], dict(excerpts or {}), hits)
+        return self.write_answer(text, hits[:shown], dict(excerpts or {}), hits)
 
     @step("LLM", "write answer")
     def write_answer(self, text: str, hits: Ranking, excerpts: dict[str, str], ranking: Ranking) -> Answer:

@@ -1,0 +1,29 @@
+"""Whether labelled quotes are still there after passages were compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from core.steps.refine import cut
+
+
+def survived(quotes: Sequence[str], kept: Iterable[str]) -> tuple[bool, ...]:
+    """For each quote, whether one of the `kept` texts still says it.
+
+    It does when it holds the whole quote or, of a quote of several sentences, its best: the longest, as `cut`
+    cuts it. White space is not compared, case is. An empty quote says nothing and did not survive.
+    """
+    texts = [_plain(text) for text in kept]
+    return tuple(
+        any(part in text for part in {_plain(quote), best_sentence(quote)} - {""} for text in texts)
+        for quote in quotes
+    )
+
+
+def best_sentence(quote: str) -> str:
+    """The longest strip of a quote, the first of equally long ones; "" of an empty one."""
+    return max(map(_plain, cut(quote)), key=len, default="")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
