@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core import settings as settings_module
 from core.answering import Answering
 from core.backends.kept import KeptVectors
+from core.backends.rerankers import Rerankers
 from core.conversation import gather, keep_answer
 from core.enrich.opened import Opened
 from core.errors import BadInput, RouteScopeError, Unavailable
@@ -49,6 +50,7 @@ class Engine:
         self._llm: LLM | None = None
         self._embedders: dict[str, Embedder] = {}
         self._turn_vectors = KeptVectors()
+        self._rerankers = Rerankers(settings)
         self._enrichments = Opened(settings)
 
     def start(self, request: Request) -> Job:
@@ -100,6 +102,10 @@ class Engine:
                 known.search_sparse("warm up", 1)
                 self._corpora[name] = known
             return known
+
+    def rerankers(self) -> Rerankers:
+        """The rerankers of this process; none is loaded before it is used."""
+        return self._rerankers
 
     def enrichment(self, corpus: Corpus, need: Need) -> Any:
         """What was made for `corpus` to meet `need`; raises Unavailable with the way to get it."""
@@ -219,7 +225,7 @@ class Engine:
             corpus=corpus, embedder=self.embedder(corpus.info.embedder), llm=self.llm(), web=web, trace=trace,
             memo=memo, cancel=cancel, deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
-            prepared=lambda need: self.enrichment(corpus, need),
+            prepared=lambda need: self.enrichment(corpus, need), rerankers=self.rerankers(),
             write_answer=answer, memory=memory, turn_vectors=self._turn_vectors,
         )  # fmt: skip
 

@@ -69,7 +69,7 @@ class BM25Index:
         """The weight BM25 gives each word, log(1 + (n - df + 0.5) / (df + 0.5)) for df of n passages that have
         it; 0 for a word that does not count, such as a stop word.
         """
-        return [max(map(self._idf, self._analyzer.terms(word)), default=0.0) for word in words]
+        return [max(map(self._idf, self.analyzer.terms(word)), default=0.0) for word in words]
 
     def _idf(self, term: str) -> float:
         having = len(self._postings(term)[0])

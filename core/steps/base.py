@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
 from core.backends.kept import KeptVectors
 from core.backends.llm.text import looks_refused
+from core.backends.rerankers import Rerankers
 from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.steps.memo import Memo
 from core.steps.prompts import FIRMER, Prompt
@@ -42,6 +43,7 @@ class Context:
     max_calls: int
     max_tokens: int
     prepared: Callable[[Need], Any]  # what was made for the corpus to meet a need, or Unavailable
+    rerankers: Rerankers
     write_answer: bool = False
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
     turn_vectors: KeptVectors = field(default_factory=KeptVectors)

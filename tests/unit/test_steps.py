@@ -52,6 +52,10 @@ GOLDEN = {
     "late_interaction": ["embed tokens", "search BM25", "embed", "search vectors", "score by matching tokens"],
     "splade": ["search learned term weights"],
     "mmr": ["embed", "search vectors", "order by marginal relevance"],
+    "rerank": [
+        "search BM25", "embed", "search vectors", "fuse by normalised scores",
+        "rerank by BM25, cosine and MaxSim", "  embed",
+    ],
     "dedupe": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "drop near-duplicates",
     ],

@@ -63,6 +63,7 @@ class BlendReranker:
 
     def __init__(self, tokens: TokenEmbedder) -> None:
         self._tokens = tokens
+        self.tokens = tokens.name
 
     def blend(
         self,
@@ -104,10 +105,10 @@ class BlendReranker:
         out: list[Matrix] = [np.empty((0, self._tokens.dim), np.float32)] * len(texts)
         for start in range(0, len(order), BATCH):
             if cancel is not None and cancel.is_set():
-                raise Cancelled(f"stopped while {self._tokens.name} was reading passages")
+                raise Cancelled(f"stopped while {self.tokens} was reading passages")
             if time.monotonic() > deadline:
                 raise ModelTimedOut(
-                    f"{self._tokens.name} read {start} of {len(texts)} passages in {timeout:.3g} s; give fewer"
+                    f"{self.tokens} read {start} of {len(texts)} passages in {timeout:.3g} s; give fewer"
                 )
             some = order[start : start + BATCH]
             for at, found in zip(some, self._tokens.embed_passages([texts[at] for at in some]), strict=True):

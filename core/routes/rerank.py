@@ -1,0 +1,28 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.steps.rerank import Which
+from core.types import Answer, Query
+
+
+@route(
+    "Hybrid + rerank",
+    family="scoring",
+    paper="Nogueira & Cho 2019, arXiv:1901.04085; Khattab & Zaharia 2020, arXiv:2004.12832 (MaxSim)",
+    needs_if={("reranker", "llm"): Need.LLM},
+)
+def rerank(
+    query: Query,
+    do: Steps,
+    *,
+    candidates: Annotated[int, Knob(5, 100, "passages reranked, from the top of hybrid search")] = 50,
+    reranker: Annotated[Which, Knob(help="configured: the one in the settings")] = "configured",
+) -> Answer:
+    """Find by BM25 and dense, then let a reranker look at question and passages together.
+
+    The first stage adds min-max normalised scores, as in `hybrid_linear`. The embedded reranker adds MaxSim
+    over token vectors, in which a word of the question counts by its IDF, to BM25 and cosine.
+    """
+    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    return do.answer(query.text, do.rerank(query.text, found, candidates, reranker))

@@ -1,0 +1,180 @@
+"""Steps that put what was found in a better order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from core.backends.base import Matrix
+from core.backends.rerankers import EMBEDDED, LLM, Candidates
+from core.errors import BudgetSpent, ModelFailed, Unavailable
+from core.route import Need
+from core.steps.fuse import Fuse
+from core.steps.grade import Grade, Judge
+from core.steps.retrieve import Retrieve
+from core.steps.step import step
+from core.types import Hit, Ranking
+
+Which = Literal["configured", "embedded", "llm"]
+
+
+class Rerank(Judge, Retrieve, Fuse):
+    """Reranking by the embedded blend, the language model, a cross-encoder or a server."""
+
+    def rerank(self, text: str, hits: Ranking, candidates: int, which: Which = "configured") -> Ranking:
+        """The first `candidates` hits in the order of a reranker, then the rest in its old order.
+
+        `which` is "embedded", "llm", or the "configured" one. Raises Unavailable with the way to get what is
+        missing, ModelFailed when nothing could be scored.
+        """
+        name = self.context.rerankers.configured if which == "configured" else which
+        head = hits[:candidates]
+        if name == EMBEDDED:
+            first = self._rerank_blend(text, head)
+        elif name == LLM:
+            first = self._rerank_llm(text, head)
+        else:
+            first = self._rerank_paired(text, head)
+        return self.append(first, hits) if len(hits) > len(head) else first
+
+    @step("RERANKER", "rerank by BM25, cosine and MaxSim")
+    def _rerank_blend(self, text: str, hits: Ranking) -> Ranking:
+        """Equal shares of the three signals, see `core.backends.rerankers.blend`; ties keep their order."""
+        if not hits:
+            return self._nothing()
+        corpus, reranker = self.context.corpus, self.context.rerankers.blend()
+        vector = self.embed(text)
+        ids = [hit.passage.id for hit in hits]
+        own = corpus.by_ids(ids)
+        rows = {at: corpus.row(id) for at, id in enumerate(ids) if own.get(id) == hits[at].passage}
+        bm25 = np.zeros(len(hits))
+        bm25[list(rows)] = corpus.bm25(text, list(rows.values()))
+        cosine = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
+        found = reranker.blend(
+            text,
+            Candidates(
+                [hit.passage for hit in hits], bm25, cosine, corpus.idf, self._stored(rows, reranker.tokens)
+            ),
+            timeout=self.context.left(),
+            cancel=self.context.cancel,
+        )
+        inputs = self.span.inputs
+        inputs["reranker"], inputs["words"] = reranker.name, dict(found.words)
+        if found.embedded:
+            inputs["read now"] = found.embedded  # passages whose token vectors were not made beforehand
+        if len(rows) < len(hits):
+            inputs["no BM25 score"] = (
+                f"{len(hits) - len(rows)} passages are not of the corpus: it counts as 0"
+            )
+        return self._ordered(
+            hits,
+            found.scores.tolist(),
+            lambda at: {
+                name: [float(found.raw[name][at]), float(found.parts[name][at])] for name in found.parts
+            },
+        )
+
+    @step("RERANKER", "rerank with a model of pairs")
+    def _rerank_paired(self, text: str, hits: Ranking) -> Ranking:
+        """The scores of the configured cross-encoder or server; what fails, fails the step: no order is made
+        up.
+        """
+        if not hits:
+            return self._nothing()
+        reranker = self.context.rerankers.paired()
+        self.span.inputs["reranker"] = reranker.name
+        timeout = min(self.context.llm_timeout_s, self.context.left())
+        passages = [hit.passage for hit in hits]
+        scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel)
+        return self._ordered(hits, scores)
+
+    @step("RERANKER", "rerank by the model's grades")
+    def _rerank_llm(self, text: str, hits: Ranking) -> Ranking:
+        """The probability of Yes for each passage on its own, see `grade`, whose work it shares.
+
+        A passage without a grade keeps its place, and the graded ones share the other places; scores are then
+        1 / rank. Source: Nogueira et al. 2020, arXiv:2003.06713, section 3.
+        """
+        if not hits:
+            return self._nothing()
+        self.span.inputs["reranker"] = self.context.llm.model
+        grades: list[Grade] = []
+        spent = ""
+        for hit in hits:
+            if spent:
+                grades.append(Grade(hit.passage.id, None, "not scored", spent))
+                continue
+            try:
+                grades.append(self.grade(text, hit.passage))
+            except BudgetSpent as error:
+                spent = str(error)
+                grades.append(Grade(hit.passage.id, None, "not scored", spent))
+            except ModelFailed as error:
+                grades.append(Grade(hit.passage.id, None, "error", str(error)))
+        if all(grade.grade is None for grade in grades):
+            raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
+        return self._ordered(
+            hits,
+            [grade.grade for grade in grades],
+            lambda at: {"state": grades[at].state, **({"why": grades[at].why} if grades[at].why else {})},
+        )
+
+    def _stored(self, rows: Mapping[int, int], model: str) -> dict[int, Matrix]:
+        """The token vectors by `model` that were made beforehand, by position."""
+        try:
+            index = self.context.prepared(Need.TOKENS)
+        except Unavailable as error:
+            self.span.inputs["token vectors"] = f"made now: {error}"
+            return {}
+        if index.name != model:
+            self.span.inputs["token vectors"] = f"made now: those in the index are by {index.name}"
+            return {}
+        return dict(zip(rows, index.of(list(rows.values())), strict=True))
+
+    def _nothing(self) -> Ranking:
+        self.span.inputs["note"] = "nothing was found: nothing to rerank"
+        return ()
+
+    def _ordered(
+        self,
+        hits: Ranking,
+        scores: Sequence[float | None],
+        more: Callable[[int], dict[str, Any]] = lambda _: {},
+    ) -> Ranking:
+        """The hits in their new order; the span keeps for each its place and score before and after."""
+        order = by_score(scores)
+        self.span.inputs["order"] = [
+            {
+                "id": hits[at].passage.id,
+                "was": at + 1,
+                "first score": hits[at].score,
+                "score": scores[at],
+                **more(at),
+            }
+            for at in order
+        ]
+        unscored = sum(score is None for score in scores)
+        if unscored:
+            self.span.inputs["note"] = (
+                f"{unscored} of {len(hits)} passages have no score and keep their place"
+            )
+        elif order == list(range(len(hits))):
+            self.span.inputs["note"] = "nothing moved: the order was already the reranker's"
+        ranked = enumerate(order, 1)
+        return tuple(
+            Hit(hits[at].passage, 1 / rank if unscored or (score := scores[at]) is None else score)
+            for rank, at in ranked
+        )
+
+
+def by_score(scores: Sequence[float | None]) -> list[int]:
+    """Positions, highest score first, equal ones in their old order; one without a score keeps its place."""
+    known = iter(
+        sorted(
+            (at for at, score in enumerate(scores) if score is not None),
+            key=lambda at: -(scores[at] or 0.0),
+        )
+    )
+    return [at if score is None else next(known) for at, score in enumerate(scores)]
