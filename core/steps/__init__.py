@@ -12,6 +12,7 @@ from core.steps.learned import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
 from core.steps.remember import Remember
+from core.steps.rerank import Rerank
 from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
@@ -29,6 +30,7 @@ class Steps(
     Compress,
     Select,
     Merge,
+    Rerank,
     Judge,
     Remember,
     Generate,
