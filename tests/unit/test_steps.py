@@ -51,6 +51,11 @@ GOLDEN = {
     "hybrid_linear": ["search BM25", "embed", "search vectors", "fuse by normalised scores"],
     "late_interaction": ["embed tokens", "search BM25", "embed", "search vectors", "score by matching tokens"],
     "splade": ["search learned term weights"],
+    "compress": [
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        "drop passages far from the question", "  embed", "keep the strips that matter", "  embed",
+        "write the excerpts", "append the rest",
+    ],
     "mmr": ["embed", "search vectors", "order by marginal relevance"],
     "rerank": [
         "search BM25", "embed", "search vectors", "fuse by normalised scores",
