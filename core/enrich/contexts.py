@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from core.backends.base import LLMRequest
 from core.backends.llm.text import looks_refused
 from core.corpus.corpus import Corpus
@@ -11,9 +13,18 @@ from core.enrich.recipe import Tools, siblings
 from core.steps.prompts import CONTEXT
 from core.types import Passage
 
-DOCUMENT = 16_000  # characters of a document in one prompt: some 5,000 tokens; a longer one is read in parts
+DOCUMENT = 6_000  # characters of a document in one prompt; a longer one is read in parts
+HEAD = 400  # of its beginning, which the other parts are told too
 POINTER = 240  # characters of a passage that tell which one is meant: the document above has all of it
 WORDS = 40  # tokens of a context
+
+
+@dataclass(slots=True)
+class Part:
+    """Passages of one document that are read together, and the document's beginning if they are not it."""
+
+    head: str
+    passages: list[tuple[int, Passage]] = field(default_factory=list)
 
 
 class Contexts(KeyRecipe):
@@ -42,22 +53,25 @@ class Contexts(KeyRecipe):
         return keys
 
 
-def parts(corpus: Corpus) -> list[list[tuple[int, Passage]]]:
+def parts(corpus: Corpus) -> list[Part]:
     """The documents, each in as few parts of whole passages as a prompt of DOCUMENT characters allows."""
-    found: list[list[tuple[int, Passage]]] = []
+    found: list[Part] = []
     for group in siblings(corpus):
         length = DOCUMENT + 1
         for row, passage in group:
             if length + len(passage.text) > DOCUMENT:
-                found.append([])
+                first = group[0][1]
+                found.append(Part("" if passage is first else first.text[:HEAD]))
                 length = 0
-            found[-1].append((row, passage))
+            found[-1].passages.append((row, passage))
             length += len(passage.text) + 2
     return found
 
 
-def _requests(part: list[tuple[int, Passage]]) -> list[tuple[int, Passage, LLMRequest]]:
-    document = "\n\n".join(passage.text for _, passage in part)
+def _requests(part: Part) -> list[tuple[int, Passage, LLMRequest]]:
+    document = "\n\n".join(passage.text for _, passage in part.passages)
+    if part.head:
+        document = f"{part.head}\n[...]\n{document}"
     return [
         (
             row,
@@ -71,5 +85,5 @@ def _requests(part: list[tuple[int, Passage]]) -> list[tuple[int, Passage, LLMRe
                 reuse_prefix=True,
             ),
         )
-        for row, passage in part
+        for row, passage in part.passages
     ]

@@ -38,7 +38,7 @@ def paired_p(route: Sequence[float], baseline: Sequence[float]) -> float:
     from scipy.stats import permutation_test
 
     differences = np.asarray(route) - np.asarray(baseline)
-    if not differences.any():
+    if not differences.any() or len(differences) < 2:  # one pair exchanged is as large the other way round
         return 1.0
     # Exchanging a pair is changing the sign of its difference.
     return float(

@@ -14,7 +14,7 @@ from core.types import Answer, Query
 def hype_hyde(
     query: Query, do: Steps, *, n: Annotated[int, Knob(1, 8, "hypothetical passages averaged")] = 1
 ) -> Answer:
-    """Unite what the question finds among written questions with what imagined answers find among passages."""
+    """Unite what the question finds among written questions with what imagined answers find."""
     asked = do.nearest_key(Need.QUESTIONS, do.embed(query.text))
     imagined = do.nearest(do.mean_of((*do.hypothesize(query.text, n), query.text)))
     return do.answer(query.text, do.rrf((asked, imagined)))

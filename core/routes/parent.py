@@ -8,7 +8,7 @@ from core.types import Answer, Query
 @route(
     "Parent (small to big)",
     family="index",
-    paper="Chen et al. 2023, Dense X Retrieval, arXiv:2312.06648; known as small-to-big or parent-document retrieval",
+    paper="Chen et al. 2023, Dense X Retrieval, arXiv:2312.06648 (granularity of what is searched)",
     needs=[Need.CHILDREN],
 )
 def parent(

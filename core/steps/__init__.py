@@ -1,5 +1,6 @@
 """The traced verbs that routes are made of, one module a family."""
 
+from core.steps.analyse import Analyse
 from core.steps.base import Context
 from core.steps.compress import Compress
 from core.steps.decompose import Decompose
@@ -21,6 +22,7 @@ __all__ = ["POOL", "Context", "Memo", "Steps"]
 
 
 class Steps(
+    Analyse,
     Decompose,
     Gatekeeper,
     Samples,

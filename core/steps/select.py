@@ -105,19 +105,28 @@ class Select(Retrieve):
     """Diversity and near-duplicates."""
 
     @step("RERANKER", "order by marginal relevance")
-    def mmr(self, asked: str | Vector, hits: Ranking, lam: float, k: int, pool: int = POOL) -> Ranking:
+    def mmr(
+        self,
+        asked: str | Vector,
+        hits: Ranking,
+        lam: float,
+        k: int,
+        pool: int = POOL,
+        relevance: Literal["cosine", "rank"] = "cosine",
+    ) -> Ranking:
         """The `k` of the first `pool` hits that MMR selects, then the others in their old order; see `mmr`.
 
         Relevance is the cosine with `asked`, a text or its vector, so that lam = 1 gives a dense ranking
+        back; or ("rank") it falls evenly from 1 with the place in `hits`, so that lam = 1 gives any ranking
         back. Scores become 1 / rank: MMR's of the selected would not compare with the others'. The span tells
         each selected passage's.
         """
         vector = self.embed(asked) if isinstance(asked, str) else asked
         head = hits[:pool]
         vectors = self.vectors_of(head)
-        picks = mmr(
-            (vectors * vector).sum(axis=1), vectors, lam, k
-        )  # summed as the index does, so equal to it
+        near = (vectors * vector).sum(axis=1)  # summed as the index does, so equal to it
+        places = 1 - np.arange(len(head)) / max(1, len(head))
+        picks = mmr(near if relevance == "cosine" else places, vectors, lam, k)
         self.span.inputs["chosen"] = [
             {
                 "id": head[pick.row].passage.id,

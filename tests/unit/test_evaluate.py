@@ -104,6 +104,7 @@ def test_randomisation_by_hand():
     exact = sum(abs(total) >= abs(sum(differences)) - 1e-12 for total in signed) / len(signed)
     assert statistics.paired_p(differences, [0.0] * 7) == pytest.approx(exact)
     assert statistics.paired_p([0.5, 0.5], [0.5, 0.5]) == 1.0
+    assert statistics.paired_p([0.9], [0.1]) == 1.0
 
 
 def test_a_sampled_test_repeats_and_finds_what_is_there():

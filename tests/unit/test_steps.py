@@ -72,6 +72,12 @@ GOLDEN = {
         "write query variants", "  ask scripted",
         *["search BM25", "embed", "search vectors"] * 4, "fuse by reciprocal rank",
     ],
+    "multistage": [
+        "search BM25", "embed", "search vectors", "analyse the question",
+        "rewrite as a standalone question", "  ask scripted", "search BM25", "embed", "search vectors",
+        "fuse by reciprocal rank", "rerank by BM25, cosine and MaxSim", "  embed", "drop near-duplicates",
+        "order by marginal relevance", "  embed",
+    ],
     "contextual_headings": ["search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores"],
     "contextual": ["search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores"],
     "parent": ["embed", "search vectors of keys"],

@@ -1,0 +1,48 @@
+from typing import Annotated, Literal
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query, Ranking
+
+
+@route(
+    "Multi-stage",
+    family="scoring",
+    paper="Nogueira et al. 2019, arXiv:1910.14424; Gao et al. 2023, arXiv:2312.10997, section III",
+    needs=[Need.LLM],
+)
+def multistage(
+    query: Query,
+    do: Steps,
+    *,
+    transformation: Annotated[
+        Literal["auto", "none", "rewrite", "decompose", "hyde", "variants"],
+        Knob(help="how the question is transformed; auto: as its analysis says"),
+    ] = "auto",
+    strange: Annotated[float, Knob(0, 1, "cosine of the nearest passage below which HyDE is chosen")] = 0.45,
+    candidates: Annotated[int, Knob(5, 100, "passages reranked")] = 50,
+    alike: Annotated[float, Knob(0, 1, "shared runs of words from which a passage is left out")] = 0.8,
+    lam: Annotated[float, Knob(0, 1, "weight of relevance against being unlike those before")] = 0.9,
+) -> Answer:
+    """Analyse the question, transform it, search with each text, fuse, rerank, deduplicate, diversify."""
+
+    def find(text: str) -> tuple[Ranking, ...]:
+        return do.sparse(text), do.dense(text)
+
+    own = find(query.text)
+    analysis = do.analyse(query, own[1], strange)
+    chosen = analysis.transformation if transformation == "auto" else transformation
+    text = query.text
+    if chosen == "rewrite":
+        text = do.standalone(query)
+        lists = find(text)
+    elif chosen == "hyde":
+        lists = (*own, do.nearest(do.mean_of(do.hypothesize(text, 1), text)))
+    elif chosen == "none":
+        lists = own
+    else:
+        others = do.decompose(text, 4) if chosen == "decompose" else do.variants(text, 3)
+        lists = (*own, *(one for other in others if other != text for one in find(other)))
+    reranked = do.rerank(text, do.rrf(lists), candidates)
+    distinct = do.dedupe(reranked, "words", alike)
+    return do.answer(text, do.mmr(text, distinct, lam, 10, candidates, "rank"))
