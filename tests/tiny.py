@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 WORDS = [
@@ -43,3 +45,31 @@ def bert(kind: Any, **more: Any) -> Any:
             intermediate_size=64, max_position_embeddings=64, initializer_range=0.5, **more,
         )
     ).eval()  # fmt: skip
+
+
+def colbert(folder: Path) -> None:
+    """A ColBERT model as Stanford publishes it: 8 dimensions, questions of 16 tokens, passages of 48."""
+    import torch
+    from safetensors.torch import load_file, save_file
+    from transformers import BertModel
+
+    bert(BertModel).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    weights = {f"bert.{key}": value for key, value in load_file(folder / "model.safetensors").items()}
+    weights["linear.weight"] = torch.randn(8, 32, generator=torch.Generator().manual_seed(3))
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
+    facts = {
+        "query_token_id": "[unused0]", "doc_token_id": "[unused1]", "query_maxlen": 16, "doc_maxlen": 48,
+        "mask_punctuation": True, "attend_to_mask_tokens": False,
+    }  # fmt: skip
+    (folder / "artifact.metadata").write_text(json.dumps(facts))
+
+
+def splade(folder: Path) -> None:
+    """A SPLADE model as it is published: a masked language model."""
+    from transformers import BertForMaskedLM
+
+    bert(BertForMaskedLM).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+import logging
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.backends.base import Rows
 from core.backends.embedder import identity
@@ -23,7 +29,11 @@ from core.enrich.recipe import Tools
 from core.errors import Unavailable
 from core.settings import Settings
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 INDEX = "index"
+log = logging.getLogger(__name__)
 
 
 @cache
@@ -37,10 +47,7 @@ def _load(settings: Settings) -> SparseEncoder:
 
 
 class LearnedSparse:
-    """The weights a SPLADE model gives to the terms of its vocabulary, also those a passage lacks.
-
-    A build that is stopped begins anew: the inverted index is of the whole corpus.
-    """
+    """The weights a SPLADE model gives to the terms of its vocabulary, also those a passage lacks."""
 
     name, version = "learned_sparse", 1
     title = "learned term weights of its passages"
@@ -60,17 +67,54 @@ class LearnedSparse:
         return identity(settings.sparse_model)
 
     def make(self, corpus: Corpus, folder: Path, tools: Tools) -> int:
-        """Write the index; returns the number of passages."""
+        """Write the index; returns the number of passages. What a stopped build weighed is taken over."""
         with tools.stages.stage("load the sparse model"):
             encoder = self._load(tools.settings)
         texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
         with tools.stages.stage("weigh terms"):
-            write_index(texts, encoder, folder / INDEX, lambda at: tools.stages.tick(at, len(texts)))
+            kept = _Kept(encoder, folder.parent / f".{self.name}-unfinished", self.model(tools.settings))
+            write_index(texts, kept, folder / INDEX, lambda at: tools.stages.tick(at, len(texts)))
+            tools.stages.tick(len(texts), len(texts))
+        shutil.rmtree(kept.folder)
         return len(texts)
 
     def open(self, _corpus: Corpus, folder: Path, settings: Settings, /) -> TermIndex:
         """Search with them."""
         return TermIndex(LearnedSparseIndex(folder / INDEX), self._load(settings))
+
+
+class _Kept:
+    """An encoder that keeps the weights of each batch of passages in a file named for their content."""
+
+    def __init__(self, encoder: SparseEncoder, folder: Path, identity: str) -> None:
+        self.name, self.terms, self.folder = encoder.name, encoder.terms, folder
+        self._encoder, self._identity = encoder, identity
+        folder.mkdir(exist_ok=True)
+
+    def encode(self, texts: Sequence[str]) -> csr_matrix:
+        """Their weights, as they were found before or are found now."""
+        from scipy.sparse import load_npz, save_npz
+
+        content = json.dumps([self._identity, *texts]).encode()
+        file = self.folder / f"{hashlib.blake2b(content, digest_size=16).hexdigest()}.npz"
+        if file.exists():
+            try:
+                return load_npz(file).tocsr()
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+                log.warning("%s is damaged (%s); its passages are weighed again", file, error)
+        found = self._encoder.encode(texts)
+        part = file.with_suffix(".part.npz")  # the ending that is asked for
+        save_npz(part, found, compressed=False)
+        part.replace(file)
+        return found
+
+    def encode_query(self, text: str) -> csr_matrix:
+        """As ever."""
+        return self._encoder.encode_query(text)
+
+    def expansion(self, text: str) -> TermWeights:
+        """As ever."""
+        return self._encoder.expansion(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from core.backends.late import (
 )
 from core.errors import ModelFailed, Unavailable
 from core.settings import Settings
-from tests.tiny import bert, tokenizer
+from tests.tiny import bert, colbert, tokenizer
 
 TEXTS = [
     "a key is stored for hours.",
@@ -107,27 +106,13 @@ def test_minilm_tokens_find_the_passage_that_answers() -> None:
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """ColBERT as Stanford publishes it, the same saved by the library, and what is no ColBERT."""
-    import torch
-    from safetensors.torch import load_file, save_file
     from sentence_transformers import MultiVectorEncoder
     from transformers import BertModel
 
     made = {name: tmp_path_factory.mktemp(name) for name in ("stanford", "saved", "encoder")}
-    for name in ("stanford", "encoder"):
-        bert(BertModel).save_pretrained(made[name])
-        tokenizer().save_pretrained(made[name])
-    weights = {
-        f"bert.{key}": value for key, value in load_file(made["stanford"] / "model.safetensors").items()
-    }
-    weights["linear.weight"] = torch.randn(8, 32, generator=torch.Generator().manual_seed(3))
-    save_file(weights, made["stanford"] / "model.safetensors", {"format": "pt"})
-    config = json.loads((made["stanford"] / "config.json").read_text())
-    (made["stanford"] / "config.json").write_text(json.dumps({**config, "architectures": ["HF_ColBERT"]}))
-    facts = {
-        "query_token_id": "[unused0]", "doc_token_id": "[unused1]", "query_maxlen": 16, "doc_maxlen": 48,
-        "mask_punctuation": True, "attend_to_mask_tokens": False,
-    }  # fmt: skip
-    (made["stanford"] / "artifact.metadata").write_text(json.dumps(facts))
+    bert(BertModel).save_pretrained(made["encoder"])
+    tokenizer().save_pretrained(made["encoder"])
+    colbert(made["stanford"])
     MultiVectorEncoder(str(made["stanford"]), device="cpu").save_pretrained(str(made["saved"]))
     return made
 

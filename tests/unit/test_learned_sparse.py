@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.backends.learned_sparse import LearnedSparseIndex, SpladeEncoder, write_index
 from core.errors import Cancelled, ModelFailed, Unavailable
-from tests.tiny import VOCABULARY, bert, tokenizer
+from tests.tiny import VOCABULARY, bert, splade, tokenizer
 
 TERMS = ["alpha", "beta", "gamma", "delta", "##s"]
 
@@ -94,12 +94,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     encoder without the head.
     """
     from sentence_transformers import SparseEncoder
-    from transformers import BertForMaskedLM, BertModel
+    from transformers import BertModel
 
     made = {name: tmp_path_factory.mktemp(name) for name in ("splade", "saved", "encoder")}
-    for name, kind in (("splade", BertForMaskedLM), ("encoder", BertModel)):
-        bert(kind).save_pretrained(made[name])
-        tokenizer().save_pretrained(made[name])
+    bert(BertModel).save_pretrained(made["encoder"])
+    tokenizer().save_pretrained(made["encoder"])
+    splade(made["splade"])
     SparseEncoder(str(made["splade"]), device="cpu").save_pretrained(str(made["saved"]))
     return made
 
