@@ -110,6 +110,7 @@ class Route:
     knobs: tuple[KnobSpec, ...]
     function: Callable[..., Answer]
     needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((knob, its value), need)
+    first: bool = False  # among those that a first visit runs
 
     def needed(self, knobs: Mapping[str, Any]) -> tuple[Need, ...]:
         """What has to be there to run with these knobs."""
@@ -137,17 +138,21 @@ def route(
     paper: str | None = None,
     needs: Sequence[Need] = (),
     needs_if: Mapping[tuple[str, Any], Need] | None = None,
+    first: bool = False,
 ) -> Callable[[Callable[..., Answer]], Route]:
     """Declare a function `(query, do, *, knobs) -> Answer` a route; its module's name is the route's name.
 
     `needs_if` gives what only a knob's value needs: a route is not held back for what it does not use.
+    `first` puts it among the routes that are chosen until somebody chooses.
     """
 
     def declare(function: Callable[..., Answer]) -> Route:
         name = function.__module__.rsplit(".", 1)[-1]
         summary = (inspect.getdoc(function) or "").split("\n", 1)[0]
         also = tuple((needs_if or {}).items())
-        return Route(name, title, family, summary, paper, tuple(needs), _knobs(function), function, also)
+        return Route(
+            name, title, family, summary, paper, tuple(needs), _knobs(function), function, also, first
+        )
 
     return declare
 

@@ -114,12 +114,15 @@ def pandas_frame(rows: list[dict[str, str]]) -> Any:
 
 def _route_menu(gaps: Mapping[Need, str]) -> None:
     names = [route.name for route in by_family()]
-    st.session_state.setdefault(state.ROUTES, names)
+    st.session_state.setdefault(state.ROUTES, [route.name for route in by_family() if route.first])
     lacking = [
         name for name in st.session_state[state.ROUTES] if name in routes() and why_not(routes()[name], gaps)
     ]
     label = f"Routes ({len(st.session_state[state.ROUTES])})"
     with st.popover(label, key="routes_menu"):
+        with st.container(horizontal=True, gap="small"):
+            for label, chosen in _choices(gaps).items():
+                st.button(f"{label} ({len(chosen)})", key=f"choose:{label}", on_click=_choose, args=(chosen,))
         st.multiselect(
             "Routes to run", names, key=state.ROUTES, format_func=title, persist_state="session", width=620
         )
@@ -127,6 +130,20 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             st.caption(f"{len(lacking)} of these cannot run now; they are shown with the reason.")
         with st.container(width=620, height=360):
             show(directory(gaps))
+
+
+def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:
+    """Ready-made choices of routes."""
+    able = [route for route in by_family() if why_not(route, gaps) is None]
+    return {
+        "First choice": [route.name for route in by_family() if route.first],
+        "Without a language model": [route.name for route in able if Need.LLM not in route.needs],
+        "All that can run": [route.name for route in able],
+    }
+
+
+def _choose(names: list[str]) -> None:
+    st.session_state[state.ROUTES] = names
 
 
 def _knob_menu() -> None:

@@ -5,7 +5,7 @@ from core.steps import Steps
 from core.types import Answer, Query
 
 
-@route("BM25", family="baseline", paper="Robertson & Zaragoza 2009, doi:10.1561/1500000019")
+@route("BM25", family="baseline", paper="Robertson & Zaragoza 2009, doi:10.1561/1500000019", first=True)
 def bm25(
     query: Query,
     do: Steps,

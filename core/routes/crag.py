@@ -6,7 +6,13 @@ from core.steps.refine import recompose
 from core.types import Answer, Query
 
 
-@route("CRAG", family="corrective", paper="Yan et al. 2024, arXiv:2401.15884", needs=[Need.LLM, Need.WEB])
+@route(
+    "CRAG",
+    family="corrective",
+    paper="Yan et al. 2024, arXiv:2401.15884",
+    needs=[Need.LLM, Need.WEB],
+    first=True,
+)
 def crag(
     query: Query,
     do: Steps,

@@ -9,6 +9,7 @@ from core.types import Answer, Query
     "Hybrid (linear)",
     family="hybrid",
     paper="Bruch, Gai & Ingber 2022, arXiv:2210.11934; dbsf: Mazzeschi 2023, Distribution-Based Score Fusion",
+    first=True,
 )
 def hybrid_linear(
     query: Query,

@@ -5,7 +5,12 @@ from core.steps import Steps
 from core.types import Answer, Query
 
 
-@route("Hybrid (RRF)", family="hybrid", paper="Cormack, Clarke & Buettcher 2009, doi:10.1145/1571941.1572114")
+@route(
+    "Hybrid (RRF)",
+    family="hybrid",
+    paper="Cormack, Clarke & Buettcher 2009, doi:10.1145/1571941.1572114",
+    first=True,
+)
 def hybrid_rrf(
     query: Query,
     do: Steps,

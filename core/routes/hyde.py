@@ -5,7 +5,7 @@ from core.steps import Steps
 from core.types import Answer, Query
 
 
-@route("HyDE", family="query", paper="Gao et al. 2022, arXiv:2212.10496", needs=[Need.LLM])
+@route("HyDE", family="query", paper="Gao et al. 2022, arXiv:2212.10496", needs=[Need.LLM], first=True)
 def hyde(
     query: Query,
     do: Steps,

@@ -5,7 +5,7 @@ from core.steps import Steps
 from core.types import Answer, Query
 
 
-@route("RAG-Fusion", family="query", paper="Rackauckas 2024, arXiv:2402.03367", needs=[Need.LLM])
+@route("RAG-Fusion", family="query", paper="Rackauckas 2024, arXiv:2402.03367", needs=[Need.LLM], first=True)
 def rag_fusion(
     query: Query,
     do: Steps,

@@ -11,6 +11,7 @@ from core.types import Answer, Query
     family="scoring",
     paper="Nogueira & Cho 2019, arXiv:1901.04085; Khattab & Zaharia 2020, arXiv:2004.12832 (MaxSim)",
     needs_if={("reranker", "llm"): Need.LLM},
+    first=True,
 )
 def rerank(
     query: Query,

@@ -92,7 +92,7 @@ def test_ask_with_the_keyboard_and_reopen_by_link(tab):
     finish(page)
     assert "?run=" in page.url
     titles = page.locator(".rs-head .name span:first-child").all_inner_texts()
-    assert sorted(titles) == sorted(route.title for route in routes().values())
+    assert sorted(titles) == sorted(route.title for route in routes().values() if route.first)
     first = page.locator(".rs-grid").inner_text()
     assert "Returns" in first
     again = tab("/" + page.url.split("/", 3)[3])
@@ -150,6 +150,7 @@ def test_views_draw_and_fit(tab, width, scheme):
         ("Ranks", ".js-plotly-plot .heatmaplayer"),
         ("Rewrites", f"text={STANDALONE.split()[-1]}"),
         ("Grades", "text=decided: correct"),
+        ("Matches", "text=No route of this run tells"),
         ("Time", ".js-plotly-plot .barlayer"),
         ("Steps", ".rs-trace"),
     ):
@@ -277,7 +278,7 @@ def test_hostile_text_is_read_and_never_run(tab):
     page = tab("/?run=evil")
     page.wait_for_selector(".rs-hit")
     assert HOSTILE[0] in page.locator(".rs-grid").inner_text()
-    for name in ("Ranks", "Rewrites", "Grades", "Time", "Steps"):
+    for name in ("Ranks", "Rewrites", "Grades", "Matches", "Time", "Steps"):
         page.click(f"[role=tab]:has-text('{name}')")
         settle(page)
     page.click("[role=tab]:has-text('Side by side')")

@@ -90,20 +90,23 @@ def test_movement_against_another_baseline(visit, stored):
     assert html(app).index("<span>Dense</span>") < html(app).index("<span>BM25</span>")
 
 
-@pytest.mark.parametrize("tab", ["Side by side", "Ranks", "Rewrites", "Grades", "Time", "Steps"])
+@pytest.mark.parametrize("tab", ["Side by side", "Ranks", "Rewrites", "Grades", "Matches", "Time", "Steps"])
 def test_every_view_of_a_run_draws(visit, stored, tab):
     app = visit(run="good")
     app.session_state["tab"] = tab
     app.run()
     assert not app.exception
-    told = {"Side by side": "rs-grid", "Rewrites": "<ins>", "Grades": "decided: correct", "Steps": "rs-trace"}
+    told = {
+        "Side by side": "rs-grid", "Rewrites": "<ins>", "Grades": "decided: correct",
+        "Matches": "No route of this run tells", "Steps": "rs-trace",
+    }  # fmt: skip
     assert told.get(tab, "") in html(app)
     assert len(app.get("plotly_chart")) == (tab in ("Ranks", "Time"))
 
 
 def test_hostile_text_is_shown_as_text(visit, stored):
     app = visit(run="evil")
-    for tab in ("Ranks", "Rewrites", "Grades", "Time", "Steps"):
+    for tab in ("Ranks", "Rewrites", "Grades", "Matches", "Time", "Steps"):
         app.session_state["tab"] = tab
         app.run()
         page = html(app)
@@ -114,18 +117,28 @@ def test_hostile_text_is_shown_as_text(visit, stored):
     assert HOSTILE[0] in app.text_area(key="question").value
 
 
-def test_run_asks_every_route_and_the_address_says_which_run(visit, engine):
+def test_run_asks_the_first_routes_and_the_address_says_which_run(visit, engine):
     app = visit(corpus="tiny")
     app.text_area(key="question").set_value("How do I send a fragile item back?")
     app.button(key="run").click().run()
     run_id = asked(app)
     app = finish(app, engine)
     run = engine.store.load(run_id)
-    assert {result.route for result in run.results} == set(routes())
+    first = [route for route in routes().values() if route.first]
+    assert {result.route for result in run.results} == {route.name for route in first}
     assert run.corpus == "tiny"
     page = html(app)
-    assert all(f"<span>{route.title}</span>" in page for route in routes().values())
-    assert "of 8 routes with a result" in shown(app) or f"of {len(routes())} routes" in shown(app)
+    assert all(f"<span>{route.title}</span>" in page for route in first)
+    assert f"of {len(first)} routes" in shown(app)
+
+
+def test_routes_are_chosen_together(visit, engine):
+    app = visit(corpus="tiny")
+    app.button(key="choose:Without a language model").click().run()
+    free = set(app.session_state["routes"])
+    assert free == {route.name for route in routes().values() if not route.needs}, "nothing was made for it"
+    app.button(key="choose:First choice").click().run()
+    assert set(app.session_state["routes"]) == {route.name for route in routes().values() if route.first}
 
 
 def test_stop_keeps_what_is_finished(visit, engine):
