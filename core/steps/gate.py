@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from core.steps.base import StepBase
@@ -86,7 +87,6 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("code", rf"\b{_CODED}\s{_NUMBER}[A-Z]{{1,4}}\d{{1,6}}(?!\w)|\b{_CODED}\s{_NUMBER}\d{{2,}}{_NO_AMOUNT}"),
     ("code", rf"\b{_COUNTED}\s{_NUMBER}(?!{_PLAIN_YEAR})\d{{4,}}{_NO_AMOUNT}"),
 )
-_COMPILED = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 _QUANTITY = re.compile(r"\d+-?[A-Za-z]+(?:-[A-Za-z]+)*|\d+(?:[xX]\d+)+|FY\d+")  # 24h, 30-day, 60x40, FY25
 _STANDING_YEAR = re.compile(r"(?<![A-Za-z0-9])(?:19|20)\d\d(?![A-Za-z0-9])")
 
@@ -102,7 +102,7 @@ def exact_terms(text: str) -> tuple[ExactTerm, ...]:
     the word code, error, form or status.
     """
     taken: list[tuple[int, int, ExactTerm]] = []
-    for kind, pattern in _COMPILED:
+    for kind, pattern in _compiled():
         for match in pattern.finditer(text):
             start, end = match.span()
             if any(start < other_end and other < end for other, other_end, _ in taken):
@@ -110,6 +110,12 @@ def exact_terms(text: str) -> tuple[ExactTerm, ...]:
             if kind != "code" or " " in match[0] or _is_code(match[0]):
                 taken.append((start, end, ExactTerm(kind, match[0].rstrip(".,;:!?"))))
     return tuple(term for _, _, term in sorted(taken, key=lambda one: one[0]))
+
+
+@cache
+def _compiled() -> tuple[tuple[Kind, re.Pattern[str]], ...]:
+    """The patterns, made when first needed: a process that only lists routes need not wait for them."""
+    return tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 
 
 def _is_code(token: str) -> bool:

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -84,6 +84,7 @@ def test_wording_is_blind_to_case_punctuation_and_space_alone(one, other, same):
     assert (wording(one) == wording(other)) is same
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_wording_settles_at_once(text):
     assert wording(wording(text)) == wording(text)
@@ -148,6 +149,7 @@ def test_union_by_hand():
     assert union([]) == union([(), ()]) == ()
 
 
+@settings(deadline=None)
 @given(lists)
 def test_union_is_ordered_by_best_rank_then_number_of_lists_then_id(found):
     keys = {}
@@ -213,6 +215,7 @@ def test_no_route_gives_more_than_two_pools(tmp_path):
 # Decomposition.
 
 
+@settings(deadline=None)
 @given(lists)
 def test_best_is_the_best_score_over_lists(found):
     expected = {}
@@ -364,6 +367,7 @@ def test_references_by_hand(text, answers, asked, filled):
     assert fill_in(text, answers, asked) == filled
 
 
+@settings(deadline=None)
 @given(st.text("#123 ab?", max_size=20), st.lists(st.none() | st.sampled_from(["x", "y z"]), max_size=3))
 def test_no_reference_with_an_answer_remains(text, answers):
     left = references(fill_in(text, answers, ""), "")
@@ -390,6 +394,7 @@ def test_texts_and_lists_must_pair(tmp_path):
 # HyDE.
 
 
+@settings(deadline=None)
 @given(vectors)
 def test_the_mean_is_that_of_plain_arithmetic(matrix):
     mean = mean_vector(matrix)
@@ -405,6 +410,7 @@ def test_vectors_that_cancel_have_no_mean():
     assert mean_vector(np.array([[1, 0], [-1, 0]], np.float32)).tolist() == [0, 0]
 
 
+@settings(deadline=None)
 @given(vectors)
 def test_spread_by_its_definition_and_by_the_identity_that_ties_both_together(matrix):
     n = len(matrix)
