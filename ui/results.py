@@ -12,7 +12,7 @@ from core.charts.look import milliseconds
 from core.engine import Job
 from core.reading import worked
 from core.types import Run, Span
-from ui import answers, state
+from ui import answers, matches, state
 from ui.gold import gold_grades
 from ui.grades import grades
 from ui.grid import View, Waiting, grid
@@ -50,6 +50,7 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         "Ranks": lambda: _ranks(run, view),
         "Rewrites": lambda: show(texts(run, view.depth)),
         "Grades": lambda: show(grades(run)),
+        "Matches": lambda: matches.draw(run, dark=dark()),
         "Time": lambda: _time(run),
         "Steps": lambda: show(steps(run)),
     }

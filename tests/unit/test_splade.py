@@ -1,4 +1,4 @@
-"""The route over learned term weights: against dense products, and with a tiny real model from the shell on."""
+"""The route over learned term weights: against dense products, and with a tiny real model from the shell."""
 
 import json
 import threading
