@@ -35,6 +35,12 @@ _FILE = click.Path(path_type=Path)
 @click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
 @click.option("--mode", help="Only questions of this kind.")
 @click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Only a sample of N questions.")
+@click.option(
+    "--per-mode",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only a sample of N labelled questions a mode.",
+)
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Which sample.")
 @click.option(
     "--questions", type=_FILE, multiple=True, metavar="FILE", help="Questions as JSONL or CSV; repeatable."
@@ -61,6 +67,7 @@ def eval_(
     split: str,
     mode: str | None,
     queries: int | None,
+    per_mode: int | None,
     seed: int,
     questions: Sequence[Path],
     qrels: Path | None,
@@ -103,7 +110,8 @@ def eval_(
     corpus = engine.corpus(source.name)
     labelled, said = sets.tie(found, corpus)
     warnings = dict.fromkeys([*corpus.warnings, *said])
-    drawn = labelled.sample(queries, seed) if queries else labelled
+    drawn = labelled.sample_modes(per_mode, seed) if per_mode else labelled
+    drawn = drawn.sample(queries, seed) if queries else drawn
     plan = runner.Plan(corpus.name, names, set_knobs, timing or now.timing)
     bar = Bar("q")
     with _journal(out, _conditions(plan, engine), fresh=fresh, retry=retry_failed) as journal:
@@ -121,7 +129,7 @@ def eval_(
         "corpus": corpus.name,
         "fingerprint": corpus.fingerprint,
         "split": split,
-        "sample": {"of": len(labelled.questions), "seed": seed} if queries else None,
+        "sample": {"of": len(labelled.questions), "seed": seed} if queries or per_mode else None,
         "timing": plan.timing,
         "interrupted": not whole,
         "warnings": list(warnings),

@@ -71,6 +71,23 @@ class LabelledSet:
         drawn = set(random.Random(seed).sample(sorted(q.id for q in self.questions), count))
         return replace(self, questions=tuple(q for q in self.questions if q.id in drawn))
 
+    def sample_modes(self, count: int, seed: int) -> LabelledSet:
+        """`count` questions of each mode that have a relevant passage, drawn with `seed`, in their old order.
+
+        Questions without a mode are one kind; BadInput when no question has a relevant passage.
+        """
+        kinds: dict[str, list[str]] = {}
+        for question in self.questions:
+            if self.labelled(question.id):
+                kinds.setdefault(question.mode or "", []).append(question.id)
+        if not kinds:
+            raise BadInput(f"{self.name} has no question with a relevant passage to draw from")
+        draw = random.Random(seed)
+        drawn = {
+            id for _, ids in sorted(kinds.items()) for id in draw.sample(sorted(ids), min(count, len(ids)))
+        }
+        return replace(self, questions=tuple(q for q in self.questions if q.id in drawn))
+
 
 @dataclass(frozen=True, slots=True)
 class Written:

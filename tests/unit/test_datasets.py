@@ -97,6 +97,18 @@ def test_written_questions_are_chosen_by_split_and_refused_with_their_line(tmp_p
             dataset.written([path], name="mine")
 
 
+def test_a_sample_of_each_mode_repeats_and_takes_labelled_questions_only():
+    questions = tuple(Question(f"{mode}{n}", Query("q"), mode=mode) for mode in "ab" for n in range(9))
+    labelled = LabelledSet("many", questions, {q.id: {"p": int(q.id[1] != "0")} for q in questions})
+    drawn = labelled.sample_modes(3, 1)
+    assert drawn == labelled.sample_modes(3, 1)
+    assert [q.mode for q in drawn.questions] == ["a"] * 3 + ["b"] * 3
+    assert all(drawn.labelled(q.id) for q in drawn.questions)
+    assert len(labelled.sample_modes(100, 1).questions) == 16
+    with pytest.raises(BadInput, match="no question with a relevant passage"):
+        LabelledSet("none", questions, {}).sample_modes(1, 1)
+
+
 def test_a_sample_repeats_and_keeps_the_order():
     full = LabelledSet("s", tuple(Question(f"q{n}", Query("x")) for n in range(50)), {})
     one, again, other = full.sample(10, 1), full.sample(10, 1), full.sample(10, 2)
