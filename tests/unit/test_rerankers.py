@@ -183,8 +183,12 @@ def test_the_deadline_is_for_the_whole_call_and_stop_ends_it() -> None:
             reranker(server.url).rerank("how?", PASSAGES, timeout=0.2)
         assert time.monotonic() - began < 2
     stop = threading.Event()
-    threading.Timer(0.1, stop.set).start()
-    with loopback(hold) as server:
+
+    def hold_and_stop(server: Loopback, talk: Any, sent: bytes) -> None:
+        stop.set()
+        hold(server, talk, sent)
+
+    with loopback(hold_and_stop) as server:
         with pytest.raises(Cancelled):
             reranker(server.url).rerank("how?", PASSAGES, cancel=stop)
         assert server.hung_up.wait(2)
