@@ -66,7 +66,7 @@ class BM25Index:
         return parts
 
     def idf(self, words: Sequence[str]) -> list[float]:
-        """The weight BM25 gives each word, log(1 + (n - df + 0.5) / (df + 0.5)) for df of n passages that have
+        """The weight BM25 gives each word: log(1 + (n - df + 0.5) / (df + 0.5)), where df of n passages have
         it; 0 for a word that does not count, such as a stop word.
         """
         return [max(map(self._idf, self.analyzer.terms(word)), default=0.0) for word in words]
