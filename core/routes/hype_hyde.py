@@ -16,5 +16,5 @@ def hype_hyde(
 ) -> Answer:
     """Unite what the question finds among written questions with what imagined answers find."""
     asked = do.nearest_key(Need.QUESTIONS, do.embed(query.text))
-    imagined = do.nearest(do.mean_of((*do.hypothesize(query.text, n), query.text)))
+    imagined = do.nearest(do.mean_of(do.hypothesize(query.text, n), query.text))
     return do.answer(query.text, do.rrf((asked, imagined)))

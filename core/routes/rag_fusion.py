@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from core.route import Knob, Need, route
-from core.steps import Steps
+from core.steps import POOL, Steps
 from core.types import Answer, Query
 
 
@@ -16,4 +16,4 @@ def rag_fusion(
     """Search with the question and variants of it, fuse all lists by reciprocal rank."""
     texts = (query.text, *do.variants(query.text, n))
     lists = tuple(ranking for text in texts for ranking in (do.sparse(text), do.dense(text)))
-    return do.answer(query.text, do.rrf(lists, k))
+    return do.answer(query.text, do.rrf(lists, k)[: 2 * POOL])
