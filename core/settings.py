@@ -69,8 +69,8 @@ class Settings(BaseSettings):
     reranker: str = Field(
         "embedded",
         min_length=1,
-        description="embedded; llm; a cross-encoder such as cross-encoder/ms-marco-MiniLM-L6-v2, or its folder;"
-        " or the address of a server, http(s)://.../rerank",
+        description="embedded; llm; a cross-encoder or its folder, cross-encoder/ms-marco-MiniLM-L6-v2;"
+        " or a server's address, http(s)://.../rerank",
     )
     reranker_model: str = Field("", description="model asked for at that address; empty: the server's own")
     reranker_api_key: SecretStr | None = Field(
