@@ -20,7 +20,8 @@ run: setup  ## install, fetch models, build corpora, open the dashboard
 
 setup: $(VENV)/.installed
 	$(PY) -m core models pull $(strip $(MODEL))
-	for corpus in support web pydocs; do $(PY) -m core index $$corpus; done
+	$(PY) -m core index support --with all
+	for corpus in web pydocs; do $(PY) -m core index $$corpus; done
 
 $(VENV)/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "RouteScope needs Python 3.11 or newer; this is %d.%d. Set PYTHON=python3.11 or newer." % sys.version_info[:2])'

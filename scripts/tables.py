@@ -1,0 +1,62 @@
+"""Markdown tables out of evaluations: `python -m scripts.tables results/scifact results/support ...`.
+
+Each argument is a folder that `python -m core eval ... --out DIR` wrote. One table a set; a star marks what
+differs from the baseline after Holm's correction.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.evaluate.statistics import ALPHA
+
+COLUMNS = ("ndcg@10", "recall@10", "recall@100")
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The routes that ended, best nDCG@10 first."""
+    rows = {name: row for name, row in figures["routes"].items() if row["ndcg@10"] is not None}
+    drawn = (
+        f", a sample of {figures['sample']['of']} (seed {figures['sample']['seed']})"
+        if figures["sample"]
+        else ""
+    )
+    asked = f"{figures['labelled']} labelled questions{drawn}"
+    head = f"`{figures['dataset']}`, {asked}, against `{figures['baseline']}`:"
+    lines = [
+        head,
+        "",
+        "| route | nDCG@10 | recall@10 | recall@100 | p50 alone | model calls | tokens |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, row in sorted(rows.items(), key=lambda item: -item[1]["ndcg@10"]):
+        cells = [f"{row[metric]:.3f}".lstrip("0") + _star(row, metric) for metric in COLUMNS]
+        tokens = row["prompt_tokens"] + row["completion_tokens"]
+        lines.append(
+            f"| `{name}` | {' | '.join(cells)} | {_time(row['p50_ms'])} | {row['llm_calls']} | {tokens:,} |"
+        )
+    return "\n".join(lines)
+
+
+def _star(row: dict[str, Any], metric: str) -> str:
+    compared = (row.get("vs_baseline") or {}).get(metric) or {}
+    return "*" if compared.get("p_holm", 1.0) < ALPHA else ""
+
+
+def _time(ms: float) -> str:
+    return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def main() -> None:
+    """Print a table for each folder."""
+    found = [
+        json.loads((Path(folder) / "metrics.json").read_text(encoding="utf-8")) for folder in sys.argv[1:]
+    ]
+    sys.stdout.write("\n\n".join(map(table, found)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
