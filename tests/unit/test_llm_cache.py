@@ -92,8 +92,11 @@ def test_the_key_names_endpoint_and_model_and_covers_every_field() -> None:
     assert base == key_of(ASK, endpoint="e", model="m")
     assert len({base, key_of(ASK, endpoint="f", model="m"), key_of(ASK, endpoint="e", model="n")}) == 3
     assert {f.name for f in fields(LLMRequest)} == {
-        "prompt", "messages", "max_tokens", "temperature", "seed", "top_logprobs", "schema", "stop"
+        "prompt", "messages", "max_tokens", "temperature", "seed", "top_logprobs", "schema", "stop",
+        "reuse_prefix",
     }  # fmt: skip
+    # The one field that decides the cost and not the answer: what was made without it stays good.
+    assert base == key_of(replace(ASK, reuse_prefix=True), endpoint="e", model="m")
 
 
 def test_live_asks_once_and_tells_where_the_answer_is_from(tmp_path: Path) -> None:
