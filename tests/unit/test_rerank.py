@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import Completion, TokenLogprob
-from core.backends.late import TokenVectors
 from core.backends.rerankers.blend import (
     BlendReranker,
     Candidates,
@@ -399,12 +398,13 @@ def test_minilm_tokens_find_the_passage_that_says_it_in_other_words():
     from core.backends.late import load_token_embedder
     from core.settings import Settings
 
-    tokens = load_token_embedder("all-MiniLM-L6-v2", settings=Settings())
+    reranker = BlendReranker(load_token_embedder("all-MiniLM-L6-v2", settings=Settings()))
     passages = [Passage(id, id, "", text) for id, text in TEXTS.items()]
     zeros = np.zeros(len(passages))
-    got = BlendReranker(tokens).blend(
-        "What must I do when my package came damaged?",
-        Candidates(passages, zeros, zeros, lambda asked: [float(len(word) > 4) for word in asked]),
-    )
-    assert isinstance(tokens.embed_query("x"), TokenVectors)
-    assert passages[int(got.scores.argmax())].id == "crushed:0-80"
+    candidates = Candidates(passages, zeros, zeros, lambda asked: [float(len(word) > 4) for word in asked])
+    for text, best in (
+        ("When do I get my money back?", "returns:90-180"),
+        ("How are breakable things packed?", "fragile:0-80"),
+        ("Which paper do the border officials ask for?", "customs:0-80"),
+    ):
+        assert passages[int(reranker.blend(text, candidates).scores.argmax())].id == best
