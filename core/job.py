@@ -170,6 +170,9 @@ class Job:
         plan = self._plan
         memo = self._memo if self._request.timing == "shared" else Memo()
         try:
+            for need in route.needed(plan.knobs[route.name]):
+                if need.enrichment:  # opening it, and loading its model, is no route's own time
+                    self._engine.enrichment(plan.corpus, need)
             context = self._engine.context(
                 plan.corpus,
                 plan.web,

@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     late_model: str = Field(
         "all-MiniLM-L6-v2",
         min_length=1,
-        description="token vectors for late interaction: the embedded MiniLM, or a ColBERT model or its folder",
+        description="token vectors for late interaction: the embedded MiniLM, a ColBERT model, or its folder",
     )
     sparse_model: str = Field(
         "", description="SPLADE model such as naver/splade-v3, or its folder; empty: none"

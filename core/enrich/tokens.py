@@ -36,7 +36,9 @@ log = logging.getLogger(__name__)
 @cache
 def _shared(settings: Settings, _identity: str) -> TokenEmbedder:
     """One model for every corpus of the process, and another when its files were changed."""
-    return load_token_embedder(settings.late_model, settings=settings)
+    embedder = load_token_embedder(settings.late_model, settings=settings)
+    embedder.embed_query("warm up")  # the first use of a model is slow: no question is to pay for that
+    return embedder
 
 
 def _load(settings: Settings) -> TokenEmbedder:

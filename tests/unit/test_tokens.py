@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections import deque
 from pathlib import Path
 
@@ -272,6 +273,20 @@ def test_equal_passages_come_in_the_order_of_ids(tmp_path):
         knobs = {"late_interaction": {"candidates": candidates}}
         result = engine.ask(Request(Query("same"), "tiny", ("late_interaction",), knobs)).results[0]
         assert [hit.passage.id for hit in result.hits] == ["a:0-9", "b:0-9", "c:0-9"]
+
+
+def test_opening_the_vectors_is_no_time_of_the_routes(tmp_path):
+    engine = FakeEngine(tmp_path)
+    slow = iter([0.5])
+
+    def enrichment(corpus, need):
+        time.sleep(next(slow, 0))
+        return FakeEngine.enrichment(engine, corpus, need)
+
+    engine.enrichment = enrichment
+    result = engine.ask(Request(Query("a box"), "tiny", ("late_interaction",))).results[0]
+    assert result.status == "ok"
+    assert result.wall_ms - result.ms > 450
 
 
 @pytest.mark.parametrize("candidates", [0, 100])
