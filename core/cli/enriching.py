@@ -58,7 +58,10 @@ def told(made: Made) -> str:
         if made.llm
         else ""
     )
-    return f"{made.corpus}, {made.name}: {made.entries:,} entries, {size(made.bytes)}, {took:.1f} s{model}"
+    by = f" by {made.model}" if made.model else ""
+    return (
+        f"{made.corpus}, {made.name}: {made.entries:,} entries{by}, {size(made.bytes)}, {took:.1f} s{model}"
+    )
 
 
 def states(known: Known, settings: Settings) -> dict[str, str]:
