@@ -20,7 +20,7 @@ run: setup  ## install, fetch models, build corpora, open the dashboard
 
 setup: $(VENV)/.installed
 	$(PY) -m core models pull $(strip $(MODEL))
-	$(PY) -m core index support --with all
+	$(PY) -m core index support --with headings,children,tokens
 	for corpus in web pydocs; do $(PY) -m core index $$corpus; done
 
 $(VENV)/.installed: requirements.txt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +32,10 @@ class Rerank(Judge, Retrieve, Fuse):
         """
         name = self.context.rerankers.configured if which == "configured" else which
         head = hits[:candidates]
+        if head:
+            with self.context.trace.aside(), suppress(Unavailable):  # the step says what is not there
+                self.context.rerankers.load(name)
+                self.context.prepared(Need.TOKENS)
         if name == EMBEDDED:
             first = self._rerank_blend(text, head)
         elif name == LLM:

@@ -49,7 +49,9 @@ GOLDEN = {
     "dense": ["embed", "search vectors"],
     "hybrid_rrf": ["search BM25", "embed", "search vectors", "fuse by reciprocal rank"],
     "hybrid_linear": ["search BM25", "embed", "search vectors", "fuse by normalised scores"],
-    "late_interaction": ["embed tokens", "search BM25", "embed", "search vectors", "score by matching tokens"],
+    "late_interaction": [
+        "embed tokens", "search BM25", "embed", "search vectors", "score by matching tokens",
+    ],
     "splade": ["search learned term weights"],
     "compress": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
@@ -78,7 +80,9 @@ GOLDEN = {
         "fuse by reciprocal rank", "rerank by BM25, cosine and MaxSim", "  embed", "drop near-duplicates",
         "order by marginal relevance", "  embed",
     ],
-    "contextual_headings": ["search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores"],
+    "contextual_headings": [
+        "search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores",
+    ],
     "contextual": ["search BM25 of keys", "embed", "search vectors of keys", "fuse by normalised scores"],
     "parent": ["embed", "search vectors of keys"],
     "hype": ["embed", "search vectors of keys"],

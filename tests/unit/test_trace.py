@@ -44,6 +44,19 @@ def test_reused_work_never_makes_a_route_dearer_than_the_work_took():
     assert trace.now() < 25
 
 
+def test_what_is_done_aside_is_no_time_of_the_route():
+    trace = Trace("r")
+    with trace.span("before", "CHAIN"):
+        pass
+    with trace.aside():
+        time.sleep(0.2)
+    with trace.span("after", "CHAIN"):
+        pass
+    before, after = trace.spans()
+    assert after.start_ms - before.start_ms < 150
+    assert trace.now() < 150
+
+
 def test_parallel_branches_cost_the_slowest():
     trace = Trace("r")
 

@@ -57,11 +57,20 @@ class Rerankers:
         """The name in the settings."""
         return self._settings.reranker.strip()
 
+    def load(self, name: str) -> None:
+        """Have the reranker called `name` ready, so that no question pays for that; raises Unavailable."""
+        if name == EMBEDDED:
+            self.blend()
+        elif name != LLM:
+            self.paired()
+
     def blend(self) -> BlendReranker:
         """The embedded one, which needs what the corpus knows of the candidates; raises Unavailable."""
         with self._lock:
             if self._blend is None:
-                self._blend = BlendReranker(self._tokens())
+                tokens = self._tokens()
+                tokens.embed_query("warm up")  # the first use of a model is slow
+                self._blend = BlendReranker(tokens)
             return self._blend
 
     def paired(self) -> Reranker:
