@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -375,11 +376,15 @@ def core(tmp_path, *args):
 
 
 def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
+    def worked() -> float:  # seconds of processor time, which other programs' load changes least
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
     took = []
     for _ in range(3):
-        began = time.perf_counter()
+        before = worked()
         done = core(tmp_path, "routes", "--json")
-        took.append(time.perf_counter() - began)
+        took.append(worked() - before)
     assert (done.returncode, done.stderr) == (0, "")
     by_name = {route["name"]: route for route in json.loads(done.stdout)["routes"]}
     assert by_name["bm25"].keys() >= {
@@ -394,7 +399,7 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
     }
     assert by_name["bm25"]["available"]
     assert "models pull" in by_name["hyde"]["why_not"]
-    assert min(took) < 1.0  # 0.4 s on a quiet machine
+    assert min(took) < 1.5  # 0.6 s on a quiet machine
 
 
 def test_lists_are_there_before_anything_is_built(tmp_path):
