@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.backends import sparse
 from core.backends.base import Matrix, Rows, Vector
@@ -91,9 +92,9 @@ class KeyIndex:
         lines = (folder / TEXTS).read_text(encoding="utf-8").split("\n")[:-1]
         self._shown: list[str] = [json.loads(line) for line in lines]
         self.size = len(self._owners)
-        vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        self._vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         graph = folder / GRAPH
-        self._index = FaissIndex(vectors, graph if graph.exists() else None) if self.size else None
+        self._index = FaissIndex(self._vectors, graph if graph.exists() else None) if self.size else None
         self._words = BM25Index(folder / BM25, self.size) if (folder / BM25).exists() else None
 
     def search_dense(self, vector: Vector, k: int) -> Match:
@@ -109,6 +110,18 @@ class KeyIndex:
             return Match((), {})
         words = self._words
         return self._match(lambda wanted: words.search(text, wanted), k)
+
+    def best(self, vector: Vector, rows: Sequence[int]) -> NDArray[np.float32]:
+        """The inner product of `vector` with the nearest key of each of `rows`, shape (n,); -1: no key."""
+        first = np.searchsorted(self._owners, rows, "left")
+        last = np.searchsorted(self._owners, rows, "right")
+        return np.array(
+            [
+                (self._vectors[a:b] * vector).sum(axis=1).max() if b > a else -1.0
+                for a, b in zip(first.tolist(), last.tolist(), strict=True)
+            ],
+            np.float32,
+        )
 
     def _match(self, search: Any, k: int) -> Match:
         """Search for more and more keys until `k` different passages have one, or no key is left."""

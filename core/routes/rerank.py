@@ -23,7 +23,8 @@ def rerank(
     """Find by BM25 and dense, then let a reranker look at question and passages together.
 
     The first stage adds min-max normalised scores, as in `hybrid_linear`. The embedded reranker adds MaxSim
-    over token vectors, in which a word of the question counts by its IDF, to BM25 and cosine.
+    over token vectors, in which a word of the question counts by its IDF, to BM25 and the cosine of each
+    passage's nearest piece, or its own where no pieces were made.
     """
     found = do.linear((do.sparse(query.text), do.dense(query.text)))
     return do.answer(query.text, do.rerank(query.text, found, candidates, reranker))

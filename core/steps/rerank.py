@@ -7,9 +7,11 @@ from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from core.backends.base import Matrix
+from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Candidates
+from core.enrich.keys import KeyIndex
 from core.errors import BudgetSpent, ModelFailed, Unavailable
 from core.route import Need
 from core.steps.fuse import Fuse
@@ -19,6 +21,7 @@ from core.steps.step import step
 from core.types import Hit, Ranking
 
 Which = Literal["configured", "embedded", "llm"]
+Cosines = NDArray[np.float64]  # shape (n,)
 
 
 class Rerank(Judge, Retrieve, Fuse):
@@ -33,9 +36,7 @@ class Rerank(Judge, Retrieve, Fuse):
         name = self.context.rerankers.configured if which == "configured" else which
         head = hits[:candidates]
         if head:
-            with self.context.trace.aside(), suppress(Unavailable):  # the step says what is not there
-                self.context.rerankers.load(name)
-                self.context.prepared(Need.TOKENS)
+            self._open(name)
         if name == EMBEDDED:
             first = self._rerank_blend(text, head)
         elif name == LLM:
@@ -43,6 +44,15 @@ class Rerank(Judge, Retrieve, Fuse):
         else:
             first = self._rerank_paired(text, head)
         return self.append(first, hits) if len(hits) > len(head) else first
+
+    def _open(self, name: str) -> None:
+        """What is loaded once for all questions is no time of this one; the step says what is not there."""
+        with self.context.trace.aside():
+            with suppress(Unavailable):
+                self.context.rerankers.load(name)
+            for need in (Need.TOKENS, Need.CHILDREN) if name == EMBEDDED else ():
+                with suppress(Unavailable):
+                    self.context.prepared(need)
 
     @step("RERANKER", "rerank by BM25, cosine and MaxSim")
     def _rerank_blend(self, text: str, hits: Ranking) -> Ranking:
@@ -57,6 +67,7 @@ class Rerank(Judge, Retrieve, Fuse):
         bm25 = np.zeros(len(hits))
         bm25[list(rows)] = corpus.bm25(text, list(rows.values()))
         cosine = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
+        self._by_pieces(cosine, vector, rows)
         found = reranker.blend(
             text,
             Candidates(
@@ -125,6 +136,19 @@ class Rerank(Judge, Retrieve, Fuse):
             [grade.grade for grade in grades],
             lambda at: {"state": grades[at].state, **({"why": grades[at].why} if grades[at].why else {})},
         )
+
+    def _by_pieces(self, cosine: Cosines, vector: Vector, rows: Mapping[int, int]) -> None:
+        """Put the cosine of each passage's nearest piece in place of its own, where pieces were made.
+
+        A passage is as good as its best part: Dai & Callan 2019, arXiv:1905.09217, section 3 (MaxP).
+        """
+        try:
+            pieces: KeyIndex = self.context.prepared(Need.CHILDREN)
+        except Unavailable as error:
+            self.span.inputs["cosine"] = f"of whole passages: {error}"
+            return
+        cosine[list(rows)] = np.round(pieces.best(vector, list(rows.values())), 6)
+        self.span.inputs["cosine"] = "of the nearest piece of each passage"
 
     def _stored(self, rows: Mapping[int, int], model: str) -> dict[int, Matrix]:
         """The token vectors by `model` that were made beforehand, by position."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from semantic_text_splitter import TextSplitter
 
 from core.backends.base import Completion, TokenLogprob
 from core.backends.rerankers.blend import (
@@ -21,7 +22,9 @@ from core.backends.rerankers.blend import (
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
 from core.engine import Request
+from core.enrich.children import SIZE
 from core.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.route import Need
 from core.steps.rerank import by_score
 from core.types import Passage, Query
 from tests.fakes import TEXTS, FakeEngine, HashTokens, ScriptedLLM, words
@@ -227,12 +230,33 @@ def test_token_vectors_made_beforehand_are_taken_if_the_same_model_made_them(tmp
 
 def _with(engine, monkeypatch, index):
     def enrichment(corpus, need):
+        if need is not Need.TOKENS:
+            raise Unavailable("no pieces")
         if isinstance(index, Exception):
             raise index
         return index
 
     monkeypatch.setattr(engine, "enrichment", enrichment)
     return engine
+
+
+def test_a_passage_is_as_near_as_its_nearest_piece_where_pieces_were_made(tmp_path, monkeypatch):
+    long = {
+        f"long:{n}-{n}": f"{'Filler about nothing much at all. ' * 20}{TEXTS[id]}"
+        for n, id in enumerate(TEXTS)
+    }
+    engine = FakeEngine(tmp_path, texts={**TEXTS, **long})
+    told = span(run(tmp_path, engine=engine))
+    assert told.inputs["cosine"] == "of the nearest piece of each passage"
+    embed = engine.fakes["tiny"].embedder.embed
+    asked = embed([ASKED])[0]
+    for one in told.inputs["order"]:
+        passage = engine.fakes["tiny"].by_ids([one["id"]])[one["id"]]
+        pieces = TextSplitter(SIZE).chunks(passage.text)
+        nearest = max(float(v @ asked) for v in embed([f"{passage.title} {piece}" for piece in pieces]))
+        assert one["cosine"][0] == pytest.approx(nearest, abs=2e-6)
+    without = span(run(tmp_path, engine=_with(engine, monkeypatch, Unavailable("not made"))))
+    assert "of whole passages: no pieces" in without.inputs["cosine"]
 
 
 def test_an_empty_result_is_said(tmp_path):
