@@ -10,6 +10,7 @@ from core.enrich import store
 from core.errors import RouteScopeError
 from ui import state
 from ui.markup import md
+from ui.routes import by_family
 
 
 def menu(corpus: str) -> None:
@@ -28,7 +29,9 @@ def menu(corpus: str) -> None:
 def _one(corpus: str, name: str, reason: str | None) -> None:
     settings = state.engine().settings
     recipe, made = store.recipe(name), store.describe(name, corpus, settings)
-    st.markdown(md(f"{recipe.title[0].upper()}{recipe.title[1:]}"))
+    users = [route.title for route in by_family() if any(need.enrichment == name for need in route.needs)]
+    title = f"{recipe.title[0].upper()}{recipe.title[1:]}"
+    st.markdown(md(title), help=md(f"Searched by: {', '.join(users)}"))
     build = builds.get(f"{corpus} {name}")
     if build is not None and not build.done:
         st.caption("Being made; progress and Stop are below.")

@@ -14,7 +14,7 @@ class Children(KeyRecipe):
     """Pieces of at most SIZE characters, cut at sentences, each with its document's title."""
 
     name, version = "children", 1
-    title = "small pieces of its passages"
+    title = "small pieces of the passages"
     cost = "an embedding of each piece, about four a passage"
     free = True
     uses_llm = False

@@ -18,7 +18,7 @@ class Headings(KeyRecipe):
     """The heading path down to a passage, the end of the one before it and the beginning of the next."""
 
     name, version = "headings", 1
-    title = "headings and neighbours of its passages"
+    title = "headings and neighbours of the passages"
     cost = "one more embedding of each passage"
     free = True
     uses_llm = False

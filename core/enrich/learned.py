@@ -50,7 +50,7 @@ class LearnedSparse:
     """The weights a SPLADE model gives to the terms of its vocabulary, also those a passage lacks."""
 
     name, version = "learned_sparse", 1
-    title = "learned term weights of its passages"
+    title = "learned term weights of the passages"
     cost = "a pass of the model over each passage"
     free = False
     uses_llm = False

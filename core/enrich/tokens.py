@@ -49,7 +49,7 @@ class Tokens:
     """The vectors of all tokens that count, as 16-bit floats: 2 * dim bytes a token."""
 
     name, version = "tokens", 1
-    title = "token vectors of its passages"
+    title = "token vectors of the passages"
     cost = "a token embedding of each passage, about 80 a second, and some 100 kB on disk for each"
     free = False  # nothing to be chosen, but hundreds of megabytes: only for those who ask for it
     uses_llm = False

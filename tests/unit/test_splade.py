@@ -81,7 +81,7 @@ def test_without_a_model_the_need_says_what_to_set_and_to_run(tmp_path):
 
 def test_with_a_model_that_was_not_used_yet_the_need_says_what_to_run(tmp_path):
     gap = missing(FakeEngine(tmp_path), "tiny")[Need.LEARNED_SPARSE]
-    assert "has no learned term weights of its passages yet: run python -m core index tiny" in gap
+    assert "has no learned term weights of the passages yet: run python -m core index tiny" in gap
 
 
 def test_a_stopped_build_weighs_nothing_twice(tmp_path, monkeypatch):

@@ -154,7 +154,7 @@ def test_another_model_is_refused_with_the_way_to_get_it(tmp_path, monkeypatch):
     with pytest.raises(Unavailable) as caught:
         store.load("tokens", corpus, other)
     assert str(caught.value).startswith(
-        "the token vectors of its passages in corpus tiny are by hash tokens, and somebody/colbert is set: "
+        "the token vectors of the passages in corpus tiny are by hash tokens, and somebody/colbert is set: "
         "run python -m core index tiny --with tokens"
     )
     record, embedder = build(tmp_path, corpus, monkeypatch, model="somebody/colbert")
@@ -215,7 +215,7 @@ def test_vectors_that_are_no_numbers_are_a_failure(tmp_path, monkeypatch):
 
 def test_the_need_says_what_is_missing(tmp_path):
     gap = missing(FakeEngine(tmp_path), "tiny")[Need.TOKENS]
-    assert "corpus tiny has no token vectors of its passages yet: run python -m core index tiny" in gap
+    assert "corpus tiny has no token vectors of the passages yet: run python -m core index tiny" in gap
     assert "--with tokens" in gap
 
 
