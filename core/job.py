@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
@@ -138,7 +139,8 @@ class Job:
         """Routes that use no model first, each part cheapest first by its history on this corpus."""
         store = self._engine.store
         history = store.route_history(self._plan.corpus.name) if store is not None else {}
-        ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, 0.0))
+        # One that never ran here comes after those whose cost is known.
+        ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
         asking = {r.name for r in ordered if Need.LLM in r.needed(self._plan.knobs[r.name])}
         return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 

@@ -18,7 +18,8 @@ def controls(run: Run, gold: Mapping[str, int]) -> View:
     """Draw the view's widgets in one row."""
     names = [result.route for result in worked(run)]
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        if st.session_state.get("baseline") not in names:
+        # Until somebody chooses, it is the first route asked for, also when another one ended before it.
+        if st.session_state.get("baseline") not in names or "baseline_chosen" not in st.session_state:
             st.session_state["baseline"] = names[0] if names else None
         baseline = st.selectbox(
             "Baseline",
@@ -28,6 +29,7 @@ def controls(run: Run, gold: Mapping[str, int]) -> View:
             width=190,
             help="Every other route shows what moved against this one",
             persist_state="session",
+            on_change=_chosen,
         )
         depth = st.segmented_control(
             "Hits", DEPTHS, default=10, required=True, key="depth", persist_state="session"
@@ -36,3 +38,7 @@ def controls(run: Run, gold: Mapping[str, int]) -> View:
             "Text", ["S", "M", "L"], default="M", required=True, key="density", persist_state="session"
         )
     return View(baseline, depth or 10, density or "M", gold)
+
+
+def _chosen() -> None:
+    st.session_state["baseline_chosen"] = True
