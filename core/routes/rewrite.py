@@ -1,12 +1,29 @@
-from core.route import Need, route
-from core.steps import Steps
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import POOL, Steps
 from core.types import Answer, Query
 
 
 @route(
     "Rewrite + hybrid", family="query", paper="Ma et al. 2023, arXiv:2305.14283", needs=[Need.LLM], first=True
 )
-def rewrite(query: Query, do: Steps) -> Answer:
-    """Make a follow-up a question of its own, then search with BM25 and dense."""
+def rewrite(
+    query: Query,
+    do: Steps,
+    *,
+    weight: Annotated[
+        float, Knob(0, 10, "weight of what the message as it was written finds; 0: not searched")
+    ] = 0.5,
+) -> Answer:
+    """Make a follow-up a question of its own, search with BM25 and dense, and a little with the message too.
+
+    The default weight was chosen on 11 dev follow-ups of `support` and 50 questions of MTRAG: a small model's
+    rewrite loses words that the message has.
+    """
     question = do.standalone(query)
-    return do.answer(question, do.rrf((do.sparse(question), do.dense(question))))
+    own = (do.sparse(question), do.dense(question))
+    if not weight or question == query.text:
+        return do.answer(question, do.rrf(own))
+    lists = (*own, do.sparse(query.text), do.dense(query.text))
+    return do.answer(question, do.rrf(lists, 60, (1.0, 1.0, weight, weight))[: 2 * POOL])

@@ -68,7 +68,7 @@ GOLDEN = {
     ],
     "rewrite": [
         "rewrite as a standalone question", "  ask scripted",
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        *["search BM25", "embed", "search vectors"] * 2, "fuse by reciprocal rank",
     ],
     "rag_fusion": [
         "write query variants", "  ask scripted",
