@@ -197,9 +197,8 @@ def main() -> None:
         "evaluation, model-free routes": lambda: throughput(engine, free),
     }
     if options.model:
-        parts["sharing, all routes"] = lambda: sharing(
-            lambda: uncached(settings), questions[:2], tuple(routes())
-        )
+        first = tuple(name for name, route in routes().items() if route.first)
+        parts["sharing, first routes"] = lambda: sharing(lambda: uncached(settings), questions[:2], first)
     known["machine"] = machine()
     for name, part in parts.items():
         log.info("%s ...", name)

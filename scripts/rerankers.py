@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # times are those of one thread
 
 from core import settings
+from core.cli.common import Bar
 from core.corpus import catalogue
 from core.engine import Engine, Request
 from core.errors import RouteScopeError
@@ -120,9 +121,10 @@ def main() -> None:
         drawn = labelled.sample(given.queries, 0) if given.queries else labelled
         compared = Comparison(engine, source.name, given.candidates)
         asked = [question for question in drawn.questions if labelled.labelled(question.id)]
+        bar = Bar("q")
         for number, question in enumerate(asked, 1):
             compared.ask(question, llm=given.llm)
-            sys.stderr.write(f"\r{source.name} {number}/{len(asked)} ")
+            bar(source.name, number, len(asked))
         for choice in (NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM):
             if choice in compared.rankings:
                 ndcg, recall = means(labelled, compared.rankings[choice])

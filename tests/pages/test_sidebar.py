@@ -33,9 +33,7 @@ def test_how_a_corpus_is_searched_is_said_in_words(visit, monkeypatch, info, wor
     assert said == f"Tiny. {words}"
 
 
-def test_what_can_be_made_is_offered_with_its_cost_and_told_once_it_is(
-    visit, engine, monkeypatch
-):
+def test_what_can_be_made_is_offered_with_its_cost_and_told_once_it_is(visit, engine, monkeypatch):
     from core.corpus import builds
     from core.enrich import store
     from ui import enrichments
