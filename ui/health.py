@@ -15,15 +15,15 @@ def summary() -> None:
     """The models and how many routes can run with them."""
     settings = state.engine().settings
     engine, corpus = state.engine(), st.session_state[state.CORPUS]
-    gaps = missing(engine)
-    lacking = missing(engine, corpus)
-    able = sum(why_not(route, lacking) is None for route in routes().values())
+    gaps = missing(engine, corpus)
+    able = sum(why_not(route, gaps) is None for route in routes().values())
     with st.expander("Models"):
         st.caption(md(f"Embedder: {settings.embedder}"))
         where = f"{settings.llm_base_url or 'embedded'}, {settings.llm_mode}"
         st.caption(md(f"Language model: {settings.llm} ({where})"))
         for need, reason in gaps.items():
-            st.warning(md(f"{need.value}: {reason}"))
+            if need.enrichment is None:  # the others are told where they can be made
+                st.warning(md(f"{need.value}: {reason}"))
     st.caption(f"{able} of {len(routes())} routes can run on this corpus")
 
 

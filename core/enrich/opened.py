@@ -16,14 +16,15 @@ class Opened:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[store.Made | None, Any]] = {}
+        self._known: dict[tuple[str, str], tuple[tuple[str, store.Made | None], Any]] = {}
 
     def get(self, corpus: Corpus, name: str) -> Any:
         """The enrichment `name` of a corpus; raises Unavailable with the way to get it."""
-        made = store.describe(name, corpus.name, self._settings)
+        # Of another state of the corpus, its rows would be those of other passages.
+        wanted = corpus.fingerprint, store.describe(name, corpus.name, self._settings)
         with self._lock:
-            before, opened = self._known.get((corpus.name, name), (None, None))
-            if opened is None or before != made:
+            state, opened = self._known.get((corpus.name, name), (None, None))
+            if state != wanted:
                 opened = store.load(name, corpus, self._settings)
-                self._known[corpus.name, name] = made, opened
+                self._known[corpus.name, name] = wanted, opened
             return opened

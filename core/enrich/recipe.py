@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.backends.base import LLM, Completion, Embedder, LLMRequest
+from core.backends.base import LLM, Completion, LLMRequest
 from core.corpus.build import Stages
 from core.corpus.corpus import Corpus
 from core.errors import ModelFailed
@@ -41,7 +41,6 @@ class Tools:
     settings: Settings
     stages: Stages
     llm: Callable[[], LLM]
-    embedder: Callable[[], Embedder]
     vectors: Callable[[], Vectors]
     spent: Spent = field(default_factory=Spent)
     notes: list[str] = field(default_factory=list)

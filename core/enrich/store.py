@@ -161,7 +161,7 @@ def _build(
     checkpoint = Checkpoint(home.parent, f"{wanted.name} {identity}")
     former = home if (home / KEYS).exists() and _sound(home) else None
     tools = Tools(
-        settings, stages, llm=lambda: _needed(writer), embedder=load_embedding,
+        settings, stages, llm=lambda: _needed(writer),
         vectors=lambda: Vectors(corpus.info.embedder, identity, load_embedding, former, checkpoint),
     )  # fmt: skip
     folder = Path(tempfile.mkdtemp(dir=home.parent, prefix=f".new-{wanted.name}-"))

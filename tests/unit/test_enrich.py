@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.backends.sparse import BM25Index
+from core.corpus.build import Stages
+from core.corpus.embeddings import Checkpoint, Vectors
 from core.enrich import store
 from core.enrich.contexts import DOCUMENT, parts
 from core.enrich.headings import heading_paths
 from core.enrich.keys import Key, KeyIndex, write
+from core.enrich.opened import Opened
 from core.enrich.recipe import GIVE_UP, Tools, siblings
 from core.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.needs import missing
@@ -38,29 +41,17 @@ def keyed(tmp_path, owners, texts, corpus):
     """An index of given keys, made by the function that all recipes use."""
     folder = tmp_path / f"keys-{len(list(tmp_path.iterdir()))}"
 
-    class One:
-        name, version, title, cost, uses_llm, free = "one", 1, "keys", "nothing", False, True
-
-        def make(self, corpus, folder, tools: Tools):
-            keys = [
-                Key(row, f"shown {at}", text)
-                for at, (row, text) in enumerate(zip(owners, texts, strict=True))
-            ]
-            return write(keys, corpus, folder, tools, words=True)
-
-    folder.mkdir()
-    from core.corpus.build import Stages
-    from core.corpus.embeddings import Checkpoint, Vectors
-
+    keys = [Key(row, f"shown {at}", text) for at, (row, text) in enumerate(zip(owners, texts, strict=True))]
     vectors = Vectors("hash", "hash", HashEmbedder, None, Checkpoint(folder, "hash"))
-    tools = Tools(
-        Settings(home=tmp_path),
-        Stages(lambda *_: None, threading.Event()),
-        lambda: None,
-        HashEmbedder,
-        lambda: vectors,
+    stages = Stages(lambda *_: None, threading.Event())
+    folder.mkdir()
+    write(
+        keys,
+        corpus,
+        folder,
+        Tools(Settings(home=tmp_path), stages, lambda: None, lambda: vectors),
+        words=True,
     )
-    One().make(corpus, folder, tools)
     return KeyIndex(corpus, folder), folder
 
 
@@ -216,6 +207,18 @@ def test_a_route_without_its_enrichment_is_unavailable_and_says_how_to_get_it(tm
     result = engine.ask(Request(Query("a box"), "tiny", ("hype",))).results[0]
     assert result.status == "unavailable"
     assert "python -m core index tiny --with questions" in result.error
+
+
+def test_what_was_opened_for_an_earlier_state_of_a_corpus_is_not_searched_for_a_later_one(tmp_path):
+    _, corpus, _ = build(tmp_path)
+    opened = Opened(Settings(home=tmp_path))
+    index = opened.get(corpus, "questions")
+    assert opened.get(corpus, "questions") is index
+    changed = MemoryCorpus({**TEXTS, "a:0-10": "A first passage moves every row."})
+    with pytest.raises(Unavailable, match="earlier state"):
+        opened.get(changed, "questions")
+    build(tmp_path, corpus=changed)
+    assert opened.get(changed, "questions").size > index.size
 
 
 def test_each_need_of_a_route_can_be_told(tmp_path):
