@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from core.errors import RouteScopeError
-from core.trace import describe
+from core.trace import Trace, describe
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,6 +22,7 @@ class Answering:
         self._finished = threading.Event()
         self._began = time.perf_counter()
         self._ended: float | None = None
+        self._trace: Trace | None = None
 
     @property
     def done(self) -> bool:
@@ -37,6 +38,16 @@ class Answering:
         """Start the thread; `write` makes the answer and stores the changed run."""
         name = f"answer-{self.run_id}"
         threading.Thread(target=self._work, args=(write,), name=name, daemon=True).start()
+
+    def follow(self, trace: Trace) -> None:
+        """Note where the answer is being written."""
+        self._trace = trace
+
+    @property
+    def text(self) -> str:
+        """What has been written so far."""
+        spans = self._trace.spans() if self._trace is not None else ()
+        return next((s.output for s in reversed(spans) if s.kind == "LLM" and isinstance(s.output, str)), "")
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until it has ended; False if that took longer than `timeout` seconds."""

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from core.settings import Settings
 from core.steps import Context, Memo, Steps
 from core.steps.generate import SHOWN
 from core.trace import Trace
-from core.types import Query, Remembered, RouteResult, Run
+from core.types import AnswerStyle, Query, Remembered, RouteResult, Run
 
 if TYPE_CHECKING:
     from core.backends.base import LLM, Embedder, WebSearch
@@ -120,7 +121,7 @@ class Engine:
             raise Unavailable("runs are not stored here, so only a run under way can be shown")
         return self.store.load(run_id)
 
-    def start_answer(self, run_id: str, route_name: str) -> Answering:
+    def start_answer(self, run_id: str, route_name: str, style: AnswerStyle | None = None) -> Answering:
         """Begin to write the answer of one route of a finished run; asked again meanwhile, the same one.
 
         Raises BadInput at once if there is nothing to write, or another route's is being written.
@@ -134,24 +135,34 @@ class Engine:
             run = self.run(run_id)
             _answerable(run, route_name)
             begun = self._answering[run_id] = Answering(run_id, route_name)
-            begun.begin(lambda: self.add_answer(run, route_name))
+            begun.begin(lambda: self.add_answer(run, route_name, style, begun.follow))
             return begun
 
     def answering(self, run_id: str) -> Answering | None:
         """The latest answer that `start_answer` began for a run: under way, or how it ended."""
         return self._answering.get(run_id)
 
-    def add_answer(self, run: Run, route_name: str) -> Run:
+    def add_answer(
+        self,
+        run: Run,
+        route_name: str,
+        style: AnswerStyle | None = None,
+        started: Callable[[Trace], None] = lambda _trace: None,
+    ) -> Run:
         """Write the answer of one route of a finished run, as spans appended to its own; saves and returns
-        the run.
+        the run. `started` is given the trace in which the text can be read while it is written.
         """
         result = _answerable(run, route_name)
         trace = Trace(route_name, max((s.id for s in result.spans), default=0) + 1, result.ms)
-        context = self.context(self.corpus(run.corpus), None, trace, Memo(), threading.Event(), answer=True)
+        started(trace)
+        context = self.context(
+            self.corpus(run.corpus), None, trace, Memo(), threading.Event(), answering=style or AnswerStyle()
+        )
         kept = excerpts(result)  # of the first hits
         answer = Steps(context).answer(question(run, result), result.hits, kept, len(kept) or SHOWN)
         spans = (*result.spans, *trace.spans())
-        added = replace(result, answer=answer.text, citations=answer.citations, spans=spans, ms=trace.now())
+        added = replace(result, answer=answer.text, citations=answer.citations, spans=spans, ms=trace.now(),
+                        abstained=answer.abstained)  # fmt: skip
         changed = replace(run, results=tuple(added if r is result else r for r in run.results))
         job = self.job(run.id)
         if job is not None:
@@ -216,7 +227,7 @@ class Engine:
         memo: Memo,
         cancel: threading.Event,
         *,
-        answer: bool,
+        answering: AnswerStyle | None = None,
         memory: tuple[Remembered, ...] = (),
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
@@ -226,7 +237,7 @@ class Engine:
             memo=memo, cancel=cancel, deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
             prepared=lambda need: self.enrichment(corpus, need), rerankers=self.rerankers(),
-            write_answer=answer, memory=memory, turn_vectors=self._turn_vectors,
+            answering=answering, memory=memory, turn_vectors=self._turn_vectors,
         )  # fmt: skip
 
 

@@ -54,6 +54,8 @@ class Job:
                 "routes": [route.name for route in plan.routes],
                 "answers": request.answers,
                 "answered": sorted(plan.answered),
+                "answers by": request.style.by,
+                "answer order": request.style.order,
                 "timing": request.timing,
                 "session": plan.session,
                 "routes ran": "one after another" if self._one_by_one else "side by side",
@@ -181,7 +183,7 @@ class Job:
                 trace,
                 memo,
                 self._cancel,
-                answer=route.name in plan.answered,
+                answering=self._request.style if route.name in plan.answered else None,
                 memory=plan.memory,
             )
             trace.begin()
@@ -195,7 +197,13 @@ class Job:
         except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
             return self._ended(route, trace, "failed", describe(error))
         done = self._ended(route, trace, "ok", None)
-        return replace(done, hits=answer.hits, answer=answer.text, citations=answer.citations)
+        return replace(
+            done,
+            hits=answer.hits,
+            answer=answer.text,
+            citations=answer.citations,
+            abstained=answer.abstained,
+        )
 
     def _ended(self, route: Route, trace: Trace, status: Status, error: str | None) -> RouteResult:
         knobs = self._plan.knobs[route.name]

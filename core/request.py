@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.errors import BadInput
 from core.route import Route
-from core.types import Query, Remembered, Turn
+from core.types import AnswerStyle, Query, Remembered, Turn
 
 if TYPE_CHECKING:
     from core.backends.base import WebSearch
@@ -25,7 +25,8 @@ Answers = Literal["none", "selected", "all"]
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to run. `knobs` by route; `answered` names the routes that write an answer where `answers` is
-    selected. Of a named `session` what was said before counts, and the question is remembered in it.
+    selected, and `style` says how. Of a named `session` what was said before counts, and the question is
+    remembered in it.
     """
 
     query: Query
@@ -36,6 +37,7 @@ class Request:
     answered: tuple[str, ...] = ()
     timing: Literal["shared", "isolated"] = "shared"
     session: str = ""
+    style: AnswerStyle = field(default_factory=AnswerStyle)
 
 
 @dataclass(frozen=True, slots=True)

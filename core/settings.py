@@ -85,6 +85,12 @@ class Settings(BaseSettings):
     answers: Literal["none", "selected", "all"] = Field(
         "none", description="for which routes to write answers"
     )
+    answer_by: Literal["model", "extract"] = Field(
+        "model", description="model: written by the language model; extract: sentences copied from passages"
+    )
+    answer_order: Literal["best first", "best at both ends"] = Field(
+        "best first", description="order in which the model reads the passages it answers from"
+    )
     exact_below: int = Field(50_000, ge=0, description="passages below which vector search is exact")
 
     @classmethod

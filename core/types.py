@@ -11,6 +11,8 @@ SpanKind = Literal[
 ]  # OpenInference's span kinds, so that a trace exports without a mapping table
 Status = Literal["ok", "failed", "unavailable", "timeout", "cancelled"]
 Reuse = Literal["cache", "recording"]
+AnswerOrder = Literal["best first", "best at both ends"]
+AnswerBy = Literal["model", "extract"]
 Scored = tuple[tuple[str, float], ...]  # (passage id, score), best first: a ranking without its texts
 
 
@@ -70,11 +72,25 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a route returns: its final ranking and, if asked for, a text with the passages it cites."""
+    """What a route returns: its final ranking and, if asked for, a text with the passages it cites.
+
+    `abstained`: the text says that there is no answer, or what is missing for one.
+    """
 
     hits: Ranking
     text: str | None = None
     citations: tuple[str, ...] = ()
+    abstained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStyle:
+    """How answers are written: by the language model or by copying sentences, and in which order of the
+    passages the model reads them.
+    """
+
+    by: AnswerBy = "model"
+    order: AnswerOrder = "best first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +149,7 @@ class RouteResult:
     spans: tuple[Span, ...] = ()
     knobs: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
+    abstained: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,9 @@ class ScriptedLLM:
     def status(self) -> str | None:
         return self.missing
 
-    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+    def complete(
+        self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Any = None
+    ) -> Completion:
         if self.missing:
             raise Unavailable(self.missing)
         with self.lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -32,6 +32,7 @@ class LLMRequest:
     `prompt` names the prompt and its version ("hyde/1"). `top_logprobs` > 0 asks for the alternatives of each
     token. `schema` asks for JSON of that JSON schema. `reuse_prefix` lets an endpoint keep what it made of
     the prompt's start for the next call that starts the same; it decides the cost, and is no part of the key.
+    With `logprobs_optional` an endpoint that gives no alternatives is no failure: their list is empty.
     """
 
     prompt: str
@@ -43,6 +44,7 @@ class LLMRequest:
     schema: Mapping[str, Any] | None = None
     stop: tuple[str, ...] = ()
     reuse_prefix: bool = False
+    logprobs_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,18 @@ class LLM(Protocol):
     def status(self) -> str | None:
         """None if calls can be made (or started) now; else why not and how to get it. Must not block."""
 
-    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
-        """Answer within `timeout` seconds in all, or raise; setting `cancel` ends the call at once."""
+    def complete(
+        self,
+        request: LLMRequest,
+        *,
+        timeout: float,
+        cancel: threading.Event,
+        written: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """Answer within `timeout` seconds in all, or raise; setting `cancel` ends the call at once.
+
+        `written` is called with the text so far whenever it has grown; it must return at once.
+        """
 
 
 class Embedder(Protocol):

@@ -45,6 +45,7 @@ def _result(result: RouteResult, passages: Mapping[str, Passage]) -> dict[str, A
         ],
         "answer": result.answer,
         "citations": list(result.citations),
+        "abstained": result.abstained,
         "spans": [_span(span, passages) for span in result.spans],
         "knobs": dict(result.knobs),
         "error": result.error,

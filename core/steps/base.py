@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +17,7 @@ from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, Mod
 from core.steps.memo import Memo
 from core.steps.prompts import FIRMER, Prompt
 from core.trace import OpenSpan, Trace
-from core.types import Remembered, Tokens
+from core.types import AnswerStyle, Remembered, Tokens
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus
@@ -44,7 +44,7 @@ class Context:
     max_tokens: int
     prepared: Callable[[Need], Any]  # what was made for the corpus to meet a need, or Unavailable
     rerankers: Rerankers
-    write_answer: bool = False
+    answering: AnswerStyle | None = None  # how the route's answer is to be written; None: not at all
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
     turn_vectors: KeptVectors = field(default_factory=KeptVectors)
     calls: int = 0
@@ -106,6 +106,11 @@ class StepBase:
         temperature: float = 0.0,
         seed: int = 0,
         top_logprobs: int = 0,
+        logprobs_optional: bool = False,
+        schema: Mapping[str, Any] | None = None,
+        stop: tuple[str, ...] = (),
+        reuse_prefix: bool = False,
+        stream: bool = False,
         unusable: Callable[[str], str | None] = lambda _: None,
         **values: str,
     ) -> Completion:
@@ -113,12 +118,16 @@ class StepBase:
         own.
 
         `unusable` tells what is wrong with a text, or None. A second refusal raises ModelFailed; a second
-        unusable text is returned, for the step to say what it made of it.
+        unusable text is returned, for the step to say what it made of it. The other arguments are those of
+        `LLMRequest`; with `stream` the span shows the text while it is written.
         """
         messages = prompt.fill(values)
         for attempt, name in enumerate((prompt.name, f"{prompt.name}/firmer")):
-            request = LLMRequest(name, messages, max_tokens, temperature, seed, top_logprobs)
-            completion = self._complete(request)
+            request = LLMRequest(
+                name, messages, max_tokens, temperature, seed, top_logprobs, schema, stop, reuse_prefix,
+                logprobs_optional,
+            )  # fmt: skip
+            completion = self._complete(request, stream=stream)
             wrong = "the model refused" if looks_refused(completion.text) else unusable(completion.text)
             if wrong is None:
                 return completion
@@ -128,7 +137,7 @@ class StepBase:
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion
 
-    def _complete(self, request: LLMRequest) -> Completion:
+    def _complete(self, request: LLMRequest, *, stream: bool = False) -> Completion:
         context = self.context
         context.take_call()
         timeout = min(context.llm_timeout_s, context.left())
@@ -142,7 +151,10 @@ class StepBase:
         ) as span:
             span.calls = 1
             try:
-                answer = context.llm.complete(request, timeout=timeout, cancel=context.cancel)
+                written = functools.partial(setattr, span, "output") if stream else None
+                answer = context.llm.complete(
+                    request, timeout=timeout, cancel=context.cancel, written=written
+                )
             except Unavailable:
                 span.calls = 0
                 raise

@@ -177,8 +177,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value: value
-    if hint in (str, int, float):
-        return {str: _string, int: _whole, float: _number}[hint]
+    if hint in (str, int, float, bool):
+        return {str: _string, int: _whole, float: _number, bool: _truth}[hint]
     if origin is Literal:
         return lambda value: _one_of(value, arguments)
     if origin in (Union, UnionType) and arguments[1:] == (NoneType,):
@@ -211,6 +211,12 @@ def _whole(value: Any) -> int:
 
 def _number(value: Any) -> float:
     return value if isinstance(value, float) else _whole(value)
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise TypeError(f"{short(value)} is neither true nor false")
 
 
 def _one_of(value: Any, allowed: tuple[Any, ...]) -> Any:

@@ -130,6 +130,7 @@ def jsonl(run: Run) -> str:
             ],
             "answer": result.answer,
             "citations": list(result.citations),
+            "abstained": result.abstained,
             "knobs": dict(result.knobs),
             "error": result.error,
         }

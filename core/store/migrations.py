@@ -84,3 +84,9 @@ def v2_memory(db: Database) -> None:
         "CREATE UNIQUE INDEX memory_of_run ON memory(session, run, role) WHERE run <> ''",
     ):
         db.execute(statement)
+
+
+@steps()
+def v3_abstained(db: Database) -> None:
+    """Whether an answer says that there is none."""
+    db.execute("ALTER TABLE results ADD COLUMN abstained TEXT NOT NULL DEFAULT 'false'")

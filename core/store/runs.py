@@ -31,9 +31,10 @@ _SAVE_RUN = (
     "RETURNING number, tags, note"
 )
 RESULT_COLUMNS = (
-    "title", "status", "ms", "start_ms", "wall_ms", "hits", "answer", "citations", "knobs", "error", "spans"
+    "title", "status", "ms", "start_ms", "wall_ms", "hits", "answer", "citations", "abstained", "knobs",
+    "error", "spans",
 )  # fmt: skip
-JSON_COLUMNS = ("hits", "citations", "knobs", "spans")
+JSON_COLUMNS = ("hits", "citations", "abstained", "knobs", "spans")
 REAL_COLUMNS = ("ms", "start_ms", "wall_ms")
 
 

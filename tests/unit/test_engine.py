@@ -148,7 +148,7 @@ def test_a_shared_error_is_the_same_error_and_a_stop_is_not_shared(tmp_path):
 
 
 def test_answers_are_made_only_where_asked_for(tmp_path):
-    llm = ScriptedLLM({"answer/1": "Ask for an authorization [1], see also [9]."})
+    llm = ScriptedLLM({"answer/2": "Ask for an authorization [1], see also [9]."})
     engine = FakeEngine(tmp_path, llm=llm)
     request = Request(QUESTION, "tiny", ("bm25", "dense"), answers="selected", answered=("bm25",))
     results = by_route(engine.ask(request))
@@ -159,7 +159,7 @@ def test_answers_are_made_only_where_asked_for(tmp_path):
 
 
 def test_an_answer_can_be_added_to_a_stored_run(tmp_path):
-    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"answer/1": "It is so [1]."}))
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"answer/2": "It is so [1]."}))
     run = engine.ask(Request(QUESTION, "tiny", ("bm25",)))
     added = engine.add_answer(run, "bm25").results[0]
     before = run.results[0]
@@ -188,7 +188,7 @@ def test_an_answer_added_later_answers_the_question_as_it_was_rewritten(tmp_path
 
 def test_an_answer_is_written_in_the_background_once_and_stored(tmp_path):
     store = Store(tmp_path / "runs.sqlite")
-    llm = ScriptedLLM({"answer/1": "It is so [1]."})
+    llm = ScriptedLLM({"answer/2": "It is so [1]."})
     engine = FakeEngine(tmp_path, llm=llm, store=store)
     run = engine.ask(Request(QUESTION, "tiny", ("bm25", "dense")))
     llm.delay = 0.3

@@ -106,7 +106,7 @@ def test_a_grade_that_could_not_be_had_is_no_pass_and_is_counted(tmp_path, bad, 
     class Half(ScriptedLLM):
         """Grades every other passage."""
 
-        def complete(self, request, *, timeout, cancel):
+        def complete(self, request, *, timeout, cancel, written=None):
             if len(self.requests) % 2:
                 if isinstance(bad, Exception):
                     self.requests.append(request)
@@ -157,7 +157,7 @@ def test_page_command_line_evaluation_and_import_run_one_function(tmp_path):
     for name in ("bm25", "hybrid_rrf", "hybrid_linear", "rerank", "mmr", "parent"):
         asked = engine.ask(Request(query, "tiny", (name,))).results[0].hits
         outcomes, _ = runner.run(engine, labelled, runner.Plan("tiny", (name,)))
-        context = engine.context(engine.corpus("tiny"), None, Trace(), Memo(), Event(), answer=False)
+        context = engine.context(engine.corpus("tiny"), None, Trace(), Memo(), Event())
         direct = routes()[name].run(query, Steps(context), routes()[name].settle({})).hits
         assert asked == direct
         assert outcomes["1"][name].hits == tuple((hit.passage.id, hit.score) for hit in direct)

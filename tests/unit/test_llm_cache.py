@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from core import settings as settings_module
 from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_llm
-from core.backends.llm.cache import CompletionCache, canonical, from_plain, key_of, to_plain
+from core.backends.llm.cache import COST_ONLY, CompletionCache, canonical, from_plain, key_of, to_plain
 from core.backends.llm.model import CachedLLM
 from core.backends.llm.recordings import Recordings
 from core.errors import BadInput, ModelFailed, Unavailable
@@ -54,7 +54,9 @@ class Model:
     def status(self) -> str | None:
         return self.missing
 
-    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+    def complete(
+        self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Any = None
+    ) -> Completion:
         self.calls += 1
         if self.missing:
             raise Unavailable(self.missing)
@@ -93,10 +95,11 @@ def test_the_key_names_endpoint_and_model_and_covers_every_field() -> None:
     assert len({base, key_of(ASK, endpoint="f", model="m"), key_of(ASK, endpoint="e", model="n")}) == 3
     assert {f.name for f in fields(LLMRequest)} == {
         "prompt", "messages", "max_tokens", "temperature", "seed", "top_logprobs", "schema", "stop",
-        "reuse_prefix",
+        "reuse_prefix", "logprobs_optional",
     }  # fmt: skip
-    # The one field that decides the cost and not the answer: what was made without it stays good.
-    assert base == key_of(replace(ASK, reuse_prefix=True), endpoint="e", model="m")
+    # The fields that do not decide the answer: what was made without them stays good.
+    for field in COST_ONLY:
+        assert base == key_of(replace(ASK, **{field: True}), endpoint="e", model="m")
 
 
 def test_live_asks_once_and_tells_where_the_answer_is_from(tmp_path: Path) -> None:

@@ -385,7 +385,7 @@ def test_quoted_words_must_follow_each_other():
 
 def test_texts_and_lists_must_pair(tmp_path):
     engine = FakeEngine(tmp_path)
-    context = engine.context(engine.corpus("tiny"), None, Trace("r"), Memo(), threading.Event(), answer=False)
+    context = engine.context(engine.corpus("tiny"), None, Trace("r"), Memo(), threading.Event())
     for step in (Steps(context).union, Steps(context).best):
         with pytest.raises(BadInput, match="2 texts for 1 lists"):
             step((ranking(("a", 1)),), ("one", "two"))

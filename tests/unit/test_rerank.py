@@ -284,7 +284,7 @@ def test_the_models_grades_order_the_candidates(tmp_path):
 class Hesitant(ScriptedLLM):
     """Gives no Yes and no No on passages about customs."""
 
-    def complete(self, request, *, timeout, cancel):
+    def complete(self, request, *, timeout, cancel, written=None):
         if "Customs" in request.messages[-1].content.split("Question:")[0]:
             top = (("Perhaps", -0.1),)
             return Completion("Perhaps", "m", "stop", 1.0, 10, 1, 0, (TokenLogprob("Perhaps", -0.1, top),))

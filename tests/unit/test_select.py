@@ -250,5 +250,5 @@ def steps(tmp_path):
     engine = FakeEngine(tmp_path)
     corpus = engine.fakes["tiny"]
     web = Snapshot(corpus, corpus.embedder)
-    context = engine.context(corpus, web, Trace("test"), Memo(), threading.Event(), answer=False)
+    context = engine.context(corpus, web, Trace("test"), Memo(), threading.Event())
     return Steps(context), corpus, corpus.embedder

@@ -76,6 +76,7 @@ def later(step):
     changed = Migrations("routescope")
     changed()(migrations.v1_runs)
     changed()(migrations.v2_memory)
+    changed()(migrations.v3_abstained)
     changed()(step)
     return changed
 
@@ -84,20 +85,20 @@ def test_a_later_step_is_applied_once_or_not_at_all(tmp_path):
     path = tmp_path / "a.sqlite"
     shutil.copy(HERE / "v1.sqlite", path)
 
-    def v3_labels(db: Database) -> None:
+    def v4_labels(db: Database) -> None:
         db["labels"].create({"run": str, "grade": int})
 
-    def v3_broken(db: Database) -> None:
+    def v4_broken(db: Database) -> None:
         db["labels"].create({"run": str})
         raise RuntimeError("half way")
 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         before = list(connection.iterdump())
         with pytest.raises(RuntimeError):
-            migrations.migrate(connection, later(v3_broken), 3)
+            migrations.migrate(connection, later(v4_broken), 4)
         assert list(connection.iterdump()) == before
         for _ in range(2):
-            migrations.migrate(connection, later(v3_labels), 3)
+            migrations.migrate(connection, later(v4_labels), 4)
         assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
     with pytest.raises(BadInput, match="newer RouteScope"):
         Store(path)

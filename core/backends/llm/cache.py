@@ -24,9 +24,12 @@ create table if not exists completions (
 """
 
 
+COST_ONLY = ("reuse_prefix", "logprobs_optional")  # fields of a request that do not decide the answer
+
+
 def key_of(request: LLMRequest, *, endpoint: str, model: str) -> str:
     """The content hash of a call: everything that decides the answer, nothing that does not."""
-    asked = {name: value for name, value in asdict(request).items() if name != "reuse_prefix"}
+    asked = {name: value for name, value in asdict(request).items() if name not in COST_ONLY}
     facts = {"form": 1, "endpoint": endpoint, "model": model, "request": asked}
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
 

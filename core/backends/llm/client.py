@@ -7,13 +7,14 @@ import concurrent.futures
 import os
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import wire
+from core.backends.llm.stream import streamed
 from core.errors import Cancelled, ModelFailed, ModelTimedOut
 
 if TYPE_CHECKING:
@@ -46,13 +47,25 @@ class ChatClient:
         self._openai = urlsplit(base_url).hostname == "api.openai.com"
         self._client: openai.AsyncOpenAI | None = None
 
-    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
-        """One call, never repeated. Raises ModelFailed (ConnectionLost), ModelTimedOut, Cancelled."""
+    def complete(
+        self,
+        request: LLMRequest,
+        *,
+        timeout: float,
+        cancel: threading.Event,
+        written: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """One call, never repeated. Raises ModelFailed (ConnectionLost), ModelTimedOut, Cancelled.
+
+        With `written` the answer is streamed, unless token probabilities or JSON are asked for.
+        """
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        data, ms = _run(self._call(request), self._words.label, timeout, cancel)
+        if request.top_logprobs or request.schema is not None:
+            written = None  # nobody reads those while they are written
+        data, ms = _run(self._call(request, written), self._words.label, timeout, cancel)
         return wire.read(data, request, self._words, model=self.model, ms=ms, created=created)
 
-    async def _call(self, request: LLMRequest) -> tuple[bytes, float]:
+    async def _call(self, request: LLMRequest, written: Callable[[str], None] | None) -> tuple[bytes, float]:
         """The body of the answer and the milliseconds it took, without those of the first import."""
         import openai
 
@@ -61,7 +74,10 @@ class ChatClient:
         create = client.chat.completions.with_raw_response.create  # imports more at its first use
         began = time.perf_counter()
         try:
-            answer = await create(**fields)
+            if written is None:
+                data = bytes((await create(**fields)).content)
+            else:
+                data = await streamed(client, fields, written)
         except openai.APIStatusError as error:
             status = error.status_code
             if 300 <= status < 400:
@@ -76,7 +92,7 @@ class ChatClient:
             raise ConnectionLost(f"{self._words.label} cannot be reached ({why})") from None
         except openai.OpenAIError as error:
             raise self._words.failed(f"could not be called ({type(error).__name__})", str(error)) from None
-        return bytes(answer.content), (time.perf_counter() - began) * 1000
+        return data, (time.perf_counter() - began) * 1000
 
     def _open(self) -> openai.AsyncOpenAI:
         """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""

@@ -20,6 +20,8 @@ from core.backends.llm.state import ServerState
 from core.errors import BadInput, Unavailable
 from core.settings import Settings
 
+Written = Callable[[str], None] | None  # called with the text so far
+
 
 class RemoteLLM:
     """A model behind an OpenAI-compatible base URL."""
@@ -38,9 +40,11 @@ class RemoteLLM:
         """None: whether the endpoint answers is only known by calling it (see `probe`)."""
         return None
 
-    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+    def complete(
+        self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
+    ) -> Completion:
         """One call."""
-        return self._client.complete(request, timeout=timeout, cancel=cancel)
+        return self._client.complete(request, timeout=timeout, cancel=cancel, written=written)
 
 
 class EmbeddedLLM:
@@ -75,7 +79,9 @@ class EmbeddedLLM:
             return "the package xllamacpp is not installed; run: pip install -r requirements.txt"
         return self._missing()
 
-    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+    def complete(
+        self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
+    ) -> Completion:
         """One call; a server that died is started again, once."""
         missing = self.status()
         if missing:
@@ -83,15 +89,20 @@ class EmbeddedLLM:
         deadline = time.monotonic() + timeout
         server = self.server.ready(deadline=deadline, cancel=cancel)
         try:
-            return self._call(server, request, deadline, cancel)
+            return self._call(server, request, deadline, cancel, written)
         except ConnectionLost:
             if self.server.state() == server:
                 raise
             server = self.server.ready(deadline=deadline, cancel=cancel)
-            return self._call(server, request, deadline, cancel)
+            return self._call(server, request, deadline, cancel, written)
 
     def _call(
-        self, server: ServerState, request: LLMRequest, deadline: float, cancel: threading.Event
+        self,
+        server: ServerState,
+        request: LLMRequest,
+        deadline: float,
+        cancel: threading.Event,
+        written: Written,
     ) -> Completion:
         with self._lock:
             if self._client is None or self._client[0] != server:
@@ -102,7 +113,7 @@ class EmbeddedLLM:
                 self._client = (server, client)
             client = self._client[1]
         left = max(0.0, deadline - time.monotonic())
-        return client.complete(request, timeout=left, cancel=cancel)
+        return client.complete(request, timeout=left, cancel=cancel, written=written)
 
 
 class CachedLLM:
@@ -127,7 +138,9 @@ class CachedLLM:
         """Whether `complete` would answer this request without asking the model."""
         return self._recall(self._key(request)) is not None
 
-    def complete(self, request: LLMRequest, *, timeout: float, cancel: threading.Event) -> Completion:
+    def complete(
+        self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
+    ) -> Completion:
         """Recall, else call and remember; `source` tells which."""
         key = self._key(request)
         known = self._recall(key)
@@ -135,7 +148,7 @@ class CachedLLM:
             return known
         if self._mode == "replay":
             raise Unavailable(f"not recorded: {request.prompt} by {self.model}; llm_mode is replay")
-        made = self.backend.complete(request, timeout=timeout, cancel=cancel)
+        made = self.backend.complete(request, timeout=timeout, cancel=cancel, written=written)
         self._cache.put(key, request, made)
         if self._mode == "record":
             self._recordings.add(key, request, made, endpoint=self.endpoint, model=self._name)

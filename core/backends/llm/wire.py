@@ -124,6 +124,8 @@ def _logprobs(choice: dict[str, Any], request: LLMRequest, words: Words) -> tupl
     if not request.top_logprobs:
         return ()
     content = _object(choice, "logprobs").get("content")
+    if (not isinstance(content, list) or not content) and request.logprobs_optional:
+        return ()
     if not isinstance(content, list) or not content:
         raise words.failed("gave no token probabilities, which this step needs")
     try:

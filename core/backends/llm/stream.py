@@ -1,0 +1,61 @@
+"""A streamed chat completion, put together as the body that a call without streaming would have had."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import openai
+
+
+async def streamed(
+    client: openai.AsyncOpenAI, fields: dict[str, Any], written: Callable[[str], None]
+) -> bytes:
+    """Make the call and tell `written` the text so far after each piece; raises what the client raises.
+
+    An endpoint that answers all at once is no failure: its body is returned as it is.
+    """
+    async with client.chat.completions.with_streaming_response.create(
+        **fields, stream=True, stream_options={"include_usage": True}
+    ) as answer:
+        if "text/event-stream" not in answer.headers.get("content-type", ""):
+            return bytes(await answer.read())
+        whole: dict[str, Any] = {"choices": [], "usage": None, "model": None}
+        message: dict[str, Any] = {"content": None}
+        async for line in answer.iter_lines():
+            kind, _, data = line.partition(":")
+            if kind != "data" or data.strip() in ("", "[DONE]"):
+                continue
+            try:
+                piece = json.loads(data)
+            except (ValueError, RecursionError):
+                return str(data).encode()  # the reader of bodies says what is wrong with it
+            if not isinstance(piece, dict) or "error" in piece:
+                return str(data).encode()
+            if _add(piece, whole, message):
+                written(message["content"])
+        return json.dumps(whole).encode()
+
+
+def _add(piece: dict[str, Any], whole: dict[str, Any], message: dict[str, Any]) -> bool:
+    """Add one piece; whether the text has grown."""
+    whole["usage"] = piece.get("usage") or whole["usage"]
+    whole["model"] = piece.get("model") or whole["model"]
+    choices = piece.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return False
+    delta = choices[0].get("delta")
+    if not whole["choices"]:
+        whole["choices"].append({"message": message, "finish_reason": None})
+    if choices[0].get("finish_reason"):
+        whole["choices"][0]["finish_reason"] = choices[0]["finish_reason"]
+    if not isinstance(delta, dict):
+        return False
+    if isinstance(delta.get("refusal"), str):
+        message["refusal"] = message.get("refusal", "") + delta["refusal"]
+    if not isinstance(delta.get("content"), str):
+        return False
+    message["content"] = (message["content"] or "") + delta["content"]
+    return bool(delta["content"])

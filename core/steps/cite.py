@@ -1,0 +1,84 @@
+"""What the [n] markers of an answer resolve to, and which of its sentences have none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.types import Answer, Ranking
+
+NOT_ANSWERED = "The passages do not answer this."
+_GROUP = re.compile(r"\[\s*(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\s*\]")
+_SENTENCE = re.compile(r"\S.*?(?:[.!?…]+[\"'”’)]*(?:\s*\[[\d\s,;]+\])*(?=\s|$)|$)", re.DOTALL)
+_ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|approx|ca|cf|Dr|etc|Inc|Ltd|Mr|Mrs|Ms|No|St|vs))\.$")
+_ABSTAINS = re.compile(
+    r"^\W*(?:the |these |none of the )?(?:given |provided )?(?:passages?|documents?|context|sources?)"
+    r"(?: provided| given)? (?:do(?:es)? not|don['’]t|doesn['’]t) "
+    r"(?:answer|contain|mention|provide|say|state|specify|include|give)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An answer's text and what its markers say: `citations` are passage ids in order of first mention.
+
+    `wrong` are numbers that no passage shown has, `uncited` the sentences without any right number. Both are
+    empty where the text abstains.
+    """
+
+    text: str
+    citations: tuple[str, ...] = ()
+    abstained: bool = False
+    wrong: tuple[int, ...] = ()
+    uncited: tuple[str, ...] = ()
+
+    def over(self, hits: Ranking) -> Answer:
+        """The route's outcome with this text and the ranking `hits`."""
+        return Answer(hits, self.text, self.citations, self.abstained)
+
+
+def resolve(text: str, ids: Sequence[str]) -> Draft:
+    """`text`, whose markers count the passages `ids` from 1."""
+    said = text.strip()
+    if abstains(said):
+        return Draft(said, abstained=True)
+    numbers = markers(said)
+    wrong = tuple(n for n in numbers if not 1 <= n <= len(ids))
+    right = tuple(ids[n - 1] for n in numbers if n not in wrong)
+    uncited = tuple(
+        sentence for sentence in sentences(said) if not any(1 <= n <= len(ids) for n in markers(sentence))
+    )
+    return Draft(said, tuple(dict.fromkeys(right)), False, wrong, uncited)
+
+
+def abstains(text: str) -> bool:
+    """Whether an answer says, and only says, that the passages hold none."""
+    return bool(_ABSTAINS.match(text)) and not markers(text)
+
+
+def markers(text: str) -> tuple[int, ...]:
+    """The numbers in square brackets, each once, in order: "[1][3, 2]" holds 1, 3, 2."""
+    found = (int(n) for group in _GROUP.findall(text) for n in re.split(r"\s*[,;]\s*", group))
+    return tuple(dict.fromkeys(found))
+
+
+def unmarked(text: str) -> str:
+    """The text without its markers."""
+    return re.sub(r"\s+([.,;:!?])", r"\1", " ".join(_GROUP.sub(" ", text).split()))
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    """The sentences of an answer, with the markers that follow their full stop; a line break ends one too."""
+    found: list[str] = []
+    for line in text.splitlines():
+        joined = ""
+        for part in _SENTENCE.findall(line.strip().lstrip("-*•").strip()):
+            joined = f"{joined} {part}".strip()
+            if not _ABBREVIATED.search(joined):
+                found.append(joined)
+                joined = ""
+        if joined:
+            found.append(joined)
+    return tuple(sentence for sentence in found if re.search(r"\w", sentence))
