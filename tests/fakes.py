@@ -180,12 +180,15 @@ class MemoryCorpus:
         return tuple(sorted(hits, key=lambda h: (-h.score, h.passage.id))[:k])
 
 
-Reply = str | Exception | Callable[[LLMRequest], str]
+Odds = Mapping[str, float]  # the probability of each first token
+Reply = str | Odds | Exception | Callable[[LLMRequest], "str | Odds"]
 
 
 @dataclass
 class ScriptedLLM:
-    """Answers by the prompt's name: a text, an exception to raise, or a function of the request."""
+    """Answers by the prompt's name: a text, the odds of the first token, an exception to raise, or a function
+    of the request. A text gets token probabilities where it is that of Yes, or where they must be given.
+    """
 
     replies: Mapping[str, Reply] = field(default_factory=dict)
     delay: float = 0.0
@@ -216,9 +219,13 @@ class ScriptedLLM:
         )
         if isinstance(reply, Exception):
             raise reply
-        text = reply if isinstance(reply, str) else reply(request)
+        said = reply(request) if callable(reply) else reply
+        text = said if isinstance(said, str) else max(said, key=lambda token: said[token])
         logprobs: tuple[TokenLogprob, ...] = ()
-        if request.top_logprobs:
+        if not isinstance(said, str):
+            top = tuple((token, math.log(odds)) for token, odds in said.items() if odds > 0)
+            logprobs = (TokenLogprob(text, dict(top)[text], top),) if request.top_logprobs else ()
+        elif request.top_logprobs and (re.fullmatch(r"[01]?\.\d+", text) or not request.logprobs_optional):
             yes = float(text)
             pair = (("Yes", math.log(max(yes, 1e-9))), (" no", math.log(max(1 - yes, 1e-9))))
             logprobs = (TokenLogprob("Yes", pair[0][1], pair),)
