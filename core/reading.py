@@ -79,6 +79,8 @@ def rewritings(result: RouteResult) -> list[Rewriting]:
         before, output = span.inputs.get("text"), span.output
         if span.kind not in WORKING or not isinstance(before, str) or span.hits is not None:
             continue
+        if "hits" in span.inputs:
+            continue  # written from passages: an answer, not what is searched with
         if isinstance(output, str) and output and output != result.answer:
             found.append(Rewriting(span, before, (output,), True))
         elif isinstance(output, list) and output and all(isinstance(item, str) for item in output):

@@ -9,7 +9,7 @@ from core.errors import RouteScopeError
 from core.reading import worked
 from core.types import Run
 from ui import state
-from ui.markup import md
+from ui.markup import md, show, tag
 from ui.routes import title
 
 EVERY = 0.4  # seconds between looks
@@ -43,7 +43,7 @@ def write(run: Run) -> None:
 def begin(run_id: str, route: str) -> bool:
     """Start to write; what cannot be answered gets one clear message."""
     try:
-        state.engine().start_answer(run_id, route)
+        state.engine().start_answer(run_id, route, state.answer_style())
     except RouteScopeError as error:
         st.error(md(str(error)))
         return False
@@ -56,3 +56,5 @@ def follow(writing: Answering) -> None:
     if writing.done:
         st.rerun()
     st.info(md(f"Writing the answer of {title(writing.route)}: {writing.elapsed:.0f} s"))
+    if writing.text:
+        show(tag("div", tag("div", writing.text, css="said", dir="auto"), css="rs rs-note"))

@@ -17,6 +17,11 @@ from ui import knobs, remembered, state
 from ui.markup import md, show
 from ui.routes import by_family, directory, title
 
+BY = {"model": "The language model", "extract": "Nobody: the best sentences are copied"}
+ORDERS = {
+    "best first": "best first",
+    "best at both ends": "best first and last, so that little is lost in the middle",
+}
 ANSWERS = {"none": "No answers", "selected": "For chosen routes", "all": "For every route"}
 
 
@@ -57,6 +62,7 @@ def request(corpus: str) -> Request:
         st.session_state[state.ANSWERS],
         tuple(name for name in st.session_state.get(state.ANSWERED, []) if name in names),
         session=state.session(),
+        style=state.answer_style(),
     )
 
 
@@ -157,6 +163,9 @@ def _knob_menu() -> None:
 
 
 def _answer_menu() -> None:
+    now = state.answer_style()
+    st.session_state.setdefault(state.ANSWER_BY, now.by)
+    st.session_state.setdefault(state.ANSWER_ORDER, now.order)
     with st.popover("Answers", key="answers_menu"):
         st.radio(
             "Write answers",
@@ -165,7 +174,24 @@ def _answer_menu() -> None:
             key=state.ANSWERS,
             persist_state="session",
         )
-        st.caption("Answers cost most of a run's time; rankings need none.")
+        st.radio(
+            "Written by",
+            list(BY),
+            format_func=BY.__getitem__,
+            key=state.ANSWER_BY,
+            persist_state="session",
+        )
+        st.selectbox(
+            "The model reads the passages",
+            list(ORDERS),
+            format_func=ORDERS.__getitem__,
+            key=state.ANSWER_ORDER,
+            persist_state="session",
+            disabled=st.session_state[state.ANSWER_BY] != "model",
+        )
+        st.caption(
+            "A written answer costs most of a run's time, a copied one next to none; rankings need neither."
+        )
         if st.session_state[state.ANSWERS] == "selected":
             st.multiselect(
                 "Routes that answer",

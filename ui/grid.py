@@ -11,6 +11,7 @@ from core.charts.look import milliseconds
 from core.moves import Moves, moves
 from core.reading import Reuse, reuse, rewritings, top
 from core.types import RouteResult, Run
+from ui import cited
 from ui.hits import Scene, hits
 from ui.markup import EMPTY, cut, join, tag
 
@@ -29,6 +30,7 @@ class Waiting:
     title: str
     running: bool
     step: str = ""
+    text: str = ""  # what a model is writing right now
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,9 @@ def _column(scene: Scene, result: RouteResult) -> Markup:
     return tag(
         "section",
         _head(scene, result, moved),
-        tag("div", _answer(result), hits(scene, result, moved), css="rs-body") if works else _trouble(result),
+        tag("div", cited.note(scene.run, result), hits(scene, result, moved), css="rs-body")
+        if works
+        else _trouble(result),
         css="rs-col base" if is_base else "rs-col",
         role="listitem",
     )
@@ -129,17 +133,6 @@ def _gold_found(scene: Scene, result: RouteResult) -> Markup:
     return tag("div", words, tag("span", f" in the top {scene.depth}", css="dim"), css="line")
 
 
-def _answer(result: RouteResult) -> Markup:
-    if result.answer is None:
-        return EMPTY
-    return tag(
-        "div",
-        tag("div", "Answer", css="dim"),
-        tag("div", result.answer, css="said", dir="auto"),
-        css="rs-note",
-    )
-
-
 def _trouble(result: RouteResult) -> Markup:
     """Why there is no ranking, and the steps that were done until then."""
     css = "dim" if result.status in ("unavailable", "cancelled") else "bad"
@@ -167,6 +160,7 @@ def _waiting(one: Waiting) -> Markup:
         "section",
         tag("header", tag("div", tag("span", one.title), state, css="name"), css="rs-head"),
         tag("div", doing, *bars, css="rs-wait"),
+        tag("div", one.text, css="rs-note said", dir="auto") if one.text else EMPTY,
         css="rs-col",
         role="listitem",
     )

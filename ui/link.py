@@ -11,7 +11,7 @@ from core.errors import BadInput, RouteScopeError
 from core.route import Route, routes
 from core.types import Query, Run
 from ui import state
-from ui.ask import ANSWERS
+from ui.ask import ANSWERS, BY, ORDERS
 from ui.markup import md
 
 ADOPTED = "adopted"  # the link whose content was last put into the inputs
@@ -67,6 +67,8 @@ def restore(run: Run) -> None:
     st.session_state[state.ANSWERS] = answers if answers in list(ANSWERS) else "none"
     answered = _names(run.settings.get("answered")) if answers == "selected" else []
     st.session_state[state.ANSWERED] = [name for name in answered if name in here]
+    st.session_state[state.ANSWER_BY] = _one_of(run.settings.get("answers by"), BY)
+    st.session_state[state.ANSWER_ORDER] = _one_of(run.settings.get("answer order"), ORDERS)
     session = run.settings.get("session")
     st.session_state[state.SESSION] = session if isinstance(session, str) else ""
     st.session_state[LEFT_OUT] = (run.id, gone)
@@ -77,6 +79,11 @@ def told(run_id: str) -> None:
     of_run, gone = st.session_state.get(LEFT_OUT, (None, []))
     if of_run == run_id and gone:
         st.caption(md(f"Not in this version, so left out above: {', '.join(gone)}"))
+
+
+def _one_of(value: object, known: Mapping[str, str]) -> str:
+    """Settings of a run of an earlier version may lack this."""
+    return value if isinstance(value, str) and value in known else next(iter(known))
 
 
 def _names(value: object) -> list[str]:

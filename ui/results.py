@@ -11,8 +11,9 @@ from core.charts import rank_matrix, waterfall
 from core.charts.look import milliseconds
 from core.engine import Job
 from core.reading import worked
+from core.reading_answers import being_written
 from core.types import Run, Span
-from ui import answers, matches, state
+from ui import answers, cited, decisions, matches, state
 from ui.gold import gold_grades
 from ui.grades import grades
 from ui.grid import View, Waiting, grid
@@ -49,6 +50,8 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         "Side by side": lambda: _side_by_side(run, view),
         "Ranks": lambda: _ranks(run, view),
         "Rewrites": lambda: show(texts(run, view.depth)),
+        "Answers": lambda: show(cited.answers(run)),
+        "Decisions": lambda: show(decisions.path(run)),
         "Grades": lambda: show(grades(run)),
         "Matches": lambda: matches.draw(run, dark=dark()),
         "Time": lambda: _time(run),
@@ -63,7 +66,9 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
 def pending(job: Job) -> list[Waiting]:
     """The routes of a job that have not ended."""
     return [
-        Waiting(title(name), at == "running", step.name if (step := current(spans)) else "")
+        Waiting(
+            title(name), at == "running", step.name if (step := current(spans)) else "", being_written(spans)
+        )
         for name, at, spans in job.pending()
     ]
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import engine as engine_module
 from core.engine import Engine, Job
-from core.types import Query, Run, Turn
+from core.types import AnswerStyle, Query, Run, Turn
 
 QUESTION = "question"
 CORPUS = "corpus"
@@ -20,6 +20,8 @@ VERSION = "turns_version"  # new editors of turns and knobs are made when they a
 KNOBS = "knobs"  # {route: {knob: value}}, only what differs from the defaults
 ANSWERS = "answers"
 ANSWERED = "answered"
+ANSWER_BY = "answer_by"
+ANSWER_ORDER = "answer_order"
 SESSION = "session_name"  # what is asked is remembered under this name; empty: it is not
 TOLD = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 
@@ -75,3 +77,13 @@ def session() -> str:
 def find(run_id: str) -> tuple[Run, Job | None]:
     """A run by its id, and its job if this process remembers it; BadInput or Unavailable if there is none."""
     return engine().run(run_id), engine().job(run_id)
+
+
+def answer_style() -> AnswerStyle:
+    """How answers are to be written: as chosen here, else as the settings say."""
+    now = engine().settings
+    by, order = st.session_state.get(ANSWER_BY), st.session_state.get(ANSWER_ORDER)
+    return AnswerStyle(
+        "extract" if (by or now.answer_by) == "extract" else "model",
+        "best at both ends" if (order or now.answer_order) == "best at both ends" else "best first",
+    )

@@ -1,0 +1,106 @@
+"""Answers with their citations checked: each marker says which passage it means, or that there is none."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup
+
+from core.reading_answers import Checked, checked
+from core.types import RouteResult, Run
+from ui.markup import EMPTY, cut, join, tag
+
+_MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
+
+
+def answers(run: Run) -> Markup:
+    """The answers of all routes side by side; says how to get some if there is none."""
+    cards = [_card(run, result, found) for result in run.results if (found := checked(result)) is not None]
+    if not cards:
+        told = "No route of this run wrote an answer. Choose under Answers for which routes to write one."
+        return tag("div", told, css="rs dim")
+    return tag("div", tag("div", *cards, css="rs-answers"), css="rs")
+
+
+def note(run: Run, result: RouteResult) -> Markup:
+    """One route's answer as it stands above its hits."""
+    found = checked(result)
+    if found is None:
+        return EMPTY
+    return tag("div", _head(found), tag("div", said(run, found), css="said", dir="auto"), css="rs-note")
+
+
+def said(run: Run, found: Checked) -> Markup:
+    """The text; a marker tells its passage's title, one that means none is marked, sentences without any
+    are underlined.
+    """
+    parts = []
+    for piece in _pieces(found):
+        body = join([_marker(run, found, part) for part in _MARKER.split(piece)])
+        bare = piece.strip() in found.uncited
+        parts.append(tag("span", body, css="uncited", title="no passage is cited for this") if bare else body)
+    return join(parts)
+
+
+def _pieces(found: Checked) -> list[str]:
+    """The text cut so that each sentence without citation is a piece of its own."""
+    pieces, rest = [], found.text
+    for sentence in found.uncited:
+        before, hit, after = rest.partition(sentence)
+        if hit:
+            pieces += [before, sentence]
+            rest = after
+    return [piece for piece in (*pieces, rest) if piece]
+
+
+def _marker(run: Run, found: Checked, part: str) -> Markup:
+    if not _MARKER.fullmatch(part):
+        return join([part])
+    shown = []
+    for number in (int(n) for n in re.findall(r"\d+", part)):
+        passage = run.passages.get(found.cited.get(number, ""))
+        if number in found.cited:
+            told = f"{passage.title}: {cut(passage.text, 300)}" if passage else found.cited[number]
+            shown.append(tag("span", f"[{number}]", css="cite", title=told))
+        else:
+            shown.append(tag("span", f"[{number}?]", css="cite bad", title="no passage has this number"))
+    return join(shown)
+
+
+def _head(found: Checked) -> Markup:
+    chips = [tag("span", "Answer", css="dim")]
+    if found.abstained:
+        chips.append(tag("span", "abstains", css="chip"))
+    if found.copied:
+        chips.append(tag("span", "copied sentences", css="chip", title="no language model wrote this"))
+    if found.wrong:
+        chips.append(tag("span", f"{len(found.wrong)} wrong citations", css="chip bad"))
+    if found.uncited and not found.abstained:
+        chips.append(
+            tag("span", f"{len(found.uncited)} uncited", css="chip bad", title="sentences without citation")
+        )
+    return tag("div", join(chips, " "))
+
+
+def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
+    sources = [
+        tag(
+            "details",
+            tag("summary", f"[{number}] ", tag("span", _title(run, id), dir="auto")),
+            tag("div", passage.text if (passage := run.passages.get(id)) else id, css="full", dir="auto"),
+        )
+        for number, id in sorted(found.cited.items())
+    ]
+    return tag(
+        "section",
+        tag("h4", result.title),
+        _head(found),
+        tag("div", said(run, found), css="said", dir="auto"),
+        *sources,
+        css="rs-block",
+    )
+
+
+def _title(run: Run, id: str) -> str:
+    passage = run.passages.get(id)
+    return passage.title or passage.doc_id if passage else id
