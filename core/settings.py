@@ -57,7 +57,9 @@ class Settings(BaseSettings):
     llm_idle_minutes: float = Field(
         20.0, gt=0, description="the embedded server stops after this long unused"
     )
-    llm_context: int = Field(8192, ge=512, description="context length of the embedded server, tokens")
+    llm_context: int = Field(
+        8192, ge=512, description="tokens of context the model has; the embedded server is started with it"
+    )
     late_model: str = Field(
         "all-MiniLM-L6-v2",
         min_length=1,
@@ -65,6 +67,14 @@ class Settings(BaseSettings):
     )
     sparse_model: str = Field(
         "", description="SPLADE model such as naver/splade-v3, or its folder; empty: none"
+    )
+    fid_model: str = Field(
+        "", description="T5 trained as Fusion-in-Decoder, a name of the hub or its folder; empty: none"
+    )
+    web_search: str = Field(
+        "snapshot",
+        pattern=r"^(snapshot|none|https?://\S+)$",
+        description="snapshot: the stored pages of corpus `web`; none; or a SearXNG instance's http(s)://...",
     )
     reranker: str = Field(
         "embedded",
@@ -75,6 +85,15 @@ class Settings(BaseSettings):
     reranker_model: str = Field("", description="model asked for at that address; empty: the server's own")
     reranker_api_key: SecretStr | None = Field(
         None, description="key of that address; never shown, logged or stored"
+    )
+    self_rag_base_url: str | None = Field(
+        None, description="text-completion endpoint of a reflection-token model, for Self-RAG; none: no such"
+    )
+    self_rag_model: str = Field(
+        "selfrag/selfrag_llama2_7b", min_length=1, description="model asked for at that endpoint"
+    )
+    self_rag_api_key: SecretStr | None = Field(
+        None, description="key of that endpoint; never shown, logged or stored"
     )
     route_timeout_s: float = Field(120.0, gt=0, description="deadline of one route")
     route_max_calls: int = Field(40, ge=1, description="model calls one route may make")
@@ -90,6 +109,9 @@ class Settings(BaseSettings):
     )
     answer_order: Literal["best first", "best at both ends"] = Field(
         "best first", description="order in which the model reads the passages it answers from"
+    )
+    answer_evidence: float = Field(
+        0.58, ge=0, le=1, description="P(Yes) that the passages hold the answer, below which none is written"
     )
     exact_below: int = Field(50_000, ge=0, description="passages below which vector search is exact")
 

@@ -86,11 +86,13 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class AnswerStyle:
     """How answers are written: by the language model or by copying sentences, and in which order of the
-    passages the model reads them.
+    passages the model reads them. It abstains where it thinks it less likely than `evidence`, 0 to 1,
+    that they hold the answer.
     """
 
     by: AnswerBy = "model"
     order: AnswerOrder = "best first"
+    evidence: float = 0.58
 
 
 @dataclass(frozen=True, slots=True)

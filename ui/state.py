@@ -86,4 +86,5 @@ def answer_style() -> AnswerStyle:
     return AnswerStyle(
         "extract" if (by or now.answer_by) == "extract" else "model",
         "best at both ends" if (order or now.answer_order) == "best at both ends" else "best first",
+        now.answer_evidence,
     )

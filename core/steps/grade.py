@@ -12,6 +12,7 @@ from core.errors import BadInput, ModelFailed
 from core.steps.base import StepBase
 from core.steps.prompts import GRADE
 from core.steps.step import step
+from core.steps.untrusted import between
 from core.types import Hit, Passage, Ranking
 
 Action = Literal["correct", "ambiguous", "incorrect"]
@@ -35,6 +36,8 @@ class Verdict:
     decision: Action
     low: float
     high: float
+    why: str = ""
+    evaluator: str = ""
 
 
 class Judge(StepBase):
@@ -47,8 +50,9 @@ class Judge(StepBase):
         Source: Nogueira et al. 2020, arXiv:2003.06713, section 3 (the word "true" against "false").
         """
         answer = self._ask(
-            GRADE, max_tokens=1, top_logprobs=10, passage=f"{passage.title}\n{passage.text}", question=text
-        )
+            GRADE, max_tokens=1, top_logprobs=10,
+            passage=between(1, passage.title, passage.text), question=text,
+        )  # fmt: skip
         score = yes_probability(answer)
         if score is None:
             return Grade(
@@ -71,7 +75,7 @@ class Judge(StepBase):
                 grades.append(Grade(hit.passage.id, None, "error", str(error)))
         if hits and all(grade.grade is None for grade in grades):
             raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
-        return Verdict(tuple(grades), decide(grades, low, high), low, high)
+        return verdict(grades, low, high, "llm")
 
     @step("RERANKER", "order by grade")
     def by_grade(self, hits: Ranking, verdict: Verdict) -> Ranking:
@@ -91,6 +95,24 @@ def decide(grades: Sequence[Grade], low: float, high: float) -> Action:
     if any(grade >= high for grade in known):
         return "correct"
     return "ambiguous" if any(grade >= low for grade in known) else "incorrect"
+
+
+def verdict(grades: Sequence[Grade], low: float, high: float, evaluator: str) -> Verdict:
+    """`decide` with its reason: the best grade and the threshold it was held against."""
+    decision = decide(grades, low, high)
+    known = [grade.grade for grade in grades if grade.grade is not None]
+    best = max(known, default=0.0)
+    if not known:
+        why = "there was nothing to grade"
+    elif decision == "correct":
+        why = f"the best grade, {best:.3f}, is at least {high:.3f}: what was found is trusted"
+    elif decision == "incorrect":
+        why = f"the best grade, {best:.3f}, is below {low:.3f}: what was found is discarded"
+    else:
+        why = f"the best grade, {best:.3f}, is at least {low:.3f} but below {high:.3f}: it may not be enough"
+    if known and len(known) < len(grades):
+        why += f"; {len(grades) - len(known)} of {len(grades)} passages have no grade and count for neither"
+    return Verdict(tuple(grades), decision, low, high, why, evaluator)
 
 
 def yes_probability(answer: Completion) -> float | None:

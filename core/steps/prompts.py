@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.backends.base import Message
-from core.steps.cite import NOT_ANSWERED
 from core.steps.untrusted import GROUNDED, harmless
 
 FIRMER = " Your last reply was rejected: {wrong}. Do exactly what is asked, in the form that is asked for."
@@ -159,10 +158,9 @@ HYDE = Prompt(
     ),
 )
 GRADE = Prompt(
-    "grade/3",
-    "You check whether a passage answers a question. Reply Yes or No.",
-    "Passage: {passage}\n\nQuestion: {question}\n\nIs the answer to the question stated in the passage? "
-    "Yes or No:",
+    "grade/4",
+    GROUNDED,
+    "{passage}\n\nQuestion: {question}\n\nIs the answer to the question stated in the passage? Yes or No:",
 )
 WEB_QUERY = Prompt(
     "web-query/1",
@@ -192,9 +190,13 @@ SENTENCES = Prompt(
 ANSWER = Prompt(  # the passages come first, so that what else is asked about them reads them only once
     "answer/2",
     GROUNDED,
-    "{passages}\n\nQuestion: {question}\n\nAnswer the question in at most three sentences, from the passages "
-    "only, and begin with the answer itself. After each sentence put the number of the passage that says so, "
-    "like [1]. If the passages do not contain the answer, reply exactly: " + NOT_ANSWERED,
+    "{passages}\n\nQuestion: {question}\n\nWrite a short answer to the question, in one to three sentences, "
+    "with what the passages say. After each sentence put the number of its passage, like [1].",
+)
+EVIDENCE = Prompt(
+    "evidence/1",
+    GROUNDED,
+    "{passages}\n\nQuestion: {question}\n\nIs the answer to the question stated in the passages? Yes or No:",
 )
 CONTEXT = Prompt(  # the part that passages of a document share comes first, so that it is read once
     "context/1",

@@ -230,3 +230,66 @@ def test_many_threads_share_one_client() -> None:
         asks = [replace(ASK, messages=(Message("user", f"q{n}"),)) for n in range(40)]
         got = pool.map(lambda r: shared.complete(r, timeout=10, cancel=threading.Event()).text, asks)
         assert list(got) == [f"q{n}" for n in range(40)]
+
+
+# --- streaming
+
+
+def events(*pieces: Any, end: str = "data: [DONE]\n\n") -> bytes:
+    lines = "".join(f"data: {piece if isinstance(piece, str) else json.dumps(piece)}\n\n" for piece in pieces)
+    return http(lines + end, kind="text/event-stream")
+
+
+def piece(text: str | None = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    delta = {} if text is None else {"content": text}
+    return {"model": "tiny-2", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+
+
+USAGE = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+
+
+def streamed(reply: bytes, request: LLMRequest = ASK) -> tuple[Any, list[str], Any]:
+    seen: list[str] = []
+    with loopback(reply) as server:
+        got = client(server.url).complete(
+            request, timeout=5, cancel=threading.Event(), written=lambda text: seen.append(text)
+        )
+        sent = json.loads(server.requests[0].split(b"\r\n\r\n", 1)[1])
+    return got, seen, sent
+
+
+def test_a_streamed_answer_is_the_same_as_a_whole_one() -> None:
+    got, seen, sent = streamed(events(piece(""), piece("Hel"), piece("lo"), piece(finish="stop"), USAGE))
+    assert (got.text, got.finish, got.model) == ("Hello", "stop", "tiny-2")
+    assert (got.prompt_tokens, got.completion_tokens) == (9, 2)
+    assert seen == ["Hel", "Hello"]
+    assert sent["stream"] is True
+    assert sent["stream_options"] == {"include_usage": True}
+
+
+def test_an_endpoint_that_does_not_stream_is_read_all_the_same() -> None:
+    got, seen, _ = streamed(answer("Hello"))
+    assert (got.text, seen) == ("Hello", [])
+
+
+def test_probabilities_and_json_are_not_streamed() -> None:
+    _, seen, sent = streamed(answer('{"a": 1}'), replace(ASK, schema=SCHEMA))
+    assert "stream" not in sent
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (events(piece("Hel"), {"error": {"message": "out of memory"}}), "out of memory"),
+        (events(piece("Hel"), "{broken"), "broken JSON"),
+        (events(piece(finish="stop")), "without text"),
+        (events(), "without a choice"),
+        (events("7"), "no object"),
+        (http("<!doctype html><p>Sign in", kind="text/html"), "web page"),
+    ],
+)
+def test_a_broken_stream_is_one_clear_line(reply: bytes, words: str) -> None:
+    with pytest.raises(ModelFailed, match=words) as caught:
+        streamed(reply)
+    assert "\n" not in str(caught.value)
