@@ -1,7 +1,7 @@
 """Markdown tables out of evaluations: `python -m scripts.tables results/scifact results/support ...`.
 
-Each argument is a folder that `python -m core eval ... --out DIR` wrote. One table a set; a star marks what
-differs from the baseline after Holm's correction.
+Each argument is a folder that `python -m core eval ... --out DIR` wrote. One table a set, and one of
+answers where routes wrote them; a star marks what differs from the baseline after Holm's correction.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from core.evaluate.statistics import ALPHA
 
+_WORTH = ("supported_accuracy", "correct", "f1")
 COLUMNS = ("ndcg@10", "recall@10", "recall@100")
 
 
@@ -41,6 +42,45 @@ def table(figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def answers(figures: dict[str, Any]) -> str:
+    """What the routes' answers are worth, best supported first; nothing if none were written."""
+    rows = {name: row for name, row in figures["routes"].items() if row.get("answers", {}).get("n")}
+    if not rows:
+        return ""
+    asked = f"{figures['queries']} questions, against `{figures['baseline']}`"
+    lines = [
+        f"Answers on `{figures['dataset']}`, {asked}:",
+        "",
+        "| route | correct | supported accuracy | contains | F1 | citation P / R | abstention P / R "
+        "| model calls | tokens a question | p50 alone |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    worth = sorted(rows.items(), key=lambda item: [-(item[1]["answers"][key] or 0) for key in _WORTH])
+    for name, row in worth:
+        one = row["answers"]
+        tokens = (row["prompt_tokens"] + row["completion_tokens"]) / max(1, figures["queries"])
+        cells = [
+            *(_share(one, key) + _star(one, key) + _ends(one, key) for key in _WORTH[1::-1]),
+            *(_share(one, key) + _star(one, key) for key in ("contains", "f1")),
+            f"{_share(one, 'citation_precision')} / {_share(one, 'citation_recall')}",
+            f"{_share(one, 'abstention_precision')} / {_share(one, 'abstention_recall')}",
+            f"{row['llm_calls']}",
+            f"{tokens:,.0f}",
+            _time(row["p50_ms"]),
+        ]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _share(row: dict[str, Any], key: str) -> str:
+    return "-" if row[key] is None else f"{row[key]:.2f}"
+
+
+def _ends(row: dict[str, Any], key: str) -> str:
+    ends = row["ci95"][key]
+    return f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else ""
+
+
 def _star(row: dict[str, Any], metric: str) -> str:
     compared = (row.get("vs_baseline") or {}).get(metric) or {}
     return "*" if compared.get("p_holm", 1.0) < ALPHA else ""
@@ -55,7 +95,8 @@ def main() -> None:
     found = [
         json.loads((Path(folder) / "metrics.json").read_text(encoding="utf-8")) for folder in sys.argv[1:]
     ]
-    sys.stdout.write("\n\n".join(map(table, found)) + "\n")
+    tables = [written for one in found for written in (table(one), answers(one)) if written]
+    sys.stdout.write("\n\n".join(tables) + "\n")
 
 
 if __name__ == "__main__":

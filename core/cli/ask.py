@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -17,11 +17,35 @@ from core.errors import BadInput
 if TYPE_CHECKING:
     from core.engine import Job
     from core.route import Route
-    from core.types import RouteResult, Run, Turn
+    from core.settings import Settings
+    from core.types import AnswerBy, AnswerOrder, AnswerStyle, RouteResult, Run, Turn
 
 URL = "http://localhost:8501/?run="
 TOP = 10  # hits printed
 _SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def answer_options(function: F) -> F:
+    """Add --answer-by and --answer-order, which `answer_style` reads."""
+    by = click.option(
+        "--answer-by",
+        type=click.Choice(["model", "extract"]),
+        help="Written by the language model, or sentences copied from passages.",
+    )
+    order = click.option(
+        "--answer-order",
+        type=click.Choice(["best first", "best at both ends"]),
+        help="Order in which the model reads the passages.",
+    )
+    return by(order(function))
+
+
+def answer_style(by: AnswerBy | None, order: AnswerOrder | None, now: Settings) -> AnswerStyle:
+    """How answers are written: as given, else as the settings say."""
+    from core.types import AnswerStyle
+
+    return AnswerStyle(by or now.answer_by, order or now.answer_order)
 
 
 @click.command("ask")
@@ -34,6 +58,7 @@ _SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
 @click.option("--answers", type=click.Choice(["none", "selected", "all"]),
               help="For which routes to write an answer.")  # fmt: skip
 @click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
+@answer_options
 @click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
 @click.option(
     "--session", default="", metavar="NAME", help="Remember the question, and use what was said before."
@@ -47,6 +72,8 @@ def ask_(
     knobs: Sequence[str],
     answers: Literal["none", "selected", "all"] | None,
     answered: str,
+    answer_by: AnswerBy | None,
+    answer_order: AnswerOrder | None,
     timing: Literal["shared", "isolated"] | None,
     session: str,
     as_json: bool,
@@ -76,6 +103,7 @@ def ask_(
             answered=tuple(route.name for route in pick(answered)) if answered else (),
             timing=timing or now.timing,
             session=session,
+            style=answer_style(answer_by, answer_order, now),
         )
     )
     run = _wait(job)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from core.cli.ask import read_knobs
+from core.cli.ask import answer_options, answer_style, read_knobs
 from core.cli.common import Bar, emit, note, output_options
 from core.cli.figures import figures_text
 from core.errors import BadInput
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from core.engine import Engine
     from core.evaluate.journal import Journal
     from core.evaluate.runner import Plan
+    from core.types import AnswerBy, AnswerOrder
 
 SEED = 13  # of the sample that --queries draws
 _FILE = click.Path(path_type=Path)
@@ -50,6 +51,9 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
 @click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
+@click.option("--answers", type=click.Choice(["none", "all"]), default="none", show_default=True,
+              help="Whether the routes write answers, which are then measured.")  # fmt: skip
+@answer_options
 @click.option(
     "--out",
     type=_FILE,
@@ -73,6 +77,9 @@ def eval_(
     qrels: Path | None,
     knobs: Sequence[str],
     timing: Literal["shared", "isolated"] | None,
+    answers: Literal["none", "all"],
+    answer_by: AnswerBy | None,
+    answer_order: AnswerOrder | None,
     out: Path | None,
     fresh: bool,
     retry_failed: bool,
@@ -83,6 +90,9 @@ def eval_(
     A question that failed or has no relevant passage is counted beside the means, never as zero. A passage is
     relevant from grade 1; in sets with labels of their own (support, pydocs), graded 0-3, from grade 2. nDCG
     uses the grades.
+
+    With --answers all the answers are compared with gold ones, their citations with relevant passages, and
+    what was left unanswered with what the documents do not answer; no model judges them.
     """
     from core import settings
     from core.cli.corpora import ensure
@@ -103,6 +113,8 @@ def eval_(
     baseline = summary.check_baseline(baseline, names)
     if out is None and (fresh or retry_failed):
         raise BadInput("--fresh and --retry-failed need --out DIR, whose contents they are about")
+    if answers == "none" and (answer_by or answer_order):
+        raise BadInput("--answer-by and --answer-order are about the answers of --answers all")
     set_knobs = read_knobs(knobs, chosen)
     found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
     found = dataset.of_mode(found, mode) if mode else found
@@ -112,7 +124,8 @@ def eval_(
     warnings = dict.fromkeys([*corpus.warnings, *said])
     drawn = labelled.sample_modes(per_mode, seed) if per_mode else labelled
     drawn = drawn.sample(queries, seed) if queries else drawn
-    plan = runner.Plan(corpus.name, names, set_knobs, timing or now.timing)
+    style = answer_style(answer_by, answer_order, now) if answers == "all" else None
+    plan = runner.Plan(corpus.name, names, set_knobs, timing or now.timing, style)
     bar = Bar("q")
     with _journal(out, _conditions(plan, engine), fresh=fresh, retry=retry_failed) as journal:
         outcomes, whole = runner.run(
@@ -131,6 +144,7 @@ def eval_(
         "split": split,
         "sample": {"of": len(labelled.questions), "seed": seed} if queries or per_mode else None,
         "timing": plan.timing,
+        "answering": {"by": style.by, "order": style.order} if style else None,
         "interrupted": not whole,
         "warnings": list(warnings),
     }
@@ -157,12 +171,19 @@ def _journal(
 
 def _conditions(plan: Plan, engine: Engine) -> dict[str, Any]:
     """What must be the same for outcomes to be put together."""
+    from core.evaluate.journal import DEFAULTS
+
     return {
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
         "routes": list(plan.routes),
         "knobs": plan.knobs,
         "timing": plan.timing,
+        **(
+            {"answers": "all", "answer by": plan.style.by, "answer order": plan.style.order}
+            if plan.style
+            else DEFAULTS
+        ),
         "llm": engine.llm().model,
         "llm endpoint": engine.llm().endpoint,
     }

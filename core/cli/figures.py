@@ -9,6 +9,18 @@ from typing import Any
 from core.cli.text import amount, one_line, table
 from core.evaluate.metrics import COMPARED
 
+SHOWN = {  # measures of answers, and what their columns are called
+    "correct": "correct",
+    "supported_accuracy": "supported",
+    "contains": "contains",
+    "f1": "F1",
+    "citation_precision": "cite P",
+    "citation_recall": "cite R",
+    "abstention_precision": "abst P",
+    "abstention_recall": "abst R",
+    "false_abstention": "abst false",
+}
+
 
 def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     """What was found, what differs from the baseline, how it is by kind of question, and what went wrong."""
@@ -16,6 +28,10 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     against = _against(figures["routes"])
     if against:
         parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", against]
+    if figures.get("answers"):
+        parts += ["", "Answers", _answers(figures["routes"]), figures["answers"]["support"]]
+        told = _against({route: row.get("answers", {}) for route, row in figures["routes"].items()})
+        parts += ["", f"Answers against {figures['baseline']}", told] if told else []
     if figures["by_mode"]:
         parts += ["", "nDCG@10 by kind of question", _by_mode(figures)]
     errors = [f"{route}: {one_line(e)}" for route, row in figures["routes"].items() for e in row["errors"]]
@@ -46,6 +62,20 @@ def _overall(routes: Mapping[str, Any]) -> str:
         for route, row in routes.items()
     ]
     headers = ("route", *COMPARED, "p50 ms", "p95 ms", "failed", "calls")
+    return table(headers, rows, right=range(1, len(headers)))
+
+
+def _answers(routes: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            route,
+            *(row["answers"][key] for key in ("n", "abstained")),
+            *(amount(row["answers"][name], 3) for name in SHOWN),
+        )
+        for route, row in routes.items()
+        if "answers" in row
+    ]
+    headers = ("route", "n", "abstained", *SHOWN.values())
     return table(headers, rows, right=range(1, len(headers)))
 
 

@@ -15,11 +15,18 @@ from core.evaluate.files import Qrels, lines, merge, objects, parse, read_qrels
 from core.types import Query, Turn
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
+_UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
+_UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
+_NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question as asked, with what its author knows about it."""
+    """One question as asked, with what its author knows about it.
+
+    `answers` are all gold answers, any of which is right; `answer` is what the author wrote first, which may
+    be a remark. `answerable`: whether the documents answer it; None where that is not known or not asked.
+    """
 
     id: str
     query: Query
@@ -27,6 +34,8 @@ class Question:
     split: str | None = None
     answer: str | None = None
     sql: str | None = None
+    answers: tuple[str, ...] = ()
+    answerable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +123,8 @@ def of_mode(found: Found, mode: str) -> Found:
 def beir(folder: Path, *, split: str = "test") -> LabelledSet:
     """The questions of a BEIR folder that have judgements in `split` ("all": every file of qrels/).
 
+    Those whose metadata says "answerable": false have nothing to be judged and are of every split: they count
+    for time and answers, and not for rankings.
     Raises BadInput naming the file and line of what cannot be read, or what was looked for and is not there.
     """
     have = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
@@ -133,11 +144,11 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
         if split in (name, "all"):
             merge(qrels, read_qrels(file))
     questions = [
-        Question(str(item["_id"]), _conversation(item), answer=_answer(item), split=split)
+        _judged_question(item, split)
         for item in objects(folder / "queries.jsonl", needed=("_id", "text"))
-        if str(item["_id"]) in qrels
+        if str(item["_id"]) in qrels or _metadata(item).get("answerable") is False
     ]
-    if not questions:
+    if not any(question.id in qrels for question in questions):
         raise BadInput(
             f"no question of {folder / 'queries.jsonl'} is judged in qrels; its ids must be query-ids"
         )
@@ -147,7 +158,9 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
 
 
 def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
-    """Questions from JSONL or CSV files: id, text; if known, history, mode, answer, relevant, split, sql."""
+    """Questions from JSONL or CSV files: id, text; if known, history, mode, answer (or answers),
+    answerable, relevant, split, sql.
+    """
     questions: dict[str, Question] = {}
     evidence: dict[str, tuple[Evidence, ...]] = {}
     splits: set[str] = set()
@@ -195,11 +208,39 @@ def _conversation(item: Mapping[str, Any]) -> Query:
     return Query(str(item["text"]), tuple(spoken[:-1]))
 
 
-def _answer(item: Mapping[str, Any]) -> str | None:
+def _judged_question(item: Mapping[str, Any], split: str) -> Question:
     metadata = _metadata(item)
-    several = metadata.get("answers")
-    answer = metadata.get("answer") or (several[0] if isinstance(several, list) and several else None)
-    return answer if isinstance(answer, str) else None
+    golds = _golds(metadata)
+    said = metadata.get("answerable")
+    return Question(
+        str(item["_id"]),
+        _conversation(item),
+        answer=next(iter(golds), None),
+        split=split,
+        answers=golds,
+        answerable=said if isinstance(said, bool) else True if golds else None,
+    )
+
+
+def _golds(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """The gold answers under "answer" and "answers", each once."""
+    several = item.get("answers")
+    given = [item.get("answer"), *(several if isinstance(several, list) else ())]
+    return tuple(
+        dict.fromkeys(gold for gold in given if isinstance(gold, str) and gold.strip() not in _NO_GOLD)
+    )
+
+
+def _written_golds(item: Mapping[str, Any]) -> dict[str, Any]:
+    """`answers` and `answerable` of a question. Where the documents have no answer the author's is a remark,
+    unless a page on the web has it.
+    """
+    golds, mode, said = _golds(item), item.get("mode"), item.get("answerable")
+    known = said if isinstance(said, bool) else False if mode in _UNANSWERABLE else None
+    if known is None and golds and mode not in _UNDECIDED:
+        known = True
+    remark = mode == "no_retrieval" or (known is False and not item.get("web"))
+    return {"answers": () if remark else golds, "answerable": known}
 
 
 def _metadata(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -216,11 +257,8 @@ def _question(item: Mapping[str, Any], where: str) -> Question:
     history = item.get("history") or []
     if isinstance(history, str):
         history = parse(history, f"{where}, history")
-    return Question(
-        str(identifier),
-        Query(text, turns(history, where)),
-        *(item.get(key) or None for key in ("mode", "split", "answer", "sql")),
-    )
+    known = {key: item.get(key) or None for key in ("mode", "split", "answer", "sql")}
+    return Question(str(identifier), Query(text, turns(history, where)), **{**known, **_written_golds(item)})
 
 
 def _evidence(entry: Any, where: str) -> Evidence:

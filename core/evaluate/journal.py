@@ -14,6 +14,8 @@ from core.errors import BadInput
 from core.evaluate.runner import Outcome, Outcomes
 
 JOURNAL = "questions.jsonl"
+# What holds for a journal begun before these conditions were written down.
+DEFAULTS = {"answers": "none", "answer by": "model", "answer order": "best first"}
 
 
 class Journal:
@@ -83,6 +85,7 @@ def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
     try:
         items = [json.loads(line) for line in lines]
         begun = items[0]["conditions"] if items else wanted
+        begun = {**{key: value for key, value in DEFAULTS.items() if key in wanted}, **begun}
         done = {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
         other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
                  if begun.get(key) != wanted[key]]  # fmt: skip
@@ -97,7 +100,14 @@ def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
 
 
 def _outcomes(routes: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+    tuples = ("citations", "wrong", "shown")
     return {
-        route: Outcome(**{**one, "hits": tuple((passage, score) for passage, score in one["hits"])})
+        route: Outcome(
+            **{
+                **one,
+                "hits": tuple((passage, score) for passage, score in one["hits"]),
+                **{key: tuple(one[key]) for key in tuples if key in one},
+            }
+        )
         for route, one in routes.items()
     }

@@ -8,6 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from core.evaluate import answered
+from core.evaluate.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.metrics import COMPARED, METRICS
 from core.evaluate.runner import Outcomes
@@ -29,7 +31,8 @@ th:first-child,td:first-child{text-align:left}small{display:block;font-size:.8re
 
 
 def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outcomes: Outcomes) -> None:
-    """Write metrics.json, ROUTE.run, qrels.txt, latency.json and report.html into `folder`.
+    """Write metrics.json, ROUTE.run, qrels.txt, latency.json and report.html into `folder`, and answers.jsonl
+    if there are answers.
 
     ir_measures over qrels.txt and a run file, with the measures of metrics.json, gives the same figures.
     """
@@ -43,6 +46,9 @@ def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outco
         _lines(folder / f"{route}.run", run_lines(route, {id: one.hits for id, one in ok.items()}))
         times[route] = {id: one.ms for id, one in ok.items()}
     _lines(folder / "latency.json", [json.dumps({"unit": "ms", "routes": times}, indent=1)])
+    if figures.get("answers"):
+        given = answered.lines(labelled, outcomes, list(figures["routes"]))
+        _lines(folder / "answers.jsonl", (json.dumps(line) + "\n" for line in given))
     _lines(folder / "metrics.json", [json.dumps(figures, indent=1, allow_nan=False)])
     _lines(folder / "report.html", [page(figures)])
 
@@ -77,6 +83,7 @@ def page(figures: Mapping[str, Any]) -> str:
             [[route, *_cost(row)] for route, row in routes.items()],
         ),
         *_errors(routes),
+        *_answers(figures),
         *_modes(figures.get("by_mode") or {}, baseline),
     ]
     return (
@@ -111,6 +118,38 @@ def _cost(row: Mapping[str, Any]) -> list[str]:
     return [
         *times,
         *(f"{row[key]:,}" for key in ("failed", "llm_calls", "prompt_tokens", "completion_tokens")),
+    ]
+
+
+def _answers(figures: Mapping[str, Any]) -> list[str]:
+    """What the answers are worth, how that was judged, and the differences; nothing without answers."""
+    if not figures.get("answers"):
+        return []
+    written = {route: row["answers"] for route, row in figures["routes"].items() if "answers" in row}
+    baseline = figures["baseline"]
+    return [
+        "<h2>Answers</h2>",
+        _table(
+            ["route", "answered", "abstained", *ANSWERS],
+            [
+                [
+                    route,
+                    *(f"{row[key]:,}" for key in ("answered", "abstained")),
+                    *(_figure(row[name], row["ci95"][name]) for name in ANSWERS),
+                ]
+                for route, row in written.items()
+            ],
+        ),
+        "".join(f"<p><b>{escape(name)}</b>: {escape(how)}.</p>" for name, how in figures["answers"].items()),
+        f"<h2>Answers against {escape(baseline)}</h2>",
+        _table(
+            ["route", *ANSWERS_COMPARED],
+            [
+                [route, *(_difference(row["vs_baseline"].get(name)) for name in ANSWERS_COMPARED)]
+                for route, row in written.items()
+                if route != baseline
+            ],
+        ),
     ]
 
 

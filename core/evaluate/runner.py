@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.engine import Job, Request
 from core.evaluate.dataset import LabelledSet, Question
-from core.types import RouteResult, Scored, Status
+from core.types import AnswerStyle, RouteResult, Scored, Span, Status
 
 if TYPE_CHECKING:
     from core.evaluate.journal import Journal
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
+CLASSIFY = "classify the question"  # the step whose decision is a question's class
 
 
 class Asks(Protocol):
@@ -33,6 +34,13 @@ class Outcome:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     error: str | None = None
+    answer: str | None = None
+    citations: tuple[str, ...] = ()
+    abstained: bool = False
+    wrong: tuple[int, ...] = ()  # numbers of markers that no passage shown has
+    uncited: int = 0  # sentences without a citation
+    shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
+    said: Mapping[str, str] = field(default_factory=dict)  # of "class", "sql" and "stop" what its steps tell
 
 
 Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome
@@ -46,6 +54,7 @@ class Plan:
     routes: tuple[str, ...]
     knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     timing: Literal["shared", "isolated"] = "shared"
+    style: AnswerStyle | None = None  # how every route writes an answer; None: none is asked for
 
 
 def run(
@@ -82,7 +91,11 @@ def run(
 
 
 def _ask(engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None]) -> Sequence[RouteResult]:
-    job = engine.start(Request(question.query, plan.corpus, plan.routes, plan.knobs, timing=plan.timing))
+    request = Request(
+        question.query, plan.corpus, plan.routes, plan.knobs, timing=plan.timing,
+        answers="all" if plan.style else "none", style=plan.style or AnswerStyle(),
+    )  # fmt: skip
+    job = engine.start(request)
     try:
         results = job.wait().results
     except KeyboardInterrupt:
@@ -105,4 +118,34 @@ def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> 
         sum(used.prompt for used in tokens),
         sum(used.completion for used in tokens),
         result.error,
+        result.answer,
+        result.citations,
+        result.abstained,
+        **_written(result),
+        said=_said(result.spans),
     )
+
+
+def _written(result: RouteResult) -> dict[str, Any]:
+    """What the step that wrote the answer, which has it for its output, noted about it."""
+    noted: dict[str, Any] = {}
+    for span in result.spans:
+        if result.answer is not None and span.output == result.answer:
+            noted |= span.inputs
+    return {
+        "wrong": tuple(noted.get("wrong citations", ())),
+        "uncited": len(noted.get("sentences without citation", ())),
+        "shown": tuple(noted.get("shown", ())),
+    }
+
+
+def _said(spans: Sequence[Span]) -> dict[str, str]:
+    """The class a question was given, the last SQL, and why the last decision was as it was."""
+    said: dict[str, str] = {}
+    for span in spans:
+        told = span.output if isinstance(span.output, Mapping) else {}
+        if isinstance(told.get("sql"), str):
+            said["sql"] = told["sql"]
+        if isinstance(told.get("decision"), str):
+            said["class" if span.name == CLASSIFY else "stop"] = str(told.get("reason") or told["decision"])
+    return said

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from core.errors import BadInput
-from core.evaluate import statistics
+from core.evaluate import answered, statistics
+from core.evaluate.answers import JUDGED_BY
+from core.evaluate.comparison import adjust, compared, differences, means
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.metrics import COMPARED, METRICS, Values, by_question, measures
 from core.evaluate.runner import Outcome, Outcomes
@@ -14,22 +16,40 @@ from core.types import Status
 
 MODE_METRICS = ("ndcg@10", "recall@10")
 ByRoute = dict[str, dict[str, Values]]  # route -> question -> metric -> value
+# The same of measures that other evaluations make; None where one does not apply.
+Extra = Mapping[str, Mapping[str, Mapping[str, float | None]]]
 
 
 def summarise(
-    labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], *, baseline: str | None = None
+    labelled: LabelledSet,
+    outcomes: Outcomes,
+    routes: Sequence[str],
+    *,
+    baseline: str | None = None,
+    extra: Extra | None = None,
 ) -> dict[str, Any]:
     """The figures of every route over `outcomes`, compared with `baseline` (the first route unless given).
 
     Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the route
     ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
     over the questions at which both routes ended well; p-values are adjusted over all routes and metrics.
+    A route's "answers" are there if some route gave answers. `extra` has further measures, which are averaged
+    and compared in the same way under "extra"; a question without a value is not counted there.
     """
     baseline = check_baseline(baseline, routes)
     labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
     values = {route: _values(labels, outcomes, route, labelled.relevant_from) for route in routes}
     modes = _modes(labelled, outcomes)
     asked = [q for q in labelled.questions if q.id in outcomes]
+    table = compared(values, baseline, METRICS, COMPARED, COMPARED)
+    written = answered.blocks(labelled, outcomes, routes, baseline)
+    more = _extra(extra, baseline) if extra else {}
+    for route, row in table.items():
+        row |= _of_route(o[route] for o in outcomes.values() if route in o)
+        if route in written:
+            row |= {"answers": written[route], "supported_accuracy": written[route]["supported_accuracy"]}
+        if route in more:
+            row["extra"] = more[route]
     return {
         "dataset": labelled.name,
         "queries": len(asked),
@@ -46,12 +66,8 @@ def summarise(
             "seed": statistics.SEED,
             "alpha": statistics.ALPHA,
         },
-        "routes": _compared(
-            values,
-            {r: _of_route(o[r] for o in outcomes.values() if r in o) for r in routes},
-            baseline,
-            METRICS,
-        ),
+        **({"answers": JUDGED_BY} if written else {}),
+        "routes": table,
         "by_mode": _by_mode(values, modes, baseline),
     }
 
@@ -93,19 +109,9 @@ def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     }
 
 
-def _compared(
-    values: ByRoute, other: Mapping[str, dict[str, Any]], baseline: str, metrics: Sequence[str]
-) -> dict[str, Any]:
-    """Means with intervals, and the difference of each route from the baseline; one Holm family."""
-    table = {route: {**_means(values[route], metrics), **other.get(route, {})} for route in values}
-    _adjust(
-        [
-            (table[route], _differences(values, route, baseline, metrics))
-            for route in values
-            if route != baseline
-        ]
-    )
-    return table
+def _extra(extra: Extra, baseline: str) -> dict[str, dict[str, Any]]:
+    names = list(dict.fromkeys(name for by in extra.values() for row in by.values() for name in row))
+    return compared(extra, baseline, names, names, names)
 
 
 def _by_mode(values: ByRoute, modes: Mapping[str, list[str]], baseline: str) -> dict[str, Any]:
@@ -114,52 +120,14 @@ def _by_mode(values: ByRoute, modes: Mapping[str, list[str]], baseline: str) -> 
     found = []
     for mode, questions in modes.items():
         within = {r: {q: by[q] for q in questions if q in by} for r, by in values.items()}
-        tables[mode] = {route: _means(within[route], MODE_METRICS) for route in within}
+        tables[mode] = {route: means(within[route], MODE_METRICS, MODE_METRICS) for route in within}
         found += [
-            (tables[mode][route], _differences(within, route, baseline, MODE_METRICS))
+            (tables[mode][route], differences(within, route, baseline, MODE_METRICS))
             for route in within
             if route != baseline
         ]
-    _adjust(found)
+    adjust(found)
     return tables
-
-
-def _means(values: Mapping[str, Values], metrics: Sequence[str]) -> dict[str, Any]:
-    """The mean of each metric over the `n` questions (None without any); intervals of the compared ones."""
-    columns = {name: [one[name] for one in values.values()] for name in metrics}
-    means = {name: sum(column) / len(column) if column else None for name, column in columns.items()}
-    intervals = {name: statistics.interval(columns[name]) for name in metrics if name in COMPARED}
-    return {
-        **means,
-        "n": len(values),
-        "ci95": {name: list(ends) if ends else None for name, ends in intervals.items()},
-    }
-
-
-def _differences(
-    values: ByRoute, route: str, baseline: str, metrics: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    both = [question for question in values[baseline] if question in values[route]]
-    found = {}
-    for name in [name for name in metrics if both and name in COMPARED]:
-        mine = [values[route][question][name] for question in both]
-        theirs = [values[baseline][question][name] for question in both]
-        delta = (sum(mine) - sum(theirs)) / len(both)
-        found[name] = {"delta": delta, "p": statistics.paired_p(mine, theirs), "n": len(both)}
-    return found
-
-
-def _adjust(found: Sequence[tuple[dict[str, Any], dict[str, dict[str, Any]]]]) -> None:
-    """Give every comparison of one family its Holm-adjusted p and what may be said."""
-    family = {
-        (i, name): one["p"] for i, (_, by_metric) in enumerate(found) for name, one in by_metric.items()
-    }
-    adjusted = statistics.holm(family)
-    for i, (row, by_metric) in enumerate(found):
-        for name, one in by_metric.items():
-            one["p_holm"] = adjusted[i, name]
-            one["verdict"] = statistics.verdict(one["delta"], one["p_holm"])
-        row["vs_baseline"] = by_metric
 
 
 def _modes(labelled: LabelledSet, outcomes: Outcomes) -> dict[str, list[str]]:
