@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from core import settings as settings_module
 from core.answering import Answering
+from core.backends import evaluators
+from core.backends.fid import FusionReader, FusionReaders
 from core.backends.kept import KeptVectors
 from core.backends.rerankers import Rerankers
 from core.conversation import gather, keep_answer
+from core.corpus.tables import Tables
 from core.enrich.opened import Opened
 from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
@@ -30,6 +33,7 @@ from core.types import AnswerStyle, Query, Remembered, RouteResult, Run
 
 if TYPE_CHECKING:
     from core.backends.base import LLM, Embedder, WebSearch
+    from core.backends.sql import Database
     from core.corpus.index import Corpus
     from core.store import Store
 
@@ -49,10 +53,14 @@ class Engine:
         self._corpora: dict[str, Corpus] = {}
         self._lock = threading.RLock()
         self._llm: LLM | None = None
+        self._reflection: LLM | None = None
         self._embedders: dict[str, Embedder] = {}
         self._turn_vectors = KeptVectors()
         self._rerankers = Rerankers(settings)
+        self._live_web: WebSearch | None = None
+        self._fid = FusionReaders(settings)
         self._enrichments = Opened(settings)
+        self._tables = Tables(settings)
 
     def start(self, request: Request) -> Job:
         """Begin a run in the background; raises BadInput or Unavailable at once if it cannot be begun."""
@@ -81,6 +89,15 @@ class Engine:
                 self._llm = load_llm(self.settings)
             return self._llm
 
+    def reflection(self) -> LLM:
+        """The reflection-token model's client; raises Unavailable with the way to get one."""
+        with self._lock:
+            if self._reflection is None:
+                from core.backends.llm import load_reflection
+
+                self._reflection = load_reflection(self.settings)
+            return self._reflection
+
     def embedder(self, name: str) -> Embedder:
         """The embedder a corpus was built with."""
         with self._lock:
@@ -104,13 +121,37 @@ class Engine:
                 self._corpora[name] = known
             return known
 
+    def web(self) -> WebSearch | None:
+        """The web search of the settings, None where none is wanted; raises Unavailable or BadInput."""
+        from core.backends.web import Snapshot, load_web
+
+        def snapshot() -> WebSearch:
+            pages = self.corpus("web")
+            return Snapshot(pages, self.embedder(pages.info.embedder))
+
+        with self._lock:
+            if self._live_web is None:
+                found = load_web(self.settings, snapshot)
+                if isinstance(found, Snapshot):  # its pages may be indexed again meanwhile
+                    return found
+                self._live_web = found
+            return self._live_web
+
     def rerankers(self) -> Rerankers:
         """The rerankers of this process; none is loaded before it is used."""
         return self._rerankers
 
+    def fid(self) -> FusionReader:
+        """The Fusion-in-Decoder model of the settings, loaded when first asked for; raises Unavailable."""
+        return self._fid.get()
+
     def enrichment(self, corpus: Corpus, need: Need) -> Any:
         """What was made for `corpus` to meet `need`; raises Unavailable with the way to get it."""
         return self._enrichments.get(corpus, need.enrichment or "")
+
+    def tables(self, corpus: str, need: Need) -> Database:
+        """The database (Need.TABLES) or the CSV files (Need.CSV) of a corpus; raises Unavailable."""
+        return self._tables.get(corpus, need)
 
     def run(self, run_id: str) -> Run:
         """A run by its id: of a job remembered here, else from the store. BadInput or Unavailable if none."""
@@ -190,15 +231,11 @@ class Engine:
         chosen = {"none": frozenset[str](), "selected": frozenset(request.answered), "all": frozenset(names)}
         memory = self._remembered(request.session, query, warnings)
         web = None
-        if any(Need.WEB in route.needs for route in routes):
+        if any(Need.WEB in (*route.needs, *route.uses) for route in routes):
             try:
-                snapshot = self.corpus("web")
+                web = self.web()
             except Unavailable as error:
                 warnings.append(f"no web search: {error}")
-            else:
-                from core.backends.web import Snapshot
-
-                web = Snapshot(snapshot, self.embedder(snapshot.info.embedder))
         return Plan(
             query, routes, knobs, chosen[request.answers], self.corpus(request.corpus), web, tuple(warnings),
             request.session, memory,
@@ -236,8 +273,11 @@ class Engine:
             corpus=corpus, embedder=self.embedder(corpus.info.embedder), llm=self.llm(), web=web, trace=trace,
             memo=memo, cancel=cancel, deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
-            prepared=lambda need: self.enrichment(corpus, need), rerankers=self.rerankers(),
-            answering=answering, memory=memory, turn_vectors=self._turn_vectors,
+            prepared=lambda need: self.tables(corpus.name, need)
+            if need in (Need.TABLES, Need.CSV) else self.enrichment(corpus, need), rerankers=self.rerankers(),
+            answering=answering, reflection=self.reflection, memory=memory, turn_vectors=self._turn_vectors,
+            llm_context=now.llm_context, fid=self.fid,
+            evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
         )  # fmt: skip
 
 

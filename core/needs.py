@@ -10,6 +10,7 @@ from core.route import Need, Route
 
 if TYPE_CHECKING:
     from core.engine import Engine
+    from core.settings import Settings
 
 
 def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
@@ -17,6 +18,10 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
 
     Reads a few small files, and opens and starts nothing.
     """
+    from core.backends import fid
+    from core.backends.llm import load_reflection
+    from core.backends.rerankers import no_cross_encoder
+    from core.corpus import tables
     from core.corpus.index import current_fingerprint
     from core.enrich import store
 
@@ -27,6 +32,16 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
         reason = str(error)
     if reason:
         gaps[Need.LLM] = reason
+    if lack := _no_web(engine.settings):
+        gaps[Need.WEB] = lack
+    if lack := no_cross_encoder(engine.settings.reranker.strip()):
+        gaps[Need.CROSS_ENCODER] = lack
+    if not engine.settings.fid_model:
+        gaps[Need.FID] = f"no Fusion-in-Decoder model is set: {fid.HOW}"
+    try:
+        load_reflection(engine.settings)
+    except RouteScopeError as error:
+        gaps[Need.SELF_RAG] = str(error)
     if corpus is not None:
         fingerprint = current_fingerprint(corpus, settings=engine.settings)
         for need in Need:
@@ -34,9 +49,37 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
                 lack := store.missing(need.enrichment, corpus, fingerprint, engine.settings)
             ):
                 gaps[need] = lack
+        for need in (Need.TABLES, Need.CSV):
+            if lack := tables.missing(need, corpus, engine.settings):
+                gaps[need] = lack
+        if lack := _too_long(corpus, engine.settings):
+            gaps[Need.FITS] = lack
     return gaps
 
 
 def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
     """The reason a route cannot run, or None."""
     return next((gaps[need] for need in route.needs if need in gaps), None)
+
+
+def _too_long(corpus: str, settings: Settings) -> str | None:
+    """Why the corpus is not put before the model as a whole, or None. The texts are counted, not read."""
+    from core.corpus.index import text_size
+    from core.steps.whole import too_long
+
+    found = text_size(corpus, settings)
+    if found is None:
+        return f"corpus {corpus} is not built: run python -m core index {corpus}"
+    return too_long(corpus, *found, settings.llm_context)
+
+
+def _no_web(settings: Settings) -> str | None:
+    """Why there is no web search, and how to get one; None where there is one to ask."""
+    from core.backends.web import HOW, NONE, SNAPSHOT
+    from core.corpus.index import current_fingerprint
+
+    if settings.web_search == NONE:
+        return f"no web search is set up: {HOW}"
+    if settings.web_search == SNAPSHOT and current_fingerprint("web", settings=settings) is None:
+        return "the stored pages that stand in for the web are not indexed: run python -m core index web"
+    return None

@@ -27,17 +27,27 @@ class Need(Enum):
 
     LLM = "a language model"
     WEB = "a web search"
+    CROSS_ENCODER = "a cross-encoder"
+    SELF_RAG = "a reflection-token model (Self-RAG)"
     HEADINGS = "headings and neighbours of the corpus' passages"
     CHILDREN = "small pieces of the corpus' passages"
     CONTEXTS = "contexts written for the corpus' passages"
     QUESTIONS = "questions written for the corpus' passages"
     TOKENS = "token vectors of the corpus' passages"
     LEARNED_SPARSE = "learned term weights of the corpus' passages"
+    FITS = "a corpus that fits the model's context"
+    FID = "a Fusion-in-Decoder model"
+    TABLES = "tables of the corpus"
+    CSV = "CSV files of the corpus"
 
     @property
     def enrichment(self) -> str | None:
         """The enrichment that meets this need, made once for each corpus; None for other needs."""
-        return self.name.lower() if self not in (Need.LLM, Need.WEB) else None
+        others = (
+            Need.LLM, Need.WEB, Need.CROSS_ENCODER, Need.SELF_RAG, Need.FITS, Need.FID, Need.TABLES,
+            Need.CSV,
+        )  # fmt: skip
+        return self.name.lower() if self not in others else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,7 @@ class Route:
     function: Callable[..., Answer]
     needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((knob, its value), need)
     first: bool = False  # among those that a first visit runs
+    uses: tuple[Need, ...] = ()  # what it makes use of where it is there, and does without where it is not
 
     def needed(self, knobs: Mapping[str, Any]) -> tuple[Need, ...]:
         """What has to be there to run with these knobs."""
@@ -138,11 +149,13 @@ def route(
     paper: str | None = None,
     needs: Sequence[Need] = (),
     needs_if: Mapping[tuple[str, Any], Need] | None = None,
+    uses: Sequence[Need] = (),
     first: bool = False,
 ) -> Callable[[Callable[..., Answer]], Route]:
     """Declare a function `(query, do, *, knobs) -> Answer` a route; its module's name is the route's name.
 
     `needs_if` gives what only a knob's value needs: a route is not held back for what it does not use.
+    `uses` names what it works without, but better or further with.
     `first` puts it among the routes that are chosen until somebody chooses.
     """
 
@@ -151,7 +164,8 @@ def route(
         summary = (inspect.getdoc(function) or "").split("\n", 1)[0]
         also = tuple((needs_if or {}).items())
         return Route(
-            name, title, family, summary, paper, tuple(needs), _knobs(function), function, also, first
+            name, title, family, summary, paper, tuple(needs), _knobs(function), function, also, first,
+            tuple(uses),
         )
 
     return declare

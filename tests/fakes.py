@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -17,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
+from core.backends.fid import Read
 from core.backends.late import TokenVectors
 from core.backends.rerankers import Rerankers
+from core.backends.sql import Database
 from core.engine import Engine
 from core.enrich import store
 from core.enrich.learned import LearnedSparse
@@ -27,6 +30,7 @@ from core.errors import BadInput, Cancelled, ModelTimedOut, Unavailable
 from core.route import Need
 from core.settings import Settings
 from core.types import Hit, Passage
+from tests.reflecting import ScriptedReflection
 
 
 def words(text: str) -> list[str]:
@@ -97,6 +101,18 @@ class HashTerms:
         raise NotImplementedError
 
 
+class Reader:
+    """Copies the first words of the passage that shares most words with the question, and looks at it."""
+
+    name = "fake reader"
+
+    def read(self, text: str, passages: Sequence[Passage], *, max_tokens: int, **_: Any) -> Read:
+        shared = [1 + len({*words(text)} & {*words(p.text)}) for p in passages]
+        best = passages[shared.index(max(shared))]
+        said = " ".join(words(best.text)[:6])
+        return Read(said, tuple(n / sum(shared) for n in shared), 10 * len(passages), 6)
+
+
 def _pretend(kind: Any, setting: str, fake: Any) -> None:
     """A model by the fake's name is the fake; any other is loaded as ever."""
     load = store.RECIPES[kind.name]._load
@@ -155,6 +171,9 @@ class MemoryCorpus:
     def bm25(self, text: str, rows: Sequence[int]) -> np.ndarray:
         found = {hit.passage.id: hit.score for hit in self.search_sparse(text, self.size)}
         return np.array([found.get(self.all[row].id, 0.0) for row in rows], np.float32)
+
+    def terms(self, text: str) -> list[tuple[str, float]]:
+        return list(zip(words(text), self.idf(words(text)), strict=True))
 
     def idf(self, asked: Sequence[str]) -> list[float]:
         having = [set(words(p.text)) for p in self.all]
@@ -245,6 +264,14 @@ TEXTS = {
 }
 
 
+ORDERS = """
+CREATE TABLE orders (order_no INTEGER PRIMARY KEY, status TEXT NOT NULL, total REAL);
+CREATE TABLE items (order_no INTEGER REFERENCES orders (order_no), name TEXT, quantity INTEGER);
+INSERT INTO orders VALUES (48291, 'held_at_customs', 40.5), (48292, 'shipped', 12), (48293, 'shipped', NULL);
+INSERT INTO items VALUES (48291, 'vase', 2), (48291, 'lamp', 1), (48292, 'vase', 1);
+"""
+
+
 class FakeEngine(Engine):
     """The real engine over in-memory backends."""
 
@@ -262,6 +289,7 @@ class FakeEngine(Engine):
         super().__init__(Settings(home=home, **{**models, **settings}), store)
         self.fake_llm = llm or ScriptedLLM()
         self.fakes = {"tiny": MemoryCorpus(texts)}
+        self.fake_reflection = ScriptedReflection()
         self.tokens = HashTokens()
         self.fake_rerankers = Rerankers(self.settings, lambda: self.tokens)
         if web is not None:
@@ -269,6 +297,12 @@ class FakeEngine(Engine):
 
     def llm(self) -> Any:
         return self.fake_llm
+
+    def fid(self) -> Any:
+        return Reader()
+
+    def reflection(self) -> Any:
+        return self.fake_reflection
 
     def rerankers(self) -> Rerankers:
         return self.fake_rerankers
@@ -280,6 +314,12 @@ class FakeEngine(Engine):
         if name not in self.fakes:
             raise Unavailable(f"corpus {name!r} is not built")
         return self.fakes[name]
+
+    def tables(self, corpus: str, need: Need) -> Database:
+        """Small real ones, whatever the corpus."""
+        connection = sqlite3.connect(":memory:")
+        connection.executescript(ORDERS)
+        return Database(connection.serialize(), "shop.csv" if need is Need.CSV else "shop.sqlite")
 
     def enrichment(self, corpus: Any, need: Need) -> Any:
         """Really made, by a model of its own: what the route asks its model is not mixed with it."""

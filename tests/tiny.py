@@ -73,3 +73,27 @@ def splade(folder: Path) -> None:
 
     bert(BertForMaskedLM).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
+
+
+def t5(folder: Path) -> None:
+    """A T5 of two layers that writes something: untrained, with a tokenizer of the words above."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+    vocabulary = ["<pad>", "</s>", "<unk>", "question", "title", "context", ":", *WORDS]
+    words = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, unk_token="<unk>"))
+    words.normalizer = normalizers.Lowercase()
+    words.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    words.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    PreTrainedTokenizerFast(
+        tokenizer_object=words, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    ).save_pretrained(folder)
+    torch.manual_seed(11)
+    model = T5ForConditionalGeneration(
+        T5Config(
+            vocab_size=len(vocabulary), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+            initializer_factor=4.0, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+        )
+    )  # fmt: skip
+    model.save_pretrained(folder)

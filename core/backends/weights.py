@@ -60,7 +60,7 @@ def load(kind: Kind, name: str) -> Any:
         except (OSError, ValueError):  # what transformers raises for a file that is not on this machine
             if folder.is_dir():
                 raise
-            _ask_hub(name)
+            ask_hub(name)
             model = load_as(place, device="cpu")
         saved, architectures = _declared(place)
     except Exception as error:  # the library and the hub's client raise whatever they like
@@ -74,7 +74,7 @@ def load(kind: Kind, name: str) -> Any:
     return model
 
 
-def _ask_hub(name: str) -> None:
+def ask_hub(name: str) -> None:
     """Raises what is wrong within seconds; loading would try the same for a minute."""
     from huggingface_hub import HfApi
 

@@ -24,6 +24,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
+from core.corpus.passages import PassageStore
 from core.corpus.source import Source, from_record, slug
 from core.errors import BadInput, IndexDamaged, Unavailable
 from core.settings import Settings
@@ -109,6 +110,32 @@ def current_fingerprint(name: str, *, settings: Settings) -> str | None:
     """The fingerprint of the index in force; None when there is none."""
     found = current(name, settings)
     return found.folder.name if found else None
+
+
+def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
+    """How many passages an index has and the bytes (UTF-8) of their texts and titles; None without one.
+
+    Texts of more than `llm_context` passages are not added up (0 bytes): nobody asks for that many.
+    """
+    found = current(name, settings)
+    try:
+        return _text_size(found.folder, settings.llm_context) if found else None
+    except (OSError, sqlite3.Error, IndexDamaged) as error:
+        log.warning("%s cannot be read, so the corpus counts as not built: %s", name, error)
+        return None
+
+
+@cache
+def _text_size(folder: Path, most: int) -> tuple[int, int]:
+    """As `text_size`; an index folder never changes, as it is named by its content."""
+    passages = manifest.read(folder)[0].passages
+    if passages > most:
+        return passages, 0
+    store = PassageStore(folder / builder.PASSAGES)
+    try:
+        return store.size()
+    finally:
+        store.close()
 
 
 def current(name: str, settings: Settings) -> Current | None:

@@ -139,6 +139,14 @@ class PassageStore:
         found = self.at(rows)
         return [searchable(found[row].title, found[row].text) for row in rows]
 
+    def size(self) -> tuple[int, int]:
+        """The number of passages, and the bytes (UTF-8) of their texts and titles."""
+        found: tuple[int, int] = self._db.execute(
+            "SELECT count(*), coalesce(sum(length(CAST(d.title AS BLOB)) + 1 + length(CAST(p.text AS BLOB))), 0)"
+            f" {FROM}"
+        ).fetchone()
+        return found
+
     def _where(self, column: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         for start in range(0, len(values), AT_ONCE):
             some = values[start : start + AT_ONCE]

@@ -1,27 +1,36 @@
 """The traced verbs that routes are made of, one module a family."""
 
+from core.steps.agent import Agent
 from core.steps.analyse import Analyse
 from core.steps.base import Context
 from core.steps.compress import Compress
+from core.steps.correct import Correct
 from core.steps.decompose import Decompose
 from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
 from core.steps.indexed import Indexed
+from core.steps.iterate import Iterate
 from core.steps.late import LateInteraction
 from core.steps.learned import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
+from core.steps.reflect import Reflect
 from core.steps.remember import Remember
 from core.steps.rerank import Rerank
 from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
+from core.steps.tables import AskTables
+from core.steps.together import Together
+from core.steps.whole import Whole
 
 __all__ = ["POOL", "Context", "Memo", "Steps"]
 
 
 class Steps(
+    Correct,
+    Agent,
     Analyse,
     Decompose,
     Gatekeeper,
@@ -33,8 +42,13 @@ class Steps(
     Select,
     Merge,
     Rerank,
+    Iterate,
     Judge,
     Remember,
+    Reflect,
+    Together,
+    Whole,
+    AskTables,
     Generate,
 ):
     """What a route is given as `do`."""

@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
+from core.backends.evaluators import Evaluator, Which
+from core.backends.evaluators import read as read_evaluator
 from core.backends.kept import KeptVectors
 from core.backends.llm.text import looks_refused
 from core.backends.rerankers import Rerankers
@@ -20,11 +22,18 @@ from core.trace import OpenSpan, Trace
 from core.types import AnswerStyle, Remembered, Tokens
 
 if TYPE_CHECKING:
+    from core.backends.fid import FusionReader
     from core.corpus.index import Corpus
     from core.route import Need
 
 A = TypeVar("A")
+P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def no_reflection() -> LLM:
+    """What a context without a reflection-token model gives in its place."""
+    raise Unavailable("no reflection-token model is set up")
 
 
 @dataclass(slots=True)
@@ -45,8 +54,12 @@ class Context:
     prepared: Callable[[Need], Any]  # what was made for the corpus to meet a need, or Unavailable
     rerankers: Rerankers
     answering: AnswerStyle | None = None  # how the route's answer is to be written; None: not at all
+    reflection: Callable[[], LLM] = no_reflection  # the reflection-token model, or Unavailable
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
     turn_vectors: KeptVectors = field(default_factory=KeptVectors)
+    llm_context: int = 8192  # tokens of prompt and answer together
+    fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
+    evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
     calls: int = 0
     tokens: int = 0
     used: set[str] = field(default_factory=set)  # steps this route has already had, hence already paid for
@@ -98,6 +111,16 @@ class StepBase:
         """`parallel` with one call over several items; the results in their order."""
         return tuple(self.parallel(*(functools.partial(call, item) for item in items)))
 
+    def afford(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R | None:
+        """What `call` gives, or None where the budget of model calls or tokens ran out in it.
+
+        For loops, which keep what they have; the step that was cut short shows the error.
+        """
+        try:
+            return call(*args, **kwargs)
+        except BudgetSpent:
+            return None
+
     def _ask(
         self,
         prompt: Prompt,
@@ -137,13 +160,17 @@ class StepBase:
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion
 
-    def _complete(self, request: LLMRequest, *, stream: bool = False) -> Completion:
+    def _complete(
+        self, request: LLMRequest, *, stream: bool = False, llm: LLM | None = None
+    ) -> Completion:
+        """One call of the language model, or of `llm`, as a span of its own."""
         context = self.context
+        llm = llm or context.llm
         context.take_call()
         timeout = min(context.llm_timeout_s, context.left())
         shown = "\n\n".join(f"{message.role}: {message.content}" for message in request.messages)
         with context.trace.span(
-            f"ask {context.llm.model}",
+            f"ask {llm.model}",
             "LLM",
             text=shown,
             prompt=request.prompt,
@@ -152,7 +179,7 @@ class StepBase:
             span.calls = 1
             try:
                 written = functools.partial(setattr, span, "output") if stream else None
-                answer = context.llm.complete(
+                answer = llm.complete(
                     request, timeout=timeout, cancel=context.cancel, written=written
                 )
             except Unavailable:

@@ -106,7 +106,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
     llm = ScriptedLLM(
         {
             p: ModelFailed("the endpoint answered HTML")
-            for p in ("rewrite", "variants", "hyde", "grade", "step-back", "decompose")
+            for p in ("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer")
         }
     )
     result = run(tmp_path, name, llm=llm, history=(Turn("user", "My box"),))

@@ -63,6 +63,10 @@ GOLDEN = {
         "search BM25", "embed", "search vectors", "fuse by normalised scores",
         "rerank by BM25, cosine and MaxSim", "  embed",
     ],
+    "cag": ["take the whole corpus", "answer from the whole corpus", "  ask scripted", "list the cited passages"],
+    "fid": [
+        "search BM25", "embed", "search vectors", "fuse by normalised scores", "read the passages together",
+    ],
     "dedupe": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "drop near-duplicates",
     ],
@@ -123,6 +127,7 @@ REPLIES = {
     "step-back": "What are the rules for damaged parcels?",
     "decompose": "What photos of a crushed box are needed?\nWithin how many hours is it reported?",
     "grade": "0.95",
+    "answer": "Take photos of all six sides [1].",
 }
 
 

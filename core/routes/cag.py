@@ -1,0 +1,20 @@
+from core.route import Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Cache-augmented generation",
+    family="baseline",
+    paper="Chan et al. 2024, arXiv:2412.15605",
+    needs=[Need.LLM, Need.FITS],
+)
+def cag(query: Query, do: Steps) -> Answer:
+    """Put the whole corpus before the question, where the model's cache keeps it, and answer from all of it.
+
+    Nothing is retrieved, so there is no ranking: what is listed is what the answer cites, in that order. The
+    first question costs the reading of the corpus, later ones only what differs.
+    """
+    everything = do.whole_corpus()
+    draft = do.answer_from_all(query.text, everything)
+    return draft.over(do.cited(everything, draft.citations))

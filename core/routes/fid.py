@@ -1,0 +1,26 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Fusion-in-Decoder",
+    family="baseline",
+    paper="Izacard & Grave 2021, arXiv:2007.01282; arXiv:2012.04584 (attention as relevance)",
+    needs=[Need.FID],
+)
+def fid(
+    query: Query,
+    do: Steps,
+    *,
+    passages: Annotated[int, Knob(1, 20, "passages read, from the top of hybrid search")] = 5,
+) -> Answer:
+    """Find by BM25 and dense, then let a T5 read each passage alone and write one answer from all of them.
+
+    The ranking stays as retrieved. What each passage contributed is the decoder's attention, on the step;
+    the passage with most of it is cited.
+    """
+    found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    return do.read_together(query.text, found[:passages]).over(found)

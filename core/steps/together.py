@@ -1,0 +1,63 @@
+"""Steps that read several passages at once in a model made for it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from core.backends.fid import HOW, FusionReader
+from core.errors import Unavailable
+from core.steps.base import StepBase
+from core.steps.cite import NOT_ANSWERED, Draft
+from core.steps.step import step
+from core.types import Ranking
+
+WRITTEN = 50  # tokens: the paper's answers are short, section 4
+
+
+class Together(StepBase):
+    """Fusion-in-Decoder."""
+
+    def read_together(self, text: str, hits: Ranking) -> Draft:
+        """A short answer from all `hits` at once; cited is the passage that the decoder looked at most.
+
+        Raises Unavailable with the way to get the model.
+        """
+        if hits:
+            # Loading the model is no time of this question; the step says why if it cannot be.
+            with self.context.trace.aside(), suppress(Unavailable):
+                self._reader()
+        return self._read_together(text, hits)
+
+    @step("LLM", "read the passages together")
+    def _read_together(self, text: str, hits: Ranking) -> Draft:
+        """Source: Izacard & Grave 2021, arXiv:2007.01282, section 3; attention as relevance: the same
+        authors' arXiv:2012.04584, section 3. The passages are read as data by a model that was trained to
+        copy an answer and follows no instructions.
+        """
+        inputs = self.span.inputs
+        if not hits:
+            inputs["note"] = "nothing was found, so there is nothing to read"
+            self.span.output = NOT_ANSWERED
+            return Draft(NOT_ANSWERED, abstained=True)
+        reader, passages = self._reader(), [hit.passage for hit in hits]
+        read = reader.read(
+            text, passages, max_tokens=WRITTEN, timeout=self.context.left(), cancel=self.context.cancel
+        )
+        inputs |= {
+            "reader": reader.name, "tokens read": read.tokens_read, "tokens written": read.tokens_written,
+            "attention": {p.id: round(share, 4) for p, share in zip(passages, read.attention, strict=True)},
+        }  # fmt: skip
+        if read.cut:
+            inputs["read in part"] = [passages[at].id for at in read.cut]
+        if not read.text:
+            inputs["note"] = "the model wrote nothing"
+            self.span.output = NOT_ANSWERED
+            return Draft(NOT_ANSWERED, abstained=True)
+        most = max(range(len(passages)), key=lambda at: (read.attention[at], -at))
+        self.span.output = read.text
+        return Draft(f"{read.text} [{most + 1}]", (passages[most].id,))
+
+    def _reader(self) -> FusionReader:
+        if self.context.fid is None:
+            raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
+        return self.context.fid()

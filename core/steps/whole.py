@@ -1,0 +1,95 @@
+"""Steps that put the whole corpus before the model, in place of searching it."""
+
+from __future__ import annotations
+
+import math
+
+from core.errors import ModelTimedOut, Unavailable
+from core.steps.cite import NOT_ANSWERED, Draft, resolve
+from core.steps.generate import Generate
+from core.steps.prompts import ANSWER
+from core.steps.step import step
+from core.steps.untrusted import quoted
+from core.types import Hit, Ranking
+
+BYTES = 4  # of UTF-8 in a token of the usual tokenizers, about
+MARKS = 12  # tokens of the marks around a passage, about
+WRITTEN = 160  # tokens an answer may have
+RESERVED = WRITTEN + 352  # with the instructions and a question of usual length
+
+
+class Whole(Generate):
+    """Cache-augmented generation: every passage in every prompt, at its beginning.
+
+    Source: Chan et al. 2024, "Don't Do RAG: When Cache-Augmented Generation is All You Need for Knowledge
+    Tasks", arXiv:2412.15605, section 2. There the cache of the corpus is computed beforehand and kept; here
+    the endpoint keeps it from one question to the next, as long as nothing else is asked in between.
+    """
+
+    @step("CHAIN", "take the whole corpus")
+    def whole_corpus(self) -> Ranking:
+        """Every passage in the order of the documents; none is ranked, so all score 0.
+
+        Raises Unavailable when they do not fit the model's context.
+        """
+        corpus, context = self.context.corpus, self.context.llm_context
+        passages = []
+        if estimate(corpus.size, 0) + RESERVED <= context:  # else they need not even be read
+            passages = [passage for _, passage, _ in corpus.everything()]
+        size = sum(len(f"{p.title}\n{p.text}".encode("utf-8", "replace")) for p in passages)
+        self.span.inputs |= {
+            "passages": corpus.size, "tokens, estimated": estimate(corpus.size, size), "context": context,
+        }  # fmt: skip
+        if lack := too_long(corpus.name, corpus.size, size, context):
+            raise Unavailable(lack)
+        passages.sort(key=lambda passage: (passage.doc_id, passage.start, passage.id))
+        return tuple(Hit(passage, 0.0) for passage in passages)
+
+    @step("LLM", "answer from the whole corpus")
+    def answer_from_all(self, text: str, hits: Ranking) -> Draft:
+        """A cited answer; the span tells how much of the prompt the model had read before."""
+        if not hits:
+            self.span.inputs["note"] = "the corpus is empty, so the model was not asked"
+            return self._noted(Draft(NOT_ANSWERED, abstained=True))
+        try:
+            reply = self._ask(
+                ANSWER, max_tokens=WRITTEN, reuse_prefix=True, stream=True,
+                passages=quoted(hits), question=text,
+            )  # fmt: skip
+        except ModelTimedOut as error:
+            raise ModelTimedOut(
+                f"{error}; it reads all {len(hits)} passages for the first one: set a larger llm_timeout_s"
+            ) from error
+        self.span.inputs["prompt tokens"] = reply.prompt_tokens
+        self.span.inputs["read before"] = reply.cached_tokens
+        if not reply.cached_tokens:
+            self.span.inputs["note"] = (
+                "the model read the whole corpus for this question; for the next one it is in its cache,"
+                " unless something else is asked in between"
+            )
+        return self._noted(resolve(reply.text, [hit.passage.id for hit in hits]))
+
+    @step("CHAIN", "list the cited passages")
+    def cited(self, hits: Ranking, citations: tuple[str, ...]) -> Ranking:
+        """The hits an answer cites, in its order; the score is 1 / place, and says nothing of relevance."""
+        if not citations:
+            self.span.inputs["note"] = "the answer cites no passage, and nothing was searched: none is listed"
+        known = {hit.passage.id: hit.passage for hit in hits}
+        return tuple(Hit(known[id], 1 / place) for place, id in enumerate(citations, 1))
+
+
+def estimate(passages: int, size: int) -> int:
+    """About how many tokens `passages` with `size` bytes of text and titles (UTF-8) are in a prompt."""
+    return math.ceil(size / BYTES) + MARKS * passages
+
+
+def too_long(corpus: str, passages: int, size: int, context: int) -> str | None:
+    """Why a corpus does not fit a context of tokens and what to do, or None; `size` 0 is not counted."""
+    tokens = estimate(passages, size)
+    if tokens + RESERVED <= context:
+        return None
+    many = f"{'about' if size else 'more than'} {tokens:,} tokens (estimated)"
+    return (
+        f"corpus {corpus} has {many} and the model's context leaves {max(0, context - RESERVED):,} for it:"
+        f" take a smaller corpus, or set llm_context above {tokens + RESERVED:,} if the model can"
+    )
