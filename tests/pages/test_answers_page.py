@@ -1,0 +1,80 @@
+"""Answers and decisions on Compare, drawn from stored runs."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.engine import Request
+from core.types import Query, Span
+from tests.fakes import ScriptedLLM
+from tests.runs import HOSTILE, make_run
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def open_tab(visit, run_id, tab):
+    app = visit(run=run_id)
+    app.session_state["tab"] = tab
+    app.run()
+    assert not app.exception
+    return html(app)
+
+
+def keep(engine, run):
+    engine.store.save(run)
+    assert engine.store.flush()
+    engine._jobs.clear()
+    return run
+
+
+@pytest.fixture
+def answered(engine):
+    """A run whose answers cite right, cite wrongly, say nothing or hold back."""
+    engine.fake_llm = ScriptedLLM({"evidence": "0.9", "answer": f"Ask first [1][7]. {HOSTILE[0]} is said."})
+    run = engine.ask(
+        Request(Query("How do I send a fragile item back?"), "tiny", ("bm25", "dense"), answers="all")
+    )
+    return keep(engine, run)
+
+
+def test_wrong_and_missing_citations_are_marked(visit, answered):
+    page = open_tab(visit, answered.id, "Answers")
+    assert 'class="cite bad" title="no passage has this number">[7?]' in page
+    assert 'title="Returns' in page, "a marker tells its passage"
+    assert "1 wrong citations" in page
+    assert "&lt;img src" in page
+    assert "<img" not in page
+
+
+def test_an_abstention_says_so(visit, engine):
+    engine.fake_llm = ScriptedLLM({"evidence": "0.1"})
+    run = keep(engine, engine.ask(Request(Query("fragile"), "tiny", ("bm25",), answers="all")))
+    assert 'class="chip">abstains' in open_tab(visit, run.id, "Answers")
+    page = open_tab(visit, run.id, "Decisions")
+    assert "is the answer in the passages" in page
+    assert "P(Yes) 0.10 is below 0.58" in page
+
+
+def test_a_run_without_answers_or_decisions_says_what_to_do(visit, stored):
+    assert "Choose under Answers" in open_tab(visit, "good", "Answers")
+
+
+def test_decisions_of_any_route_are_told_and_hostile_ones_are_only_text(visit, engine):
+    run = make_run(run_id="decided")
+    made = Span(900, None, "round 1", "AGENT", 0, 3, {}, {"decision": HOSTILE[1], "why": HOSTILE[0]})
+    inner = replace(made, id=901, parent=900)
+    changed = replace(run.results[0], spans=(*run.results[0].spans, made, inner))
+    keep(engine, replace(run, corpus="tiny", results=(changed, *run.results[1:])))
+    page = open_tab(visit, "decided", "Decisions")
+    assert page.count("round 1") == 1, "what is inside a decision is not told again"
+    assert "<img" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_an_older_run_without_the_new_facts_is_shown(visit, engine):
+    run = make_run(run_id="older")
+    bare = replace(run.results[0], answer="As said [1].", citations=(run.results[0].hits[0].passage.id,))
+    keep(engine, replace(run, corpus="tiny", results=(bare,), settings={}))
+    assert "As said" in open_tab(visit, "older", "Answers")
