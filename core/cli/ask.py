@@ -45,7 +45,7 @@ def answer_style(by: AnswerBy | None, order: AnswerOrder | None, now: Settings) 
     """How answers are written: as given, else as the settings say."""
     from core.types import AnswerStyle
 
-    return AnswerStyle(by or now.answer_by, order or now.answer_order)
+    return AnswerStyle(by or now.answer_by, order or now.answer_order, now.answer_evidence)
 
 
 @click.command("ask")

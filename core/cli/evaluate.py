@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -144,7 +145,7 @@ def eval_(
         "split": split,
         "sample": {"of": len(labelled.questions), "seed": seed} if queries or per_mode else None,
         "timing": plan.timing,
-        "answering": {"by": style.by, "order": style.order} if style else None,
+        "answering": asdict(style) if style else None,
         "interrupted": not whole,
         "warnings": list(warnings),
     }
@@ -171,19 +172,13 @@ def _journal(
 
 def _conditions(plan: Plan, engine: Engine) -> dict[str, Any]:
     """What must be the same for outcomes to be put together."""
-    from core.evaluate.journal import DEFAULTS
-
     return {
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
         "routes": list(plan.routes),
         "knobs": plan.knobs,
         "timing": plan.timing,
-        **(
-            {"answers": "all", "answer by": plan.style.by, "answer order": plan.style.order}
-            if plan.style
-            else DEFAULTS
-        ),
+        "answers": asdict(plan.style) if plan.style else None,
         "llm": engine.llm().model,
         "llm endpoint": engine.llm().endpoint,
     }

@@ -14,8 +14,7 @@ from core.errors import BadInput
 from core.evaluate.runner import Outcome, Outcomes
 
 JOURNAL = "questions.jsonl"
-# What holds for a journal begun before these conditions were written down.
-DEFAULTS = {"answers": "none", "answer by": "model", "answer order": "best first"}
+OLDER = {"answers": None}  # what held before this condition was written down: no answers were asked for
 
 
 class Journal:
@@ -85,7 +84,7 @@ def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
     try:
         items = [json.loads(line) for line in lines]
         begun = items[0]["conditions"] if items else wanted
-        begun = {**{key: value for key, value in DEFAULTS.items() if key in wanted}, **begun}
+        begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
         done = {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
         other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
                  if begun.get(key) != wanted[key]]  # fmt: skip

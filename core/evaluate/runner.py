@@ -140,12 +140,12 @@ def _written(result: RouteResult) -> dict[str, Any]:
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:
-    """The class a question was given, the last SQL, and why the last decision was as it was."""
+    """The class a question was given, the last SQL, and the route's last decision or the reason for it."""
     said: dict[str, str] = {}
     for span in spans:
         told = span.output if isinstance(span.output, Mapping) else {}
         if isinstance(told.get("sql"), str):
             said["sql"] = told["sql"]
-        if isinstance(told.get("decision"), str):
+        if span.parent is None and isinstance(told.get("decision"), str):
             said["class" if span.name == CLASSIFY else "stop"] = str(told.get("reason") or told["decision"])
     return said
