@@ -25,6 +25,14 @@ class ModelTimedOut(ModelFailed):
     """A model call passed its total deadline."""
 
 
+class WebFailed(RouteScopeError):
+    """A web search gave no usable answer (unreachable, refused, not JSON)."""
+
+
+class WebTimedOut(WebFailed):
+    """A web search passed its total deadline."""
+
+
 class Stopped(RouteScopeError):
     """Base of the reasons a route ends early by decision, not by failure."""
 

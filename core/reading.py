@@ -45,6 +45,35 @@ class Grading:
     low: float
     high: float
     decision: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One strip of a passage with its score, if it has one, and whether it was kept."""
+
+    id: str
+    text: str
+    score: float | None
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stripping:
+    """One step that kept of passages what matters; passages in the order it saw them."""
+
+    span: Span
+    strips: Mapping[str, tuple[Kept, ...]]
+
+    @property
+    def kept(self) -> int:
+        """How many strips were kept."""
+        return sum(strip.kept for strips in self.strips.values() for strip in strips)
+
+    @property
+    def count(self) -> int:
+        """How many there were."""
+        return sum(map(len, self.strips.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +152,29 @@ def gradings(result: RouteResult) -> list[Grading]:
             low, high = (_number(output.get(edge, span.inputs.get(edge))) for edge in ("low", "high"))
             found.append(
                 Grading(
-                    span, grades, low or 0.0, 1.0 if high is None else high, str(output.get("decision", ""))
+                    span,
+                    grades,
+                    low or 0.0,
+                    1.0 if high is None else high,
+                    str(output.get("decision", "")),
+                    str(output.get("why", "")),
                 )
             )
+    return found
+
+
+def strippings(result: RouteResult) -> list[Stripping]:
+    """The steps that cut passages into strips and kept some: their output lists id, text, score and kept."""
+    found = []
+    for span in top(result):
+        listed = span.output if isinstance(span.output, list | tuple) else ()
+        strips: dict[str, list[Kept]] = {}
+        for one in listed:
+            if isinstance(one, Mapping) and isinstance(one.get("kept"), bool) and "text" in one:
+                kept = Kept(str(one.get("id")), str(one["text"]), _number(one.get("score")), one["kept"])
+                strips.setdefault(kept.id, []).append(kept)
+        if strips:
+            found.append(Stripping(span, {id: tuple(some) for id, some in strips.items()}))
     return found
 
 

@@ -28,6 +28,7 @@ def _block(run: Run, result: RouteResult, grading: Grading) -> Markup:
         "div",
         tag("h4", result.title, tag("span", facts, css="dim")),
         tag("div", tag("b", why), tag("span", f"  {rule}", css="dim")),
+        tag("div", cut(grading.why, 300), css="dim", dir="auto") if grading.why else EMPTY,
         tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"),
         css="rs-block",
     )

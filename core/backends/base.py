@@ -146,4 +146,10 @@ class WebSearch(Protocol):
     def label(self) -> str:
         """How its results are to be labelled on screen."""
 
-    def search(self, text: str, k: int) -> list[tuple[Passage, float]]: ...
+    def search(
+        self, text: str, k: int, *, timeout: float = 60.0, cancel: threading.Event | None = None
+    ) -> list[tuple[Passage, float]]:
+        """Up to `k` passages, best first, each with its score; their ids begin with "web/".
+
+        Raises WebFailed, WebTimedOut (after `timeout` seconds in all) or Cancelled (`cancel` was set).
+        """

@@ -71,6 +71,10 @@ class BM25Index:
         """
         return [max(map(self._idf, self.analyzer.terms(word)), default=0.0) for word in words]
 
+    def terms(self, text: str) -> list[tuple[str, float]]:
+        """The terms of `text` in order, repeats included, each with its weight as in `idf`."""
+        return [(term, self._idf(term)) for term in self.analyzer.terms(text)]
+
     def _idf(self, term: str) -> float:
         having = len(self._postings(term)[0])
         return math.log(1 + (self.size - having + 0.5) / (having + 0.5))

@@ -47,7 +47,15 @@ def doctor_(quick: bool, as_json: bool) -> int:
     from core import settings
 
     now = settings.current()
-    checks: list[Callable[[Settings], Checks]] = [_python, _packages, _disk, _store, _corpora, _model_file]
+    checks: list[Callable[[Settings], Checks]] = [
+        _python,
+        _packages,
+        _disk,
+        _store,
+        _corpora,
+        _web,
+        _model_file,
+    ]
     checks += [] if quick else [_embedder, _language_model]
     found = [finding for check in [*checks, _browser] for finding in _guarded(check, now)]
     healthy = all(check.state != "failed" for check in found)
@@ -140,6 +148,34 @@ def _corpora(settings: Settings) -> Checks:
             known.state,
             None if good else f"run: python -m core index {known.name}",
         )
+
+
+def _web(settings: Settings) -> Checks:
+    """Which web search is set; a live one is asked for one word."""
+    from core.backends.searxng import Searxng
+    from core.backends.web import HOW, NONE, SNAPSHOT
+    from core.corpus.index import current_fingerprint
+
+    if settings.web_search == NONE:
+        yield Check("web search", "ok", "none, as set: routes that correct themselves have the corpus alone")
+    elif settings.web_search == SNAPSHOT:
+        there = current_fingerprint("web", settings=settings) is not None
+        yield Check(
+            "web search",
+            "ok" if there else "warning",
+            "local snapshot, not a live web search" if there else "the local snapshot is not indexed",
+            None if there else "run: python -m core index web",
+        )
+    else:
+        try:
+            search = Searxng(settings.web_search)
+            began = time.perf_counter()
+            found = search.search("weather", 5, timeout=min(10.0, settings.llm_timeout_s))
+        except RouteScopeError as error:
+            yield Check("web search", "warning", str(error), HOW)
+        else:
+            took = time.perf_counter() - began
+            yield Check("web search", "ok", f"{search.label}: {len(found)} results in {took:.1f} s")
 
 
 def _model_file(settings: Settings) -> Checks:

@@ -117,6 +117,10 @@ class Corpus:
         """The weight BM25 gives each word; 0 for one that does not count, such as a stop word."""
         return self._words.idf(words)
 
+    def terms(self, text: str) -> list[tuple[str, float]]:
+        """The terms of `text` as BM25 sees them, in order, repeats included, each with its IDF."""
+        return self._words.terms(text)
+
     def vectors(self, rows: Sequence[int]) -> Matrix:
         """The vectors of `rows`, shape (n, dim)."""
         return self._vectors[list(rows)]

@@ -2,6 +2,7 @@ from typing import Annotated
 
 from core.route import Knob, Need, route
 from core.steps import Steps
+from core.steps.evaluate import Which
 from core.steps.refine import recompose
 from core.types import Answer, Query
 
@@ -10,33 +11,40 @@ from core.types import Answer, Query
     "CRAG",
     family="corrective",
     paper="Yan et al. 2024, arXiv:2401.15884",
-    needs=[Need.LLM, Need.WEB],
+    needs_if={("evaluator", "llm"): Need.LLM, ("evaluator", "cross-encoder"): Need.CROSS_ENCODER},
+    uses=[Need.WEB, Need.LLM],
     first=True,
 )
 def crag(
     query: Query,
     do: Steps,
     *,
+    evaluator: Annotated[
+        Which, Knob(help="who grades: a regression over what search measured, the model, a cross-encoder")
+    ] = "lightweight",
     graded: Annotated[int, Knob(1, 20, "passages graded, from the top of hybrid search")] = 5,
-    high: Annotated[float, Knob(0, 1, "a grade from here on is enough to trust retrieval")] = 0.83,
-    low: Annotated[float, Knob(0, 1, "grades all below this discard retrieval")] = 0.68,
+    high: Annotated[
+        float, Knob(0, 1, "a grade from here on is enough to trust retrieval; 0: as calibrated")
+    ] = 0.0,
+    low: Annotated[float, Knob(0, 1, "grades all below this discard retrieval; 0: as calibrated")] = 0.0,
     strip_floor: Annotated[float, Knob(-1, 1, "cosine with the question from which a strip is kept")] = 0.25,
 ) -> Answer:
     """Grade what was found; keep and refine it, add a web search, or replace it by one.
 
     The graded passages are ordered by grade and the rest follows in its old order, unless retrieval was
-    judged incorrect. The thresholds were fitted with the default model on dev questions of `support`
-    (`python -m scripts.calibrate 40`): at `high` every case was relevant, below `low` four of five were not.
+    judged incorrect: then only the web counts, and without any the answer is what is missing. The thresholds
+    belong to the evaluator (`data/evaluators`) and were fitted on dev questions of `support`.
     """
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     head, tail = found[:graded], found[graded:]
-    verdict = do.judge(query.text, head, low, high)
+    verdict = do.evaluate(query.text, head, tail, evaluator, low, high)
     ordered = do.by_grade(head, verdict)
-    if verdict.decision != "incorrect":
-        excerpts = recompose(do.strips(query.text, ordered, strip_floor))
-    if verdict.decision == "correct":
-        return do.answer(query.text, do.append(ordered, tail), excerpts)
-    web = do.web(do.web_keywords(query.text))
-    if verdict.decision == "incorrect":
-        return do.answer(query.text, web)
-    return do.answer(query.text, do.append(do.rrf((ordered, web)), tail), excerpts)
+    web, lack = ((), "") if verdict.decision == "correct" else do.beyond(query.text)
+    action = do.act(verdict, lack)
+    if action.decision == "knowledge gap":
+        return do.knowledge_gap(query.text, verdict, lack)
+    if action.decision == "replace it by the web":
+        return do.answer(query.text, web, recompose(do.strips(query.text, web, strip_floor)))
+    kept = do.rrf((ordered, web)) if web else ordered
+    excerpts = recompose(do.strips(query.text, kept, strip_floor))
+    return do.answer(query.text, do.append(kept, tail), excerpts)

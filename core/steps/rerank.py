@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Matrix, Vector
-from core.backends.rerankers import EMBEDDED, LLM, Candidates
+from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
 from core.enrich.keys import KeyIndex
 from core.errors import BudgetSpent, ModelFailed, Unavailable
 from core.route import Need
@@ -59,15 +59,34 @@ class Rerank(Judge, Retrieve, Fuse):
         """Equal shares of the three signals, see `core.backends.rerankers.blend`; ties keep their order."""
         if not hits:
             return self._nothing()
-        corpus, reranker = self.context.corpus, self.context.rerankers.blend()
         vector = self.embed(text)
+        rows = self._rows(hits)
+        cosine = self._cosines(hits, vector)
+        self._by_pieces(cosine, vector, rows)
+        found = self._blended(text, hits, rows, cosine)
+        return self._ordered(
+            hits,
+            found.scores.tolist(),
+            lambda at: {
+                name: [float(found.raw[name][at]), float(found.parts[name][at])] for name in found.parts
+            },
+        )
+
+    def _rows(self, hits: Ranking) -> dict[int, int]:
+        """By position, the corpus' row of each hit that is of the corpus."""
+        corpus = self.context.corpus
         ids = [hit.passage.id for hit in hits]
         own = corpus.by_ids(ids)
-        rows = {at: corpus.row(id) for at, id in enumerate(ids) if own.get(id) == hits[at].passage}
+        return {at: corpus.row(id) for at, id in enumerate(ids) if own.get(id) == hits[at].passage}
+
+    def _cosines(self, hits: Ranking, vector: Vector) -> Cosines:
+        return np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
+
+    def _blended(self, text: str, hits: Ranking, rows: Mapping[int, int], cosine: Cosines) -> Blended:
+        """BM25, `cosine` and MaxSim of the hits; the span tells what of it had to be made now."""
+        corpus, reranker = self.context.corpus, self.context.rerankers.blend()
         bm25 = np.zeros(len(hits))
         bm25[list(rows)] = corpus.bm25(text, list(rows.values()))
-        cosine = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
-        self._by_pieces(cosine, vector, rows)
         found = reranker.blend(
             text,
             Candidates(
@@ -84,13 +103,7 @@ class Rerank(Judge, Retrieve, Fuse):
             inputs["no BM25 score"] = (
                 f"{len(hits) - len(rows)} passages are not of the corpus: it counts as 0"
             )
-        return self._ordered(
-            hits,
-            found.scores.tolist(),
-            lambda at: {
-                name: [float(found.raw[name][at]), float(found.parts[name][at])] for name in found.parts
-            },
-        )
+        return found
 
     @step("RERANKER", "rerank with a model of pairs")
     def _rerank_paired(self, text: str, hits: Ranking) -> Ranking:

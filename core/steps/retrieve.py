@@ -70,9 +70,13 @@ class Retrieve(StepBase):
 
     @step("TOOL", "search the web")
     def web(self, text: str, k: int = 5) -> Ranking:
-        """Up to `k` results from outside the corpus; Unavailable without a web search."""
-        if self.context.web is None:
+        """Up to `k` results from outside the corpus; Unavailable without a web search, WebFailed when it
+        gives no usable answer.
+        """
+        context = self.context
+        if context.web is None:
             raise Unavailable("no web search is set up")
-        self.span.inputs["source"] = self.context.web.label
-        found = self.context.web.search(text, k)
+        self.span.inputs["source"] = context.web.label
+        timeout = min(context.llm_timeout_s, context.left())
+        found = context.web.search(text, k, timeout=timeout, cancel=context.cancel)
         return tuple(Hit(passage, score) for passage, score in found)

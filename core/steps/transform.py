@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from core.errors import ModelFailed, Unavailable
 from core.steps.base import StepBase
 from core.steps.prompts import HYDE, REWRITE, STEP_BACK, VARIANTS, WEB_QUERY
 from core.steps.step import step
@@ -84,9 +85,17 @@ class Transform(StepBase):
 
     @step("LLM", "write web search keywords")
     def web_keywords(self, text: str) -> str:
-        """The question as keywords for a web search (Yan et al. 2024, arXiv:2401.15884, section 4.4)."""
-        answer = self._ask(WEB_QUERY, max_tokens=30, unusable=_one_line, question=text)
-        return first_line(answer.text)
+        """The question as keywords for a web search; the question itself, and a note, where no model gives
+        any.
+
+        Source: Yan et al. 2024, arXiv:2401.15884, section 4.4.
+        """
+        try:
+            reply = self._ask(WEB_QUERY, max_tokens=30, unusable=_one_line, question=text).text
+        except (Unavailable, ModelFailed) as error:
+            self.span.inputs["note"] = f"no keywords were written, the question itself is searched: {error}"
+            return text
+        return first_line(reply) or text
 
 
 def wording(text: str) -> str:

@@ -10,6 +10,7 @@ from core.backends.late import TokenEmbedder
 from core.backends.rerankers.blend import Blended, BlendReranker, Candidates
 from core.backends.rerankers.cross import CrossEncoderReranker
 from core.backends.rerankers.http import HttpReranker
+from core.errors import Unavailable
 from core.settings import Settings
 from core.types import Passage
 
@@ -39,6 +40,16 @@ class Reranker(Protocol):
 
         Raises ModelFailed, ModelTimedOut (after `timeout` seconds in all) or Cancelled (`cancel` was set).
         """
+
+
+def no_cross_encoder(configured: str) -> str | None:
+    """Why the configured reranker is no cross-encoder, and how to get one; None where it may be one."""
+    if configured not in (EMBEDDED, LLM) and "://" not in configured:
+        return None
+    return (
+        f"no cross-encoder is configured (reranker: {configured!r}): set reranker (ROUTESCOPE_RERANKER) to"
+        " the name or folder of one, such as cross-encoder/ms-marco-MiniLM-L6-v2"
+    )
 
 
 class Rerankers:
@@ -83,6 +94,12 @@ class Rerankers:
                 self._paired = self._load(self.configured)
             return self._paired
 
+    def cross_encoder(self) -> Reranker:
+        """The configured cross-encoder; raises Unavailable where another kind of reranker is configured."""
+        if lack := no_cross_encoder(self.configured):
+            raise Unavailable(lack)
+        return self.paired()
+
     def _load(self, name: str) -> Reranker:
         if "://" not in name:
             return CrossEncoderReranker(name)
@@ -108,4 +125,5 @@ __all__ = [
     "HttpReranker",
     "Reranker",
     "Rerankers",
+    "no_cross_encoder",
 ]

@@ -1,0 +1,114 @@
+"""Retrieval evaluators as stored: thresholds, and the coefficients of the one that needs no language model.
+
+`data/evaluators/NAME.json` are those that come with the program. `HOME/evaluators/CORPUS.json` is a
+lightweight one trained for a corpus (`python -m scripts.evaluator`) and goes first there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.backends.base import Matrix
+from core.errors import Unavailable
+from core.settings import PROJECT
+
+Which = Literal["lightweight", "llm", "cross-encoder"]
+LIGHTWEIGHT: Which = "lightweight"
+SHIPPED = PROJECT / "data" / "evaluators"
+FEATURES = (  # the order of an evaluator's coefficients
+    "cosine", "bm25", "words found", "maxsim", "cosine above others", "maxsim above others", "log of words",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """The thresholds of an evaluator of passages, and what its grades are computed from.
+
+    A grade from `high` on is trusted, one below `low` is not, see `core.steps.grade.decide`. With `features`
+    the grade is the logistic function of `intercept` plus the features times `coefficients`; without, a model
+    gives it. `made` says how it was made: sets, date, what it is worth.
+    """
+
+    name: Which
+    low: float
+    high: float
+    features: tuple[str, ...] = ()
+    coefficients: tuple[float, ...] = ()
+    intercept: float = 0.0
+    embedder: str = ""
+    made: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""  # the file it was read from, as shown
+
+    def grades(self, signals: Matrix | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """The probability that each passage is relevant, shape (n,), from its features, shape (n, features).
+
+        Source: logistic regression, Cox 1958, "The Regression Analysis of Binary Sequences".
+        """
+        values = np.asarray(signals, np.float64).reshape(-1, len(self.features))
+        return logistic(values @ np.array(self.coefficients) + self.intercept)
+
+
+def logistic(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 / (1 + exp(-x)), without overflow."""
+    grades: NDArray[np.float64] = 0.5 * (1 + np.tanh(0.5 * values))
+    return grades
+
+
+def read(name: Which, home: Path | None = None, corpus: str = "") -> Evaluator:
+    """The evaluator `name`: for "lightweight" the one trained for `corpus`, else the one shipped.
+
+    Raises Unavailable for a file that is missing or damaged: a grade by other numbers than one thinks is
+    worse than none.
+    """
+    path = SHIPPED / f"{name}.json"
+    if name == LIGHTWEIGHT and home is not None and (own := trained(home, corpus)).is_file():
+        path = own
+    shown = str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
+    try:
+        return _parsed(json.loads(path.read_text(encoding="utf-8")), name, shown)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Unavailable(
+            f"the evaluator {shown} cannot be used ({type(error).__name__}: {str(error)[:120]});"
+            " python -m scripts.evaluator makes one"
+        ) from None
+
+
+def write(evaluator: Evaluator, path: Path) -> None:
+    """Store it as JSON; `read` gives the same back, with its `source`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored = {key: value for key, value in asdict(evaluator).items() if key != "source"}
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def trained(home: Path, corpus: str) -> Path:
+    """Where a lightweight evaluator trained for `corpus` is kept."""
+    return home / "evaluators" / f"{corpus}.json"
+
+
+def _parsed(stored: Any, name: Which, source: str) -> Evaluator:
+    found = Evaluator(
+        name, float(stored["low"]), float(stored["high"]), tuple(map(str, stored["features"])),
+        tuple(map(float, stored["coefficients"])), float(stored["intercept"]), str(stored["embedder"]),
+        dict(stored["made"]), source,
+    )  # fmt: skip
+    if stored["name"] != name or name not in get_args(Which):
+        raise ValueError(f"it is the evaluator {str(stored['name'])[:40]!r}, not {name!r}")
+    if not 0 <= found.low <= found.high <= 1:
+        raise ValueError(f"thresholds {found.low:g} and {found.high:g}; wanted 0 <= low <= high <= 1")
+    if name == LIGHTWEIGHT and found.features != FEATURES:
+        raise ValueError(f"its features are {', '.join(found.features)}; wanted: {', '.join(FEATURES)}")
+    if len(found.coefficients) != len(found.features):
+        raise ValueError(f"{len(found.coefficients)} coefficients for {len(found.features)} features")
+    if not all(map(math.isfinite, (*found.coefficients, found.intercept))):
+        raise ValueError("a coefficient is not a finite number")
+    return found

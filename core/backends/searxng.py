@@ -1,0 +1,196 @@
+"""A web search behind SearXNG's JSON: `GET /search?q=...&format=json`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import threading
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from core.backends.llm.client import CONNECT_S, _run
+from core.backends.llm.wire import Words
+from core.backends.weights import clean
+from core.errors import BadInput, ModelTimedOut, WebFailed, WebTimedOut
+from core.types import Passage
+
+if TYPE_CHECKING:
+    import httpx2
+
+LONGEST = {"query": 500, "url": 2000, "title": 300, "content": 4000}  # characters
+_COMMAND = re.compile(r"(?<!\S)[!:<?]+(?=\S)")  # what SearXNG reads as a command: bang, language, time limit
+HINTS = {
+    403: "refuses to answer in JSON (403): its settings.yml must list json under search: formats:",
+    404: "knows no such address (404): give the address below which /search is",
+    429: "is asked too often (429): its limiter must let this machine through",
+}
+
+
+class Searxng:
+    """One instance, any number of threads; nothing is imported or opened before the first search."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is the instance's address, with or without /search at its end; raises BadInput for others."""
+        self.url = endpoint(url)
+        self._words = Words(f"web search at {self.url}")
+        self._client: httpx2.AsyncClient | None = None
+
+    @property
+    def label(self) -> str:
+        """How results are to be labelled."""
+        return f"live web search by SearXNG at {self.url.removesuffix('/search')}"
+
+    def search(
+        self, text: str, k: int, *, timeout: float = 60.0, cancel: threading.Event | None = None
+    ) -> list[tuple[Passage, float]]:
+        """Up to `k` results in the instance's order; a failed call is never repeated.
+
+        Raises WebFailed, WebTimedOut (after `timeout` seconds in all), or Cancelled.
+        """
+        asked = plain(text)
+        if not asked:
+            return []
+        try:
+            status, data = _run(self._get(asked), self._words.label, timeout, cancel or threading.Event())
+        except ModelTimedOut as error:
+            raise WebTimedOut(str(error)) from None
+        if status != 200:
+            raise self._refusal(status, data)
+        return read(data, self._words)[:k]
+
+    async def _get(self, text: str) -> tuple[int, bytes]:
+        import httpx2
+
+        try:
+            answer = await self._open().get(f"{self.url}?{urlencode({'q': text, 'format': 'json'})}")
+        except httpx2.HTTPError as error:
+            why = f"{type(error).__name__}: {self._words.excerpt(str(error))}"
+            raise WebFailed(f"{self._words.label} cannot be reached ({why})") from None
+        return answer.status_code, answer.content
+
+    def _open(self) -> httpx2.AsyncClient:
+        """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
+        if self._client is None:
+            import httpx2
+
+            from core.backends.llm.transport import Guarded
+
+            self._client = httpx2.AsyncClient(
+                transport=Guarded("", keep_alive=True),
+                timeout=httpx2.Timeout(None, connect=CONNECT_S),
+                headers={"accept": "application/json", "user-agent": "RouteScope"},
+                follow_redirects=False,
+                trust_env=False,
+            )
+        return self._client
+
+    def _refusal(self, status: int, data: bytes) -> WebFailed:
+        if 300 <= status < 400:
+            return failed(self._words, f"redirects elsewhere ({status}), which is not followed")
+        return failed(self._words, HINTS.get(status, f"answered with status {status}"), data)
+
+
+def failed(words: Words, what: str, quoted: str | bytes | None = None) -> WebFailed:
+    """A one-line WebFailed; `quoted` is what the server said: shortened and escaped."""
+    return WebFailed(str(words.failed(what, quoted)))
+
+
+def endpoint(url: str) -> str:
+    """The address to ask, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
+    wrong = "a web search's address is http://host:port or https://host/path"
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise BadInput(f"{wrong}; what was given is none") from None
+    if parts.username is not None or parts.query or parts.fragment:
+        raise BadInput(f"{wrong}; without user, password, query or fragment")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"{wrong} (given: {url[:100]!r})")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    path = parts.path.rstrip("/").removesuffix("/search")
+    return urlunsplit((parts.scheme, host + port, f"{path}/search", "", ""))
+
+
+def plain(text: str) -> str:
+    """A question as words to search: on one line, cut to a length, and without commands of SearXNG.
+
+    "!!g words" would have it answer with a redirect to another site, ":de" change the language.
+    """
+    words = _COMMAND.sub("", clean(_line(text)))
+    if len(words) > LONGEST["query"]:
+        words = words[: LONGEST["query"]].rpartition(" ")[0] or words[: LONGEST["query"]]
+    return words.strip()
+
+
+def read(data: bytes, words: Words) -> list[tuple[Passage, float]]:
+    """The results in a response body, each address once, with scores that never rise.
+
+    A result without an http(s) address or without text is left out, as it is no evidence. An empty list means
+    that nothing was found; WebFailed tells where nobody could look.
+    """
+    if data[:64].lstrip().lower().startswith((b"<!doctype", b"<html")):
+        raise failed(
+            words,
+            "answered with a web page instead of JSON (is the address right, and does its settings.yml list"
+            " json under search: formats:?)",
+            data,
+        )
+    try:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
+        raise failed(words, f"answered with broken JSON ({len(data)} bytes)", data) from None
+    results = answer.get("results") if isinstance(answer, dict) else None
+    if not isinstance(results, list):
+        raise failed(words, "answered without a list of results", data)
+    silent = answer.get("unresponsive_engines")
+    if not results and isinstance(silent, list) and silent:
+        raise failed(words, "got no answer from its search engines", json.dumps(silent))
+    found: dict[str, tuple[Passage, Any]] = {}
+    for result in results:
+        if (passage := _passage(result)) is not None:
+            found.setdefault(passage.id, (passage, result.get("score")))
+    scores = falling([score for _, score in found.values()])
+    return [(passage, score) for (passage, _), score in zip(found.values(), scores, strict=True)]
+
+
+def falling(given: Sequence[Any]) -> list[float]:
+    """The scores, none above one before it; 1 / rank for all where one is not a finite number."""
+    if not all(type(score) in (int, float) and math.isfinite(score) for score in given):
+        return [1 / rank for rank in range(1, len(given) + 1)]
+    lowest, scores = math.inf, []
+    for score in given:
+        lowest = min(lowest, float(score))
+        scores.append(lowest)
+    return scores
+
+
+def _passage(result: Any) -> Passage | None:
+    if not isinstance(result, dict):
+        return None
+    url, content = result.get("url"), result.get("content")
+    if not isinstance(url, str) or not isinstance(content, str) or len(url) > LONGEST["url"]:
+        return None
+    text = _line(content)[: LONGEST["content"]]
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not host or not text or _line(url) != url:
+        return None
+    host = re.sub(r"[^a-z0-9.-]", "", host) or "page"
+    title = result.get("title")
+    id = f"web/{host}/{hashlib.sha256(url.encode(errors='replace')).hexdigest()[:12]}"
+    return Passage(id, url, _line(title)[: LONGEST["title"]] if isinstance(title, str) else "", text, 0,
+                   len(text))  # fmt: skip
+
+
+def _line(text: str) -> str:
+    """`text` on one line, without control characters, direction marks and halves of a pair."""
+    joined = " ".join(text.split())
+    return "".join(char for char in joined if unicodedata.category(char)[0] != "C" or char in "\u200c\u200d")

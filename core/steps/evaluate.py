@@ -1,0 +1,147 @@
+"""Retrieval evaluators: by a regression over what search measured, by a cross-encoder, or by the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator, Which, logistic
+from core.corpus.passages import searchable
+from core.errors import BadInput, Unavailable
+from core.route import Need
+from core.steps.grade import Grade, Verdict, verdict
+from core.steps.rerank import Rerank
+from core.steps.step import step
+from core.types import Ranking
+
+BACKGROUND = 15  # passages whose mean a hit is held against, itself included
+Signals = tuple[tuple[float, ...], ...]  # for each passage the values of FEATURES
+
+
+class Evaluate(Rerank):
+    """Grading what was found, and deciding on it."""
+
+    def evaluate(
+        self,
+        text: str,
+        hits: Ranking,
+        others: Ranking,
+        evaluator: Which = LIGHTWEIGHT,
+        low: float = 0.0,
+        high: float = 0.0,
+    ) -> Verdict:
+        """Grade each hit with `evaluator` and choose CRAG's action.
+
+        `others` are what the search found next, against which the lightweight one holds the hits. A
+        threshold of 0 is the one calibrated for the evaluator. Raises Unavailable with the way to get what
+        is missing, ModelFailed when nothing could be graded.
+        """
+        known = self.context.evaluator(evaluator)
+        low, high = thresholds(known, low, high)
+        if evaluator == "llm":
+            return self.judge(text, hits, low, high)
+        if evaluator == "cross-encoder":
+            with self.context.trace.aside(), suppress(Unavailable):  # the step says what is not there
+                self.context.rerankers.cross_encoder()
+            return self._evaluate_pairs(text, hits, low, high)
+        self._open_signals(hits)
+        return self._evaluate_signals(text, hits, others[: max(0, BACKGROUND - len(hits))], low, high)
+
+    @step("EVALUATOR", "grade and decide")
+    def _evaluate_signals(
+        self, text: str, hits: Ranking, others: Ranking, low: float, high: float
+    ) -> Verdict:
+        """The probability of relevance by a logistic regression over `signals`; no model is asked.
+
+        Source: Yan et al. 2024, arXiv:2401.15884, section 4.3, where the lightweight evaluator is a T5
+        trained for it.
+        """
+        known = self.context.evaluator(LIGHTWEIGHT)
+        inputs = self.span.inputs
+        inputs["evaluator"] = f"lightweight, {known.source}"
+        if known.embedder != (embedder := self.context.corpus.info.embedder):
+            inputs["note"] = f"trained with vectors of {known.embedder}; this corpus has those of {embedder}"
+        values = self.signals(text, hits, others)
+        grades = known.grades(values) if hits else ()
+        given = [
+            Grade(hit.passage.id, float(grade), "scored", told(row))
+            for hit, grade, row in zip(hits, grades, values, strict=True)
+        ]
+        return verdict(given, low, high, LIGHTWEIGHT)
+
+    @step("EVALUATOR", "measure the passages")
+    def signals(self, text: str, hits: Ranking, others: Ranking) -> Signals:
+        """What search can tell of how each hit fits `text`, in the order of FEATURES.
+
+        cosine: of the embeddings. bm25: the score over the sum of the question's IDF, which it cannot reach:
+        so it means the same in corpora of any size. words found: the share of that sum whose words stand in
+        the passage. maxsim: over token vectors, each word of the question weighted by its IDF. Above others:
+        less the mean over `hits` and `others`, as levels differ between questions and corpora; that what
+        stands out is found well: Zhou & Croft 2007, "Query Performance Prediction in Web Search
+        Environments" (weighted information gain). log of words: 1 + those of the question that count.
+        """
+        if not hits:
+            return ()
+        corpus, pool = self.context.corpus, hits + others
+        cosine = self._cosines(pool, self.embed(text))
+        found = self._blended(text, pool, self._rows(pool), cosine)
+        maxsim = found.raw["maxsim"]
+        asked = corpus.terms(text)
+        total = sum(weight for _, weight in asked) or 1.0
+        texts = ({term for term, _ in corpus.terms(searchable(hit.passage.title, hit.passage.text))}
+                 for hit in pool)  # fmt: skip
+        shares = [sum(weight for term, weight in asked if term in have) / total for have in texts]
+        rows = np.column_stack([
+            cosine, found.raw["bm25"] / total, shares, maxsim, cosine - cosine.mean(), maxsim - maxsim.mean(),
+            np.full(len(pool), math.log1p(len(asked))),
+        ])[: len(hits)].tolist()  # fmt: skip
+        values = tuple(tuple(round(float(value), 6) for value in row) for row in rows)
+        self.span.output = [
+            {"id": hit.passage.id, **dict(zip(FEATURES, row, strict=True))}
+            for hit, row in zip(hits, values, strict=True)
+        ]
+        return values
+
+    @step("EVALUATOR", "grade and decide")
+    def _evaluate_pairs(self, text: str, hits: Ranking, low: float, high: float) -> Verdict:
+        """The configured cross-encoder's score of question and passage, through the logistic function.
+
+        Source: Nogueira & Cho 2019, arXiv:1901.04085, section 3: it is trained as that probability.
+        """
+        reranker = self.context.rerankers.cross_encoder()
+        self.span.inputs["evaluator"] = reranker.name
+        timeout = min(self.context.llm_timeout_s, self.context.left())
+        passages = [hit.passage for hit in hits]
+        scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel) if hits else []
+        given = [
+            Grade(hit.passage.id, grade, "scored", f"score {score:.2f}")
+            for hit, score, grade in zip(hits, scores, logistic(np.array(scores)).tolist(), strict=True)
+        ]
+        return verdict(given, low, high, "cross-encoder")
+
+    def _open_signals(self, hits: Ranking) -> None:
+        """What is loaded once for all questions is no time of this one."""
+        if hits:
+            with self.context.trace.aside():
+                self.context.rerankers.blend()
+                with suppress(Unavailable):
+                    self.context.prepared(Need.TOKENS)
+
+
+def thresholds(known: Evaluator, low: float, high: float) -> tuple[float, float]:
+    """The thresholds to use: those given, and for 0 the calibrated one, moved to a given other one where it
+    lies beyond it. BadInput where both are given the wrong way round.
+    """
+    if low and high and low > high:
+        raise BadInput(f"the lower threshold {low:g} is above the upper one {high:g}")
+    if low:
+        return low, high or max(known.high, low)
+    return min(known.low, high or known.high), high or known.high
+
+
+def told(values: Sequence[float]) -> str:
+    """The features of one passage in words."""
+    return ", ".join(f"{name} {value:.2f}" for name, value in zip(FEATURES, values, strict=True))

@@ -1,0 +1,74 @@
+"""Train the lightweight retrieval evaluator: `python -m scripts.evaluator SET... [--check SET...] [--own]`.
+
+A SET is a corpus with questions (support, pydocs) or a BEIR folder, indexed, quicker with token vectors
+(`python -m core index SET --with tokens`). "support" trains on its dev questions and is checked on test; a
+BEIR folder has test questions alone. Writes data/evaluators/lightweight.json, with `--own`
+HOME/evaluators/CORPUS.json for each corpus trained on; with `--dry` nothing. Prints what it is worth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from core import settings
+from core.backends.evaluators import LIGHTWEIGHT, SHIPPED, trained, write
+from core.cli.common import Bar
+from core.corpus import catalogue
+from core.engine import Engine
+from core.errors import RouteScopeError
+from core.evaluate import sets
+from core.evaluate.training import Pairs, measure, train, worth
+
+SEED = 0
+
+
+def pairs(engine: Engine, target: str, *, training: bool, count: int | None) -> tuple[str, Pairs]:
+    """The corpus' name and the pairs of one set: a built-in one's dev split to train on, its test split to
+    check on.
+    """
+    source = catalogue.source(target, settings=engine.settings)
+    split = "dev" if training and source.kind == "built-in" else "test"
+    found = sets.read(source.name, source.path, split=split)
+    labelled, _ = sets.tie(found, engine.corpus(source.name))
+    if count:
+        labelled = labelled.sample(count, SEED)
+    bar = Bar("q")
+    measured = measure(
+        engine, labelled, source.name, lambda done, of: bar(f"{source.name} {split}", done, of)
+    )
+    return source.name, measured
+
+
+def main() -> None:
+    """Print the figures of the folds and of each set to check on, as JSON."""
+    parser = argparse.ArgumentParser(description="Train the lightweight retrieval evaluator.")
+    parser.add_argument("sets", nargs="+", help="sets to train on")
+    parser.add_argument("--check", nargs="*", default=[], help="sets to check on")
+    parser.add_argument("--queries", type=int, help="a sample of this many questions of each set")
+    parser.add_argument("--own", action="store_true", help="for the corpora trained on alone")
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    given = parser.parse_args()
+    engine = Engine(settings.load(route_timeout_s=3600))
+    corpora, made = zip(
+        *(pairs(engine, target, training=True, count=given.queries) for target in given.sets), strict=True
+    )
+    evaluator = train(made)
+    told = {"trained": evaluator.made, "checked": {}}
+    for target in given.check:
+        name, checked = pairs(engine, target, training=False, count=given.queries)
+        told["checked"][name] = worth(evaluator, checked)
+    sys.stdout.write(json.dumps(told, indent=1) + "\n")
+    home = engine.settings.home
+    paths = [trained(home, name) for name in corpora] if given.own else [SHIPPED / f"{LIGHTWEIGHT}.json"]
+    for path in () if given.dry else paths:
+        write(evaluator, path)
+        sys.stderr.write(f"written: {path}\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except RouteScopeError as error:
+        raise SystemExit(str(error)) from None
