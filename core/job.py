@@ -143,7 +143,8 @@ class Job:
         history = store.route_history(self._plan.corpus.name) if store is not None else {}
         # One that never ran here comes after those whose cost is known.
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
-        asking = {r.name for r in ordered if Need.LLM in r.needed(self._plan.knobs[r.name])}
+        models = {Need.LLM, Need.SELF_RAG}
+        asking = {r.name for r in ordered if models & set(r.needed(self._plan.knobs[r.name]))}
         return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 
     def _one(self, route: Route) -> None:
@@ -217,7 +218,7 @@ class Job:
         said = {passage.id: passage for passage in map(as_passage, self._plan.memory)}
         known.update((id, said[id]) for id in sorted(named & said.keys()))
         known.update(
-            self._plan.corpus.by_ids(sorted(id for id in named - known.keys() if not id.startswith("web/")))
+            self._plan.corpus.by_ids(sorted(id for id in named - known.keys() if not id.startswith(("web/", "sql/"))))
         )
         return known
 

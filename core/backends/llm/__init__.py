@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.backends.llm.cache import CompletionCache
-from core.backends.llm.model import CachedLLM, EmbeddedLLM, RemoteLLM
+from core.backends.llm.model import CachedLLM, EmbeddedLLM, ReflectionLLM, RemoteLLM
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
+from core.errors import Unavailable
 from core.settings import PROJECT, Settings
 
 RECORDINGS = PROJECT / "data" / "recordings"
@@ -20,6 +21,21 @@ def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
     """The model the settings name; starts and fetches nothing. Raises BadInput for a wrong name or URL."""
     return CachedLLM(
         RemoteLLM(settings) if settings.llm_base_url else EmbeddedLLM(settings),
+        cache=CompletionCache(settings.home / "cache" / "llm.sqlite"),
+        recordings=Recordings(recordings),
+        mode=settings.llm_mode,
+    )
+
+
+def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
+    """The reflection-token model the settings name; calls nobody. Raises Unavailable if they name none."""
+    if not settings.self_rag_base_url:
+        raise Unavailable(
+            "no reflection-token model is set up: serve one such as selfrag/selfrag_llama2_7b on a GPU "
+            "(vllm serve selfrag/selfrag_llama2_7b), then set ROUTESCOPE_SELF_RAG_BASE_URL=http://host:8000/v1"
+        )
+    return CachedLLM(
+        ReflectionLLM(settings),
         cache=CompletionCache(settings.home / "cache" / "llm.sqlite"),
         recordings=Recordings(recordings),
         mode=settings.llm_mode,
@@ -45,4 +61,4 @@ def stop_server(settings: Settings) -> None:
         EmbeddedLLM(settings).server.stop()
 
 
-__all__ = ["CachedLLM", "load_llm", "server_state", "start_server", "stop_server"]
+__all__ = ["CachedLLM", "load_llm", "load_reflection", "server_state", "start_server", "stop_server"]

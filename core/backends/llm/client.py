@@ -38,6 +38,8 @@ class ConnectionLost(ModelFailed):
 class ChatClient:
     """One endpoint, one model, any number of threads. Nothing is imported or opened before the first call."""
 
+    hints = HINTS
+
     def __init__(self, base_url: str, *, model: str, key: str, label: str, embedded: bool = False) -> None:
         self.base_url = base_url
         self.model = model
@@ -63,15 +65,15 @@ class ChatClient:
         if request.top_logprobs or request.schema is not None:
             written = None  # nobody reads those while they are written
         data, ms = _run(self._call(request, written), self._words.label, timeout, cancel)
-        return wire.read(data, request, self._words, model=self.model, ms=ms, created=created)
+        return self._read(data, request, ms=ms, created=created)
 
     async def _call(self, request: LLMRequest, written: Callable[[str], None] | None) -> tuple[bytes, float]:
         """The body of the answer and the milliseconds it took, without those of the first import."""
         import openai
 
         client = self._open()
-        fields = wire.body(request, model=self.model, embedded=self._embedded, openai=self._openai)
-        create = client.chat.completions.with_raw_response.create  # imports more at its first use
+        fields = self._fields(request)
+        create = self._create(client)  # imports more at its first use
         began = time.perf_counter()
         try:
             if written is None:
@@ -82,7 +84,7 @@ class ChatClient:
             status = error.status_code
             if 300 <= status < 400:
                 raise self._words.failed(f"redirects elsewhere ({status}), which is not followed") from None
-            what = HINTS.get(status, f"answered with status {status}")
+            what = self.hints.get(status, f"answered with status {status}")
             raise self._words.failed(what, error.response.content) from None
         except openai.APITimeoutError:
             raise ConnectionLost(f"{self._words.label} took no connection in {CONNECT_S:g} s") from None
@@ -93,6 +95,15 @@ class ChatClient:
         except openai.OpenAIError as error:
             raise self._words.failed(f"could not be called ({type(error).__name__})", str(error)) from None
         return data, (time.perf_counter() - began) * 1000
+
+    def _fields(self, request: LLMRequest) -> dict[str, Any]:
+        return wire.body(request, model=self.model, embedded=self._embedded, openai=self._openai)
+
+    def _create(self, client: openai.AsyncOpenAI) -> Callable[..., Any]:
+        return client.chat.completions.with_raw_response.create
+
+    def _read(self, data: bytes, request: LLMRequest, *, ms: float, created: str) -> Completion:
+        return wire.read(data, request, self._words, model=self.model, ms=ms, created=created)
 
     def _open(self) -> openai.AsyncOpenAI:
         """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""

@@ -14,6 +14,7 @@ from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue
 from core.backends.llm.cache import CompletionCache, key_of
 from core.backends.llm.client import ChatClient, ConnectionLost
+from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.launch import EmbeddedServer
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
@@ -32,7 +33,7 @@ class RemoteLLM:
         self.local = _is_loopback(url)
         self.model = self.identity = settings.llm
         key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
-        self._client = ChatClient(
+        self._client: ChatClient = ChatClient(
             self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
         )
 
@@ -45,6 +46,20 @@ class RemoteLLM:
     ) -> Completion:
         """One call."""
         return self._client.complete(request, timeout=timeout, cancel=cancel, written=written)
+
+
+class ReflectionLLM(RemoteLLM):
+    """A model trained to write reflection tokens, behind a text-completion endpoint (`self_rag_base_url`)."""
+
+    def __init__(self, settings: Settings) -> None:
+        url = settings.self_rag_base_url or ""
+        self.endpoint = clean_url(url, "self_rag_base_url", "self_rag_api_key")
+        self.local = _is_loopback(url)
+        self.model = self.identity = settings.self_rag_model
+        key = settings.self_rag_api_key.get_secret_value() if settings.self_rag_api_key else ""
+        self._client = CompletionsClient(
+            self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
+        )
 
 
 class EmbeddedLLM:
@@ -166,16 +181,16 @@ class CachedLLM:
         return cached or self._recordings.get(key)
 
 
-def clean_url(url: str) -> str:
+def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key") -> str:
     """A base URL fit to be shown and compared. Raises BadInput, which repeats no part that may be secret."""
-    wrong = "setting llm_base_url: give http://host:port/v1 or https://host/v1"
+    wrong = f"setting {setting}: give http://host:port/v1 or https://host/v1"
     try:
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         raise BadInput(f"{wrong}; what was given is no address") from None
     if parts.username is not None or parts.query:
-        raise BadInput(f"{wrong}; without user, password or query: the key belongs into llm_api_key")
+        raise BadInput(f"{wrong}; without user, password or query: the key belongs into {key}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(f"{wrong} (given: {url[:100]!r})")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

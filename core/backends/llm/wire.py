@@ -68,13 +68,7 @@ def read(
     data: bytes, request: LLMRequest, words: Words, *, model: str, ms: float, created: str
 ) -> Completion:
     """The completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
-    answer = _json(data, words)
-    if "error" in answer and "choices" not in answer:
-        raise words.failed("answered with an error", json.dumps(answer["error"]))
-    choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise words.failed(f"answered without a choice (choices: {json.dumps(choices)[:40]})")
-    choice = choices[0]
+    answer, choice = choice_of(data, words)
     message = _object(choice, "message")
     text, finish = message.get("content"), str(choice.get("finish_reason") or "unknown")
     if message.get("refusal"):
@@ -86,6 +80,31 @@ def read(
         raise words.failed(f"answered with an empty text (finish: {finish})")
     if request.schema is not None:
         _check_json(text, finish, words)
+    return completion(answer, text, finish, logprobs, model=model, ms=ms, created=created)
+
+
+def choice_of(data: bytes, words: Words) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A response body's object and its first choice."""
+    answer = _json(data, words)
+    if "error" in answer and "choices" not in answer:
+        raise words.failed("answered with an error", json.dumps(answer["error"]))
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise words.failed(f"answered without a choice (choices: {json.dumps(choices)[:40]})")
+    return answer, choices[0]
+
+
+def completion(
+    answer: dict[str, Any],
+    text: str,
+    finish: str,
+    logprobs: tuple[TokenLogprob, ...],
+    *,
+    model: str,
+    ms: float,
+    created: str,
+) -> Completion:
+    """The completion, with what the response says of its model and its tokens."""
     usage = _object(answer, "usage")
     details = _object(usage, "prompt_tokens_details")
     named = answer.get("model")
@@ -132,8 +151,8 @@ def _logprobs(choice: dict[str, Any], request: LLMRequest, words: Words) -> tupl
         return tuple(
             TokenLogprob(
                 str(token["token"]),
-                _number(token["logprob"]),
-                tuple((str(other["token"]), _number(other["logprob"])) for other in token["top_logprobs"]),
+                number(token["logprob"]),
+                tuple((str(other["token"]), number(other["logprob"])) for other in token["top_logprobs"]),
             )
             for token in content
         )
@@ -141,7 +160,7 @@ def _logprobs(choice: dict[str, Any], request: LLMRequest, words: Words) -> tupl
         raise words.failed("gave token probabilities of an unknown form", json.dumps(content)) from None
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
     """A log-probability; "-inf" would not survive JSON, so it becomes a very small one."""
     number = float(value)
     if math.isnan(number):

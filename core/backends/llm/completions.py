@@ -1,0 +1,104 @@
+"""A text-completion endpoint (/completions), for models that are prompted with bare text."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from core.backends.base import Completion, LLMRequest, TokenLogprob
+from core.backends.llm import wire
+from core.backends.llm.client import ChatClient
+
+if TYPE_CHECKING:
+    import openai
+
+HINTS = {
+    401: "refused the API key (401); set self_rag_api_key",
+    403: "refuses access (403) with this API key",
+    404: "knows no such model or address (404); check self_rag_model and self_rag_base_url",
+    429: "is asked too often or the quota is used up (429)",
+}
+
+
+class CompletionsClient(ChatClient):
+    """As `ChatClient`; a request's only message is the whole prompt, sent as it is.
+
+    The answer comes with its special tokens as text, and with what ended it, as vLLM gives them when asked;
+    servers that do not know these options must ignore them. Nothing is streamed.
+    """
+
+    hints = HINTS
+
+    def complete(
+        self,
+        request: LLMRequest,
+        *,
+        timeout: float,
+        cancel: threading.Event,
+        written: Callable[[str], None] | None = None,  # noqa: ARG002 - see above
+    ) -> Completion:
+        """As `ChatClient.complete`."""
+        return super().complete(request, timeout=timeout, cancel=cancel)
+
+    def _fields(self, request: LLMRequest) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "model": self.model,
+            "prompt": "".join(message.content for message in request.messages),
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "echo": False,
+            "extra_body": {
+                "skip_special_tokens": False,
+                "spaces_between_special_tokens": False,
+                "include_stop_str_in_output": True,
+            },
+        }
+        if request.stop:
+            fields["stop"] = list(request.stop)
+        if request.top_logprobs:
+            fields["logprobs"] = request.top_logprobs
+        return fields
+
+    def _create(self, client: openai.AsyncOpenAI) -> Callable[..., Any]:
+        return client.completions.with_raw_response.create
+
+    def _read(self, data: bytes, request: LLMRequest, *, ms: float, created: str) -> Completion:
+        return read(data, request, self._words, model=self.model, ms=ms, created=created)
+
+
+def read(
+    data: bytes, request: LLMRequest, words: wire.Words, *, model: str, ms: float, created: str
+) -> Completion:
+    """The completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
+    answer, choice = wire.choice_of(data, words)
+    text, finish = choice.get("text"), str(choice.get("finish_reason") or "unknown")
+    if not isinstance(text, str):
+        raise words.failed(f"answered without text (finish: {finish})", json.dumps(choice))
+    logprobs = _logprobs(choice.get("logprobs"), words) if request.top_logprobs else ()
+    if not text.strip() and not logprobs:
+        raise words.failed(f"answered with an empty text (finish: {finish})")
+    return wire.completion(answer, text, finish, logprobs, model=model, ms=ms, created=created)
+
+
+def _logprobs(given: Any, words: wire.Words) -> tuple[TokenLogprob, ...]:
+    """The tokens with their alternatives, which come as parallel lists."""
+    tokens = given.get("tokens") if isinstance(given, dict) else None
+    if not isinstance(tokens, list) or not tokens:
+        raise words.failed("gave no token probabilities, which this step needs")
+    try:
+        found = tuple(
+            TokenLogprob(
+                str(token),
+                wire.number(logprob),
+                tuple(sorted(((str(o), wire.number(p)) for o, p in top.items()), key=lambda one: -one[1])),
+            )
+            for token, logprob, top in zip(
+                tokens, given["token_logprobs"], given["top_logprobs"], strict=True
+            )
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise words.failed("gave token probabilities of an unknown form", json.dumps(given)) from None
+    return found

@@ -1,0 +1,239 @@
+"""Steps of a model that decides by tokens of its own when to retrieve, and judges what it wrote."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from core.backends.base import Completion, LLMRequest, Message
+from core.branches import path_to, ranked, score_of
+from core.errors import ModelFailed
+from core.steps.base import StepBase
+from core.steps.cite import NOT_ANSWERED, Draft, unmarked
+from core.steps.reflection import (
+    ALTERNATIVES,
+    NO_RETRIEVAL,
+    RETRIEVE,
+    Segment,
+    evidence,
+    odds,
+    opening,
+    read_segment,
+    spoken,
+)
+from core.steps.step import step
+from core.types import Hit, Ranking
+
+Written = tuple[tuple[Hit, Segment], ...]  # a segment from each passage
+LENGTH = 100  # tokens of a segment at most, as the released decoder has it
+When = Literal["adaptive", "always", "never"]
+Stop = Literal["go on", "every path has ended", "as deep as allowed", "nothing found"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whether the model is given passages; `probability` is P([Retrieval]) against P([No Retrieval])."""
+
+    decision: Literal["retrieve", "no retrieval"]
+    why: str
+    probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A segment in its place in the tree; `parent` is an index in the tree, None at the beginning."""
+
+    passage: str
+    text: str
+    relevance: float | None
+    support: dict[str, float] | None
+    utility: float | None
+    likelihood: float
+    ended: str
+    raw: str
+    parent: int | None
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """All segments written, in order; `kept` are the last ones of the paths in the beam, `open` those to go
+    on from (None is the beginning).
+    """
+
+    weights: dict[str, float]
+    beam: int
+    segments: int
+    branches: tuple[Branch, ...] = ()
+    kept: tuple[int, ...] = ()
+    open: tuple[int | None, ...] = (None,)
+    found: Ranking = ()  # every passage that a segment was written from
+
+    def said(self, at: int | None) -> str:
+        """The text of segment `at`."""
+        return "" if at is None else self.branches[at].text
+
+    def raw(self, at: int | None) -> str:
+        """The model's words up to the end of segment `at`, tokens included, passages left out."""
+        return "".join(self.branches[step].raw for step in path_to(self._plain(), at))
+
+    def _plain(self) -> list[dict[str, int | None]]:
+        return [{"parent": branch.parent} for branch in self.branches]
+
+
+class SelfRag(StepBase):
+    """Self-RAG's decoding, against a model that was trained for it.
+
+    Source: Asai et al. 2023, arXiv:2310.11511, algorithm 1 and section 3.3.
+    """
+
+    @step("EVALUATOR", "decide whether to retrieve")
+    def wants_passages(self, text: str, when: When, threshold: float) -> Wanted:
+        """adaptive: retrieve where P([Retrieval]) is at least `threshold` of the two tokens'."""
+        if when != "adaptive":
+            decision: Literal["retrieve", "no retrieval"] = "retrieve" if when == "always" else "no retrieval"
+            return Wanted(decision, f"the knob retrieve is {when}: the model was not asked")
+        first = self._reflect(opening(text), 1)
+        share = odds(first.logprobs[0], (RETRIEVE, NO_RETRIEVAL))
+        if share is None:
+            raise ModelFailed(
+                f"neither {RETRIEVE} nor {NO_RETRIEVAL} is among the {len(first.logprobs[0].top)} likeliest "
+                f"first tokens of {first.model}: it is no reflection-token model"
+            )
+        enough = share[0] >= threshold
+        told = f"P({RETRIEVE}) is {share[0]:.2f}, {'at least' if enough else 'below'} {threshold:g}"
+        return Wanted("retrieve" if enough else "no retrieval", told, share[0])
+
+    @step("LLM", "answer without passages")
+    def answer_unaided(self, text: str) -> Draft:
+        """What the model says to [No Retrieval]: nothing is cited."""
+        reply = self._reflect(opening(text) + NO_RETRIEVAL, 3 * LENGTH, stop=(RETRIEVE,))
+        self.span.output = said = _worded(spoken(reply.text), reply.model)
+        return Draft(said)
+
+    @step("LLM", "write a segment for each passage")
+    def write_segments(self, text: str, before: str, hits: Ranking, threshold: float | None) -> Written:
+        """A continuation of `before` from each passage, side by side. One that failed is left out and noted;
+        raises ModelFailed if all did, or if none was judged relevant or not.
+        """
+
+        def write(hit: Hit) -> Segment | ModelFailed:
+            prompt = opening(text) + before + evidence(hit.passage.title, hit.passage.text)
+            try:
+                reply = self._reflect(prompt, LENGTH, stop=(RETRIEVE,))
+                return read_segment(reply, threshold)
+            except ModelFailed as error:
+                return error
+
+        outcomes = self.each(write, hits)
+        errors = [
+            (hit.passage.id, one)
+            for hit, one in zip(hits, outcomes, strict=True)
+            if isinstance(one, ModelFailed)
+        ]
+        if errors:
+            self.span.inputs["failed"] = {id: str(error) for id, error in errors}
+        if errors and len(errors) == len(hits):
+            raise errors[0][1]
+        written = tuple(
+            (hit, one) for hit, one in zip(hits, outcomes, strict=True) if isinstance(one, Segment)
+        )
+        if written and all(segment.relevance is None for _, segment in written):
+            raise ModelFailed(
+                f"the model judged none of {len(written)} passages: it writes no reflection tokens"
+            )
+        self.span.output = [{"passage": hit.passage.id, **asdict(segment)} for hit, segment in written]
+        return written
+
+    @step("EVALUATOR", "keep the best paths")
+    def keep_best(self, tree: Tree, grown: tuple[Written, ...]) -> Tree:
+        """`tree` with what was written from each of its open ends, cut back to the beam."""
+        branches, found = list(tree.branches), list(tree.found)
+        for parent, written in zip(tree.open, grown, strict=True):
+            depth = 1 if parent is None else tree.branches[parent].depth + 1
+            for hit, one in written:
+                support = None if one.support is None else dict(one.support)
+                branches.append(
+                    Branch(hit.passage.id, one.text, one.relevance, support, one.utility, one.likelihood,
+                           one.ended, one.raw, parent, depth)
+                )  # fmt: skip
+                found.append(hit)
+        plain = [asdict(branch) for branch in branches]
+        scores = [score_of(branch, tree.weights) for branch in plain]
+        result = ranked(plain, scores, tree.beam, tree.segments)
+        going = tuple(at for at in result.open if at >= len(tree.branches))
+        deep = any(branches[at].ended == "retrieve" for at in result.kept)
+        decision: Stop = "go on" if going else "as deep as allowed" if deep else "every path has ended"
+        if not branches:
+            decision = "nothing found"
+        new = len(branches) - len(tree.branches)
+        self.span.inputs |= {"tree": f"{len(tree.branches)} segments", "grown": f"{new} segments"}
+        self.span.output = {
+            "decision": decision,
+            "why": f"{len(result.kept)} paths are kept of {new} new ones and those that had ended (beam "
+            f"{tree.beam}); {len(going)} ask for more passages",
+            "kept": [
+                {"segment": at, "passage": branches[at].passage, "path": result.paths[at]}
+                for at in result.kept
+            ],
+        }
+        return replace(tree, branches=tuple(branches), kept=result.kept, open=going, found=tuple(found))
+
+    @step("RERANKER", "order by the segments written")
+    def by_segments(self, tree: Tree) -> Ranking:
+        """The passages by the best score of a segment written from each; the answer's own come first."""
+        self.span.inputs["tree"] = f"{len(tree.branches)} segments"
+        scores = [score_of(asdict(branch), tree.weights) for branch in tree.branches]
+        cited = [tree.branches[at].passage for at in self._chosen(tree)]
+        best: dict[str, float] = {}
+        for branch, score in zip(tree.branches, scores, strict=True):
+            best[branch.passage] = max(score, best.get(branch.passage, score))
+        passages = {hit.passage.id: hit.passage for hit in tree.found}
+        order = dict.fromkeys([*cited, *sorted(best, key=lambda id: (-best[id], id))])
+        return tuple(Hit(passages[id], 1 / rank) for rank, id in enumerate(order, 1))
+
+    @step("EVALUATOR", "choose the best path")
+    def choose_path(self, tree: Tree, hits: Ranking) -> Draft:
+        """The answer along the best path: each segment with the number of its passage among `hits`. The span
+        keeps the whole tree (see `core.branches`).
+        """
+        plain = [asdict(branch) for branch in tree.branches]
+        scores = [score_of(branch, tree.weights) for branch in plain]
+        paths = ranked(plain, scores, tree.beam, tree.segments).paths
+        chosen = self._chosen(tree)
+        if chosen:
+            decision = f"path of {len(chosen)} segment{'s' if len(chosen) > 1 else ''}"
+            why = f"its mean score {paths[chosen[-1]]:.2f} is the highest of {len(tree.kept)} paths kept"
+        else:
+            decision, why = "abstain", "no passage was found to write from"
+        self.span.inputs |= {"tree": f"{len(plain)} segments"}
+        judged = [
+            {**branch, "score": score, "path": path, "chosen": at in chosen}
+            for at, (branch, score, path) in enumerate(zip(plain, scores, paths, strict=True))
+        ]
+        self.span.output = {
+            "decision": decision, "why": why, "branches": judged,
+            "weights": tree.weights, "beam": tree.beam, "segments": tree.segments,
+        }  # fmt: skip
+        if not chosen:
+            return Draft(NOT_ANSWERED, abstained=True)
+        numbers = {hit.passage.id: n for n, hit in enumerate(hits, 1)}
+        told = [tree.branches[at] for at in chosen if tree.branches[at].text]
+        text = " ".join(f"{unmarked(branch.text)} [{numbers[branch.passage]}]" for branch in told)
+        _worded(text, self.context.reflection().model)
+        return Draft(text, tuple(dict.fromkeys(branch.passage for branch in told)))
+
+    def _chosen(self, tree: Tree) -> list[int]:
+        return path_to([asdict(branch) for branch in tree.branches], tree.kept[0]) if tree.kept else []
+
+    def _reflect(self, prompt: str, max_tokens: int, stop: tuple[str, ...] = ()) -> Completion:
+        request = LLMRequest(
+            "self-rag/1", (Message("user", prompt),), max_tokens, top_logprobs=ALTERNATIVES, stop=stop
+        )
+        return self._complete(request, llm=self.context.reflection())
+
+
+def _worded(text: str, model: str) -> str:
+    if not text:
+        raise ModelFailed(f"{model} wrote only reflection tokens and no text")
+    return text
