@@ -181,7 +181,7 @@ def _passage(result: Any) -> Passage | None:
         host = parts.hostname or ""
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not host or not text or _line(url) != url:
+    if parts.scheme not in ("http", "https") or not host or not text or _line(url).split() != [url]:
         return None
     host = re.sub(r"[^a-z0-9.-]", "", host) or "page"
     title = result.get("title")
