@@ -128,9 +128,9 @@ def _meets(said: list[str], gold: list[str]) -> bool:
 
 @cache
 def _stop_words() -> frozenset[str]:
-    from core.backends.terms import analyzer
+    from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-    return frozenset(analyzer("english").stop_words)
+    return frozenset(word.translate(_PUNCTUATION) for word in STOPWORDS_EN_PLUS)
 
 
 def supported(

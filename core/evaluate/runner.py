@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.engine import Job, Request
 from core.evaluate.dataset import LabelledSet, Question
+from core.reading_answers import checked
 from core.types import AnswerStyle, RouteResult, Scored, Span, Status
 
 if TYPE_CHECKING:
@@ -127,16 +128,13 @@ def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> 
 
 
 def _written(result: RouteResult) -> dict[str, Any]:
-    """What the step that wrote the answer, which has it for its output, noted about it."""
-    noted: dict[str, Any] = {}
-    for span in result.spans:
-        if result.answer is not None and span.output == result.answer:
-            noted |= span.inputs
-    return {
-        "wrong": tuple(noted.get("wrong citations", ())),
-        "uncited": len(noted.get("sentences without citation", ())),
-        "shown": tuple(noted.get("shown", ())),
-    }
+    """What the step that wrote the answer noted about it."""
+    found = checked(result)
+    if found is None:
+        return {}
+    shown = [span.inputs["shown"] for span in result.spans
+             if span.output == found.text and "shown" in span.inputs]  # fmt: skip
+    return {"wrong": found.wrong, "uncited": len(found.uncited), "shown": tuple(shown[-1]) if shown else ()}
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:
