@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.corpus import files, rows
+from core.corpus import files, rows, tables
 from core.corpus.types import Document, LoadReport
 from core.errors import BadInput
 
@@ -46,7 +46,8 @@ def is_beir(path: Path) -> bool:
 def readable_files(path: Path) -> list[Path]:
     """The files `documents` would read, sorted; raises BadInput when there are none.
 
-    Hidden files and folders are left out, and so is a link that leads out of `path`.
+    Hidden files and folders are left out, and so is a link that leads out of `path`. A database is read
+    where there is nothing else: beside documents it is asked, not searched.
     """
     if not path.exists():
         raise BadInput(f"{path}: no such file or folder")
@@ -64,10 +65,12 @@ def readable_files(path: Path) -> list[Path]:
             and file.resolve().is_relative_to(root)
             and file.is_file()
         ]
+    if stored := tables.databases(path):
+        found = [file for file in found if file != path / tables.QUESTIONS] or stored
     if not found:
         raise BadInput(
             f"{path}: no readable document; give a folder with corpus.jsonl (BEIR)"
-            f" or files ending in {', '.join(ENDINGS)}"
+            f" or files ending in {', '.join((*ENDINGS, *tables.ENDINGS))}"
         )
     return found
 
@@ -81,7 +84,10 @@ def _all(path: Path, report: LoadReport) -> Iterator[tuple[Document, str]]:
     for file in found:
         name = file.relative_to(root).as_posix()
         ending = file.suffix.lower()
-        if ending in rows.READERS:
+        if ending in tables.ENDINGS or (ending == ".csv" and tables.is_data(file)):
+            for document in tables.documents(file, name, report):
+                yield document, name
+        elif ending in rows.READERS:
             yield from rows.read(file, name, report, MAX_BYTES)
         elif file.stat().st_size > MAX_BYTES:
             report.skipped.append(f"{name}: larger than {MAX_BYTES // 1_000_000} MB, not read")

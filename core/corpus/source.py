@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.load import documents, is_beir, readable_files
+from core.corpus.tables import ENDINGS as DATABASES
 from core.corpus.types import Document, LoadReport
 from core.errors import BadInput
 
@@ -70,11 +71,14 @@ def from_record(record: Mapping[str, Any]) -> Source:
 def from_path(
     path: Path, *, name: str | None = None, chunking: Chunking | None = None, language: str = "english"
 ) -> Source:
-    """The source at `path`, called after it by default; BEIR folders are cut only if `chunking` says so."""
+    """The source at `path`, called after it by default; passages of BEIR folders and tables of a database
+    are cut only if `chunking` says so.
+    """
     path = path.expanduser().resolve()
-    readable_files(path)
+    found = readable_files(path)
     called = slug(name if name is not None else path.stem if path.is_file() else path.name)
-    cut = chunking if chunking is not None else WHOLE if is_beir(path) else Chunking()
+    whole = is_beir(path) or found[0].suffix.lower() in DATABASES
+    cut = chunking if chunking is not None else WHOLE if whole else Chunking()
     return Source(called, "indexed", path, cut, language)
 
 

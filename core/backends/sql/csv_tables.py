@@ -1,0 +1,133 @@
+"""CSV files as typed tables of a database in memory."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from core.backends.sql.database import Database
+from core.errors import BadInput
+
+MAX_BYTES = 32_000_000  # of all files together: every query reads a copy in memory
+MAX_COLUMNS = 200
+LONGEST = 100_000  # characters of one cell that are kept: below what a query may read
+SAMPLE = 65_536
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
+_MISSING = frozenset({"", "na", "n/a", "null", "none", "-"})
+
+
+def load(files: Sequence[Path], name: str) -> tuple[Database, tuple[str, ...]]:
+    """One table a file, and what was changed or left out, one line each.
+
+    A column is INTEGER or REAL where each of its cells that is not missing is such a number, else TEXT;
+    leading zeros are text, as codes have them. Formulas are text: nothing here computes them. Raises BadInput
+    for files too large together and for one that holds no table.
+    """
+    size = sum(file.stat().st_size for file in files)
+    if size > MAX_BYTES:
+        raise BadInput(f"{name}: CSV files of {size:,} bytes; at most {MAX_BYTES:,} are read as tables")
+    notes: list[str] = []
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        taken: set[str] = set()
+        for file in files:
+            table = _distinct(identifier(file.stem, "table"), taken)
+            notes += _fill(connection, table, file)
+        return Database(connection.serialize(), name), tuple(notes)
+    finally:
+        connection.close()
+
+
+def header(file: Path) -> tuple[str, ...]:
+    """The cleaned names of a CSV file's columns; BadInput if it has none."""
+    rows = _rows(file)
+    first = next(rows, None)
+    if first is None or not any(cell.strip() for cell in first):
+        raise BadInput(f"{file}: no header; the first line names the columns")
+    if len(first) > MAX_COLUMNS:
+        raise BadInput(f"{file}: {len(first)} columns; a table may have {MAX_COLUMNS}")
+    taken: set[str] = set()
+    return tuple(_distinct(identifier(cell, f"column_{n}"), taken) for n, cell in enumerate(first, 1))
+
+
+def identifier(text: str, otherwise: str) -> str:
+    """`text` as a name that SQL takes without quotes: lower case, words joined by "_"."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:60]
+    if not name:
+        return otherwise
+    return f"_{name}" if name[0].isdigit() or name.startswith("sqlite") else name
+
+
+def kind(cells: Sequence[str | None]) -> str:
+    """The type that holds every cell: INTEGER, REAL or TEXT."""
+    known = [cell for cell in cells if cell is not None]
+    if known and all(_WHOLE.fullmatch(cell) for cell in known):
+        return "INTEGER"
+    return "REAL" if known and all(_NUMBER.fullmatch(cell) for cell in known) else "TEXT"
+
+
+def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
+    names = header(file)
+    rows = _rows(file)
+    next(rows)
+    width, ragged, long = len(names), 0, 0
+    columns: list[list[str | None]] = [[] for _ in names]
+    for row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        ragged += len(row) != width
+        for column, cell in zip(columns, [*row, *[""] * width], strict=False):
+            clean = cell.strip()
+            long += len(clean) > LONGEST
+            column.append(None if clean.lower() in _MISSING else clean[:LONGEST])
+    kinds = [kind(column) for column in columns]
+    made = {"INTEGER": int, "REAL": float, "TEXT": str}
+    typed = [
+        [None if cell is None else made[what](cell) for cell in column]
+        for what, column in zip(kinds, columns, strict=True)
+    ]
+    defined = ", ".join(f"{_quoted(name)} {what}" for name, what in zip(names, kinds, strict=True))
+    connection.execute(f"CREATE TABLE {_quoted(table)} ({defined})")
+    marks = ", ".join("?" * width)
+    connection.execute("BEGIN")
+    connection.executemany(f"INSERT INTO {_quoted(table)} VALUES ({marks})", zip(*typed, strict=True))
+    connection.execute("COMMIT")
+    said = []
+    if ragged:
+        said.append(f"{file.name}: {ragged} rows have not the {width} cells of the header: cut, or filled up")
+    if long:
+        said.append(f"{file.name}: {long} cells cut at {LONGEST} characters")
+    return said
+
+
+def _rows(file: Path) -> Iterator[list[str]]:
+    """The rows of a file: UTF-8 with or without a byte order mark, comma, semicolon or tab."""
+    csv.field_size_limit(2**31 - 1)
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as opened:
+        first = opened.read(SAMPLE).split("\n", 1)[0]
+        opened.seek(0)
+        try:
+            yield from csv.reader(
+                (line.replace("\0", "\N{REPLACEMENT CHARACTER}") for line in opened),
+                delimiter=max(",;\t", key=first.count),
+            )
+        except csv.Error as error:
+            raise BadInput(f"{file}: not CSV: {error}") from None
+
+
+def _distinct(name: str, taken: set[str]) -> str:
+    """`name`, or with a number behind it if it is taken; now it is."""
+    number, chosen = 1, name
+    while chosen in taken:
+        number += 1
+        chosen = f"{name}_{number}"
+    taken.add(chosen)
+    return chosen
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,38 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.steps.table_result import table_hits
+from core.types import Answer, Query
+
+
+@route(
+    "Tables + passages",
+    family="structured",
+    paper="Chen et al. 2020 (HybridQA), arXiv:2004.07347; Rajkumar et al. 2022, arXiv:2204.00498",
+    needs=[Need.LLM, Need.TABLES],
+)
+def structured_hybrid(
+    query: Query,
+    do: Steps,
+    *,
+    repairs: Annotated[int, Knob(0, 2, "times a query that does not run is written anew")] = 1,
+    shown: Annotated[
+        int, Knob(2, 10, "passages the answer is written from, the result of the query first")
+    ] = 5,
+) -> Answer:
+    """Ask the database and search the documents side by side, and answer from the rows and the passages.
+
+    The result of the query is the first passage, the best of hybrid search come after it. Where the database
+    gives nothing the passages stand alone: its error is on its step, and the decision says so.
+    """
+    asked, found = do.beside(
+        lambda: do.ask_tables(query.text, repairs=repairs),
+        lambda: do.linear((do.sparse(query.text), do.dense(query.text))),
+    )
+    side = do.choose_side(asked, found)
+    if side.decision == "both":
+        return do.answer(query.text, do.append(table_hits(asked), found), None, shown)
+    if side.decision == "tables only":
+        return do.answer_tables(query.text, asked)
+    return do.answer(query.text, found, None, shown)

@@ -1,0 +1,30 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Table questions (CSV)",
+    family="structured",
+    paper="Pasupat & Liang 2015, arXiv:1508.00305; Herzig et al. 2020 (TAPAS), arXiv:2004.02349",
+    needs=[Need.LLM, Need.CSV],
+)
+def table_qa(
+    query: Query,
+    do: Steps,
+    *,
+    tables: Annotated[int, Knob(1, 20, "tables shown to the model where there are more")] = 4,
+    repairs: Annotated[int, Knob(0, 2, "times a query that does not run is written anew")] = 1,
+    rows: Annotated[int, Knob(1, 200, "rows of the result kept")] = 200,
+) -> Answer:
+    """Read the corpus' CSV files as typed tables and answer by a query over them.
+
+    As Pasupat and Liang do, the question becomes a program that is executed on the table; the program is SQL,
+    under the same guard as `text_to_sql`. TAPAS picks cells by a trained model instead.
+    """
+    links = do.link_values(query.text, "csv")
+    chosen = do.choose_tables(query.text, links, tables, "csv")
+    asked = do.query_tables(query.text, chosen, links, repairs, rows, "csv")
+    return do.answer_tables(query.text, asked)

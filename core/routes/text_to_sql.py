@@ -1,0 +1,30 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Text-to-SQL",
+    family="structured",
+    paper="Rajkumar et al. 2022, arXiv:2204.00498; Yu et al. 2018 (Spider), arXiv:1809.08887",
+    needs=[Need.LLM, Need.TABLES],
+)
+def text_to_sql(
+    query: Query,
+    do: Steps,
+    *,
+    tables: Annotated[int, Knob(1, 20, "tables shown to the model where there are more")] = 6,
+    repairs: Annotated[int, Knob(0, 2, "times a query that does not run is written anew")] = 1,
+    rows: Annotated[int, Knob(1, 200, "rows of the result kept")] = 200,
+) -> Answer:
+    """Write a query over the corpus' database, run it read-only under a guard, answer from its rows.
+
+    The model sees the tables' statements with some of their values, and the stored values that the question
+    names. The result is one passage, which the answer cites. No rows, or no query that runs, is no answer.
+    """
+    links = do.link_values(query.text, "tables")
+    chosen = do.choose_tables(query.text, links, tables, "tables")
+    asked = do.query_tables(query.text, chosen, links, repairs, rows, "tables")
+    return do.answer_tables(query.text, asked)

@@ -1,0 +1,110 @@
+"""What comes of asking a database: the query in a reply, and the result as a passage and as a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from core.backends.sql import Value
+from core.steps.cite import Draft
+from core.steps.prompts_tables import NONE
+from core.types import Hit, Passage, Ranking
+
+Decision = Literal["answered", "repaired", "no rows", "rejected by the guard", "failed"]
+PREFIX = "sql/"  # ids of results, which are no passages of the corpus
+TEXT = 2_000  # characters of a result as a passage
+QUERY = 600  # characters of the query before it
+SAID = 3  # rows in the plain sentence
+_FENCE = re.compile(r"```[a-zA-Z]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_BEGIN = re.compile(r"\b(?:SELECT|WITH)\b", re.IGNORECASE)
+_PREAMBLE = re.compile(
+    r"[\w\s,.!'’]*[:\n]\s*"
+)  # words before the query, on a line of their own or with a colon
+_LABEL = re.compile(r"^\s*(?:SQL|sql|Answer|Query)\s*:\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One query of the model and what was wrong with it, or ""."""
+
+    sql: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking a database. `sql` is the last query written, "" if none; `truncated` says what of
+    the result was cut; `error` is what was wrong where there is no result.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    truncated: str
+    tables: tuple[str, ...]
+    database: str
+    decision: Decision
+    why: str
+    error: str = ""
+    attempts: tuple[Attempt, ...] = ()
+
+
+def extract_sql(reply: str) -> str:
+    """The query in a model's reply, whole: a fenced block, else from the first SELECT or WITH to a blank
+    line. What is neither is given as it stands, for the guard to name; "" where it says there is none.
+    """
+    text = reply.strip()
+    fenced = _FENCE.search(text)
+    if fenced and fenced[1].strip():
+        return fenced[1].strip()
+    text = _LABEL.sub("", text).strip("` \n")
+    if text.rstrip(".").lower() == NONE:
+        return ""
+    block = re.split(r"\n\s*\n", text)[0]
+    begin = _BEGIN.search(block)
+    if begin and _PREAMBLE.fullmatch(block[: begin.start()]):
+        return block[begin.start() :].strip()
+    return block.strip()
+
+
+def table_text(asked: Asked) -> str:
+    """The query, which tells what the values are, and its result as lines with " | " between the values; a
+    longer one is cut, and says so.
+    """
+    lines = [" ".join(asked.sql.split())[:QUERY], "", " | ".join(map(_cell, asked.columns))]
+    lines += [" | ".join(map(_cell, row)) for row in asked.rows]
+    text = "\n".join(lines)
+    if len(text) > TEXT:
+        text = f"{text[:TEXT].rsplit(chr(10), 1)[0]}\n... ({len(asked.rows)} rows in all)"
+    return f"{text}\n({asked.truncated})" if asked.truncated else text
+
+
+def table_hits(asked: Asked) -> Ranking:
+    """The result as one passage; none where there are no rows."""
+    if not asked.rows:
+        return ()
+    text = table_text(asked)
+    key = hashlib.sha256(f"{asked.database}\0{asked.sql}\0{text}".encode("utf-8", "replace")).hexdigest()[:12]
+    return (Hit(Passage(f"{PREFIX}{key}", asked.database, "Result of the query", text, 0, len(text)), 1.0),)
+
+
+def said(asked: Asked) -> Draft:
+    """The result in a sentence, or why there is none."""
+    if asked.error:
+        return Draft(f"No query over the tables answered this: {asked.why}.", abstained=True)
+    if not asked.rows:
+        return Draft("The query found no rows in the tables.", abstained=True)
+    (hit,) = table_hits(asked)
+    count, names = len(asked.rows), asked.columns
+    if count == 1:
+        told = ", ".join(f"{name} = {_cell(value)}" for name, value in zip(names, asked.rows[0], strict=True))
+    else:
+        told = "; ".join(", ".join(map(_cell, row)) for row in asked.rows[:SAID])
+        told += "; ..." if count > SAID else ""
+    return Draft(f"{count} {'row' if count == 1 else 'rows'}: {told[:400]} [1]", (hit.passage.id,))
+
+
+def _cell(value: Value) -> str:
+    return "NULL" if value is None else " ".join(str(value).split()).replace("|", "¦")
