@@ -23,6 +23,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "index": "corpora",
     "memory": "memory",
     "models": "models",
+    "raft": "raft",
     "routes": "routes",
 }
 
