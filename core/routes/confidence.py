@@ -1,0 +1,32 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.steps.confide import How
+from core.steps.generate import SHOWN
+from core.types import Answer, Query
+
+
+@route(
+    "Retrieve when unsure",
+    family="agentic",
+    paper="Jiang et al. 2023, arXiv:2305.06983 (probabilities); Tian et al. 2023, arXiv:2305.14975 (stated)",
+    needs=[Need.LLM],
+)
+def confidence(
+    query: Query,
+    do: Steps,
+    *,
+    how: Annotated[How, Knob(help="mean or minimum of the token probabilities; verbalised: asked")] = "mean",
+    threshold: Annotated[float, Knob(0, 1, "confidence from which nothing is searched")] = 0.9,
+) -> Answer:
+    """Answer from what the model knows; search, and answer from passages, where it is not sure of that.
+
+    An answer that was not searched for has no passages and cites none. The threshold was not fitted: a small
+    model is often sure of what is wrong.
+    """
+    unaided = do.answer_unsearched(query.text)
+    if do.decide_by_confidence(query.text, unaided, how, threshold).decision == "answer without retrieval":
+        return Answer((), unaided.text)
+    hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    return do.write_answer(query.text, hits[:SHOWN]).over(hits)

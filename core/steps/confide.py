@@ -1,0 +1,133 @@
+"""Steps that answer without searching and tell how sure the model is of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.backends.base import LLMRequest, TokenLogprob
+from core.backends.llm.text import looks_refused
+from core.steps.base import StepBase
+from core.steps.cite import abstains
+from core.steps.prompts_confidence import CLOSED_ANSWER, CONFIDENCE, UNKNOWN
+from core.steps.step import step
+
+WRITTEN = 40  # tokens of the answer at most
+How = Literal["mean", "minimum", "verbalised"]
+TOLD: dict[How, str] = {
+    "mean": "mean token probability", "minimum": "least token probability", "verbalised": "stated confidence",
+}  # fmt: skip
+_NUMBER = re.compile(r"(?<![\d.,-])(\d{1,3}(?:\.\d+)?)(?![\d])")
+_UNKNOWN = re.compile(
+    rf"\W*(?:{UNKNOWN}\b(?! to\b)|(?:I )?(?:do not|don['’]t|cannot|can['’]t) (?:know|say|tell)\b"
+    r"|I(?:['’]m| am) not sure)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unaided:
+    """What the model said without looking anything up, and how probable its tokens were.
+
+    `mean` is the geometric mean of their probabilities, `minimum` the least; both None where the endpoint
+    gave none. `unknown`: it did not answer.
+    """
+
+    text: str
+    mean: float | None
+    minimum: float | None
+    unknown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """Whether to search; `confidence` is None where none could be had, which is no reason to trust."""
+
+    decision: Literal["answer without retrieval", "retrieve"]
+    why: str
+    confidence: float | None
+    by: Literal["mean", "minimum", "verbalised", "no answer"]
+
+
+def token_confidence(tokens: Sequence[TokenLogprob]) -> tuple[float, float] | None:
+    """Geometric mean and minimum of the probabilities of the tokens that carry a letter or digit; None if
+    there is none.
+    """
+    told = [min(0.0, token.logprob) for token in tokens if any(char.isalnum() for char in token.token)]
+    if not told:
+        return None
+    return math.exp(sum(told) / len(told)), math.exp(min(told))
+
+
+def stated(reply: str) -> float | None:
+    """The confidence a reply states from 0 to 100, as 0 to 1; None if it states none or several."""
+    numbers = {float(number) for number in _NUMBER.findall(reply.split("/100")[0])}
+    return numbers.pop() / 100 if len(numbers) == 1 and max(numbers) <= 100 else None
+
+
+def no_answer(text: str) -> bool:
+    """Whether a text is no answer: it refuses, or says that the model does not know."""
+    return not text.strip() or looks_refused(text) or abstains(text) or bool(_UNKNOWN.match(text))
+
+
+class Confide(StepBase):
+    """The model's own knowledge, and how sure it is."""
+
+    @step("LLM", "answer without searching")
+    def answer_unsearched(self, text: str) -> Unaided:
+        """One short answer; a refusal is not asked again, as it says what is to be known here."""
+        request = LLMRequest(
+            CLOSED_ANSWER.name, CLOSED_ANSWER.fill({"question": text}), WRITTEN, top_logprobs=1,
+            logprobs_optional=True,
+        )  # fmt: skip
+        reply = self._complete(request)
+        sure = token_confidence(reply.logprobs)
+        said = " ".join(reply.text.split())
+        return Unaided(said, *(sure or (None, None)), no_answer(said))
+
+    @step("LLM", "ask how sure it is")
+    def stated_confidence(self, text: str, answer: str) -> float | None:
+        """The probability the model states for `answer`, 0 to 1; None, and a note, if it states none.
+
+        Source: Tian et al. 2023, "Just Ask for Calibration", arXiv:2305.14975, section 3 (Verb. 2S top-1).
+        """
+
+        def wrong(reply: str) -> str | None:
+            return None if stated(reply) is not None else "it is not one number from 0 to 100"
+
+        reply = self._ask(CONFIDENCE, max_tokens=8, unusable=wrong, question=text, answer=answer)
+        sure = stated(reply.text)
+        if sure is None:
+            self.span.inputs["note"] = f"no number from 0 to 100: {reply.text[:60]!r}"
+        return sure
+
+    @step("EVALUATOR", "decide by confidence")
+    def decide_by_confidence(self, text: str, unaided: Unaided, how: How, threshold: float) -> Confidence:
+        """Answer without searching where the confidence is at least `threshold`.
+
+        Where the endpoint gives no token probabilities, the model is asked instead, and the span says so.
+        Source: Jiang et al. 2023, "Active Retrieval Augmented Generation", arXiv:2305.06983, section 3.2:
+        retrieve where a token is improbable ("minimum"); here once, for the whole answer.
+        """
+        if unaided.unknown:
+            why = f"confidence 0 is below {threshold:g}: the model has no answer, {unaided.text[:80]!r}"
+            return Confidence("retrieve", why, 0.0, "no answer")
+        sure = {"mean": unaided.mean, "minimum": unaided.minimum, "verbalised": None}[how]
+        by: How = how
+        if sure is None:
+            if how != "verbalised":
+                self.span.inputs["note"] = "the endpoint gave no token probabilities, so the model was asked"
+            by, sure = "verbalised", self.stated_confidence(text, unaided.text)
+        if sure is None:
+            return Confidence("retrieve", "the model stated no confidence, so it is not trusted", None, by)
+        enough = sure >= threshold
+        return Confidence(
+            "answer without retrieval" if enough else "retrieve",
+            f"{TOLD[by]} {sure:.2f} is {'at least' if enough else 'below'} {threshold:g}"
+            + (": nothing was searched" if enough else ""),
+            sure,
+            by,
+        )
