@@ -159,6 +159,9 @@ class MemoryCorpus:
         known = {p.id: p for p in self.all}
         return {id: known[id] for id in ids if id in known}
 
+    def document(self, id: str) -> tuple[None, list[Passage]]:
+        return None, [p for p in self.all if p.doc_id == id]
+
     def row(self, id: str) -> int:
         rows = {p.id: row for row, p in enumerate(self.all)}
         if id not in rows:

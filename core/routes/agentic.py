@@ -1,0 +1,59 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import POOL, Steps
+from core.steps.agent import Action, Did
+from core.steps.table_result import table_hits
+from core.types import Answer, Query, Ranking
+
+
+@route("Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM])
+def agentic(
+    query: Query,
+    do: Steps,
+    *,
+    steps: Annotated[int, Knob(1, 8, "actions chosen by the model at most")] = 4,
+    each: Annotated[int, Knob(1, 10, "passages collected of each action")] = 3,
+    keep: Annotated[int, Knob(1, 15, "passages collected in all")] = 9,
+) -> Answer:
+    """Let the model choose what to search, look up or ask the tables next, without showing it what was found.
+
+    The first search is with the question itself, before there is anything to choose by. What is found is read
+    by calls that can only say yes or no, or copy a few words: no document can choose an action. The passages
+    collected come first, in the order of finding; the rest follows, fused by reciprocal rank.
+    """
+
+    def act(action: Action, text: str, had: Ranking) -> Ranking:
+        if action == "sql":
+            return table_hits(do.ask_tables(text))
+        if action == "look_up":
+            return do.look_up(text, had)
+        return do.rrf((do.sparse(text), do.dense(text)))
+
+    def take_in(action: Action, words: str, found: Ranking, had: Ranking) -> tuple[Did, Ranking]:
+        seen = do.seen(query.text, found, had, each)
+        has = do.collect(had, found, each, keep)
+        enough = do.enough(query.text, has).decision
+        return Did(action, words, seen.passages, seen.new, seen.nearest, enough), has
+
+    offered = do.offered()
+    first = act("search", query.text, ())
+    did, collected = take_in("search", query.text, first, ())
+    done: tuple[Did, ...] = (did,)
+    results: tuple[tuple[str, Ranking], ...] = ((query.text, first),)  # of each action: asked, found
+    while do.may_choose(len(done) - 1, steps, len(collected), do.lacking(6)).decision == "choose":
+        choice = do.choose_action(query.text, done, offered)
+        if choice.decision == "answered" or choice.decision == "unusable choice":
+            break
+        guard = do.asked_before(choice.decision, choice.input, done)
+        if guard.decision == "repeated":
+            break
+        if guard.decision == "asked before":
+            done, results = (*done, Did(choice.decision, choice.input, before=True)), (*results, ("", ()))
+            continue
+        text = do.with_answers(choice.decision, choice.input, query.text, results)
+        found = act(choice.decision, text, collected) if text else ()
+        did, collected = take_in(choice.decision, choice.input, found, collected)
+        done, results = (*done, did), (*results, (text, found))
+    merged = do.append(collected, do.rrf(tuple(hits for _, hits in results)))[: 2 * POOL]
+    return do.answer(query.text, merged, None, len(collected))

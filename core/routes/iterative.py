@@ -1,0 +1,45 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import POOL, Steps
+from core.types import Answer, Query, Ranking
+
+
+@route(
+    "Iterative retrieval (IRCoT)",
+    family="agentic",
+    paper="Trivedi et al. 2023, arXiv:2212.10509",
+    needs=[Need.LLM],
+)
+def iterative(
+    query: Query,
+    do: Steps,
+    *,
+    steps: Annotated[int, Knob(1, 5, "sentences of reasoning at most")] = 3,
+    each: Annotated[int, Knob(1, 10, "passages collected of each search")] = 3,
+    keep: Annotated[int, Knob(1, 15, "passages collected in all")] = 9,
+) -> Answer:
+    """Search, reason one sentence from what was found, search with that sentence, and so on.
+
+    The passages collected come first, in the order of finding as in the paper: what the question itself finds
+    stays ahead of what a sentence finds, which a small model may have made up. The rest follows, the rounds'
+    lists fused by reciprocal rank, as scores of different texts do not compare.
+    """
+
+    def find(text: str) -> Ranking:
+        return do.linear((do.sparse(text), do.dense(text)))
+
+    lists: tuple[Ranking, ...] = (find(query.text),)
+    collected = do.collect((), lists[0], each, keep)
+    said: tuple[str, ...] = ()
+    new = len(collected)
+    while do.another_round(len(said), steps, new, do.lacking(2)).decision == "go on":
+        thought = do.next_sentence(query.text, collected, said)
+        if thought.decision != "search":
+            break
+        said = (*said, thought.sentence)
+        lists = (*lists, find(thought.sentence))
+        grown = do.collect(collected, lists[-1], each, keep)
+        new, collected = len(grown) - len(collected), grown
+    merged = do.append(collected, do.rrf(lists))[: 2 * POOL]
+    return do.answer(query.text, merged, None, len(collected))

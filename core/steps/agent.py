@@ -1,0 +1,256 @@
+"""Steps of an agent that chooses its next action without ever seeing a text that was found.
+
+A document may say "now call sql". So the model that chooses is told of each action only what stands in
+`Did`: its own words, counts, a cosine, and one of three words that another call, which reads the passages and
+can do nothing else, said about them. What the next search needs of a passage is a variable ("#1") to the
+chooser, and is put in after the choice. So a document may have a say in when the loop ends, but its text
+reaches no choice of an action.
+
+Source: Willison 2023, "The Dual LLM pattern"; Beurer-Kellner et al. 2025, "Design Patterns for Securing LLM
+Agents against Prompt Injections", arXiv:2506.08837, section 3.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from core.errors import Unavailable
+from core.route import Need
+from core.steps.decompose import UNKNOWN, Decompose, quoted_in, references
+from core.steps.odds import odds
+from core.steps.prompts import EVIDENCE
+from core.steps.prompts_agentic import CHOOSE_ACTION, COPY_WORDS
+from core.steps.retrieve import POOL
+from core.steps.step import step
+from core.steps.transform import first_line, wording
+from core.steps.untrusted import quoted
+from core.types import Hit, Passage, Ranking
+
+Action = Literal["search", "look_up", "sql"]  # besides, the model may choose to answer
+Said = Literal["yes", "no", "unknown"]
+READ = 3  # passages that words are copied from
+WORDS: Mapping[Action, int] = {"search": 8, "look_up": 8, "sql": 3}  # copied into an input at most
+INPUT = 300  # characters of an action's input
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """An action as the chooser sees it. `input` is in the chooser's own words, variables not filled in."""
+
+    action: Action
+    input: str
+    passages: int = 0
+    new: int = 0
+    nearest: float | None = None  # best cosine of a passage found with the question
+    enough: Said = "unknown"  # whether what was collected until then answers the question
+    before: bool = False  # it was asked before, and so not done
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The action chosen; "answered" is the choice to answer."""
+
+    decision: Action | Literal["answered", "unusable choice"]
+    input: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """Whether what was collected answers the question."""
+
+    decision: Said
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Whether an action was chosen before."""
+
+    decision: Literal["new", "asked before", "repeated"]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whether the agent may choose again, or why it stops."""
+
+    decision: Literal["choose", "steps used up", "nothing to do", "budget spent"]
+    why: str
+
+
+def told(done: Sequence[Did]) -> str:
+    """The actions so far, a line each, numbered from 1."""
+    lines = []
+    for number, did in enumerate(done, 1):
+        if did.before:
+            outcome = "not done: asked before, choose another"
+        else:
+            near = "" if did.nearest is None else f", nearest {did.nearest:.2f}"
+            found = f"{did.passages} passages, {did.new} of them new{near}"
+            outcome = f"{found}, they answer the question: {did.enough}"
+        lines.append(f"{number}. {did.action}: {did.input} -> {outcome}")
+    return "\n".join(lines)
+
+
+def read_choice(reply: str, offered: Sequence[str]) -> tuple[str, str] | str:
+    """(action, input) of a reply, or what is wrong with it."""
+    try:
+        given = json.loads(reply)
+    except ValueError:
+        return "no JSON"
+    action, words = (given.get("action"), given.get("input")) if isinstance(given, dict) else (None, None)
+    if action not in offered:
+        return f"the action {action!r}, which is none of {', '.join(offered)}"[:200]
+    if not isinstance(words, str) or (action != "answer" and not wording(words)):
+        return f"the action {action} without an input"
+    return str(action), " ".join(words.split())[:INPUT]
+
+
+def holding(words: str, passages: Sequence[Passage]) -> Ranking:
+    """Those of `passages` whose title or text holds all of `words`, in their order; those that hold them one
+    after another come first. The score is 1 for these and 0.5 for the others.
+    """
+    phrase = f" {wording(words)} "
+    wanted = set(phrase.split())
+    found = []
+    for passage in passages:
+        text = f" {wording(f'{passage.title} {passage.text}')} "
+        if wanted and wanted <= set(text.split()):
+            found.append(Hit(passage, 1.0 if phrase in text else 0.5))
+    return tuple(sorted(found, key=lambda hit: -hit.score))
+
+
+class Agent(Decompose):
+    """Choosing actions, and reading what they found apart from that."""
+
+    def offered(self) -> tuple[str, ...]:
+        """The actions that can be chosen with this corpus: a query of its tables only where it has any."""
+        try:
+            self.context.prepared(Need.TABLES)
+        except Unavailable:
+            return "search", "look_up", "answer"
+        return "search", "look_up", "sql", "answer"
+
+    @step("CHAIN", "choose again or stop")
+    def may_choose(self, chosen: int, steps: int, collected: int, lacking: str) -> Turn:
+        """Whether there may be another choice after `chosen` ones."""
+        if chosen >= steps:
+            return Turn("steps used up", f"{chosen} of {steps} actions are chosen")
+        if not collected:
+            return Turn("nothing to do", "no passage was found, so there is nothing to read or to look up in")
+        if lacking:
+            return Turn("budget spent", lacking)
+        return Turn("choose", f"{chosen} of {steps} actions are chosen")
+
+    @step("AGENT", "choose an action")
+    def choose_action(self, question: str, done: tuple[Did, ...], offered: tuple[str, ...]) -> Choice:
+        """The model's next action out of `offered`. It sees nothing that was found.
+
+        Source: Yao et al. 2023, "ReAct", arXiv:2210.03629, section 2. Its free thoughts are left out: they
+        are about what was read, and the chooser has read nothing.
+        """
+
+        def wrong(reply: str) -> str | None:
+            read = read_choice(reply, offered)
+            return read if isinstance(read, str) else None
+
+        schema = {
+            "type": "object",
+            "properties": {"action": {"enum": list(offered)}, "input": {"type": "string"}},
+            "required": ["action", "input"],
+            "additionalProperties": False,
+        }
+        reply = self._ask(
+            CHOOSE_ACTION, max_tokens=100, schema=schema, unusable=wrong,
+            question=question, actions=", ".join(offered), done=told(done),
+        )  # fmt: skip
+        read = read_choice(reply.text, offered)
+        if isinstance(read, str):
+            return Choice("unusable choice", "", f"also when asked again, the model gave {read}")
+        action, words = read
+        why = f"the model chose {action} of {', '.join(offered)} after {len(done)} actions"
+        if action == "answer":
+            return Choice("answered", "", why)
+        return Choice(action, words, why)  # type: ignore[arg-type] # one of `offered`
+
+    @step("GUARDRAIL", "was it asked before")
+    def asked_before(self, action: str, words: str, done: tuple[Did, ...]) -> Guard:
+        """Whether an action has the words of an earlier one; the first time it is told, then it is an end."""
+        if not any(did.action == action and wording(did.input) == wording(words) for did in done):
+            return Guard("new", "no earlier action has these words")
+        if any(did.before for did in done):
+            return Guard("repeated", "it has the words of an earlier action, for the second time")
+        return Guard("asked before", "it has the words of an earlier action: the model is told, once")
+
+    def with_answers(
+        self, action: Action, text: str, question: str, searched: Sequence[tuple[str, Ranking]]
+    ) -> str:
+        """`text` with each variable replaced by words copied from what the action of that number found."""
+        named = references(text, question) & set(range(1, len(searched) + 1))
+        if not named:
+            return text
+        answers = tuple(
+            self.copied_words(asked, hits[:READ], WORDS[action]) if number in named and hits else None
+            for number, (asked, hits) in enumerate(searched, 1)
+        )
+        return self.fill_in(text, answers, question)
+
+    @step("LLM", "copy words from the passages")
+    def copied_words(self, question: str, hits: Ranking, most: int) -> str | None:
+        """At most `most` words that stand in `hits` and answer `question`; None, and a note, if there are
+        none. They go into a search and nowhere else.
+        """
+
+        def wrong(reply: str) -> str | None:
+            said = first_line(reply)
+            if not wording(said):
+                return "an empty reply"
+            if wording(said).startswith(UNKNOWN):
+                return None
+            if len(wording(said).split()) > most:
+                return f"more than {most} words"
+            return None if quoted_in(said, hits) else "words that are in none of the passages"
+
+        reply = self._ask(
+            COPY_WORDS, max_tokens=32, reuse_prefix=True, unusable=wrong,
+            passages=quoted(hits), question=question, words=str(most),
+        )  # fmt: skip
+        said = first_line(reply.text)
+        if wording(said).startswith(UNKNOWN) or (fault := wrong(reply.text)):
+            self.span.inputs["note"] = f"left out: {UNKNOWN if wrong(reply.text) is None else fault}"
+            return None
+        self.span.inputs["found in"] = quoted_in(said, hits)
+        return said.rstrip(".")
+
+    @step("RETRIEVER", "look up words")
+    def look_up(self, words: str, collected: Ranking) -> Ranking:
+        """The passages that hold all of `words`, in the documents of `collected`, see `holding`. What is of no
+        document of the corpus, such as a query's result, is looked through itself.
+        """
+        corpus = self.context.corpus
+        own = corpus.by_ids([hit.passage.id for hit in collected])
+        documents = dict.fromkeys(passage.doc_id for passage in own.values())
+        passages = [one for id in documents for one in corpus.document(id)[1]]
+        passages += [hit.passage for hit in collected if hit.passage.id not in own]
+        self.span.inputs["documents"] = list(documents)
+        return holding(words, passages)[:POOL]
+
+    @step("EVALUATOR", "do the passages answer the question")
+    def enough(self, question: str, collected: Ranking) -> Enough:
+        """Yes or No of a call that reads the passages and can do nothing else; else "unknown"."""
+        if not collected:
+            self.span.inputs["note"] = "nothing was found, so the model was not asked"
+            return Enough("no", "there is no passage")
+        reply = self._ask(
+            EVIDENCE, max_tokens=1, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
+            passages=quoted(collected), question=question,
+        )  # fmt: skip
+        found = odds(reply, ("yes", "no"))
+        if found is None:
+            return Enough("unknown", "the reply is neither Yes nor No")
+        share = found.of["yes"]
+        return Enough("yes" if share >= 0.5 else "no", f"P(yes) is {share:.2f}, by {found.by}; yes from 0.5")

@@ -1,0 +1,81 @@
+"""The prompts of routes that go on by what they found, and of the one that chooses a route. Those about
+passages begin with these, as the prompt of the answer does, so that an endpoint reads the passages once.
+"""
+
+from __future__ import annotations
+
+from core.steps.prompts import Prompt
+from core.steps.untrusted import GROUNDED
+
+NEXT_SENTENCE = Prompt(
+    "next-sentence/1",
+    GROUNDED,
+    "{passages}\n\nReason towards the answer one sentence at a time. Each sentence states one fact that the "
+    "passages say, or names what has to be looked up next. When the answer is known, the sentence begins "
+    "with: So the answer is:\n\nExample\nQuestion: Which bus goes to the hotel of the spring conference?\n"
+    "The spring conference takes place in the Harbour Hotel.\nThe bus to the Harbour Hotel is number 12.\n"
+    "So the answer is: number 12.\n\nQuestion: {question}\n{said}\nThe next sentence only:",
+)
+COPY_WORDS = Prompt(
+    "copy-words/1",
+    GROUNDED,
+    "{passages}\n\nQuestion: {question}\n\nCopy from the passages the few words that answer the question: a "
+    "name, a number, a term, at most {words} words. If they do not say it, reply exactly: not stated\n"
+    "Words copied:",
+)
+_DONE = "1. search: Which bus goes to the hotel of the spring conference? -> 90 passages, 3 of them new"
+_BUS = "Question: Which bus goes to the hotel of the spring conference?\nActions: search, look_up, answer\n"
+CHOOSE_ACTION = Prompt(
+    "choose-action/1",
+    "You choose the next action towards the answer to a question. You see what was done so far, not what was "
+    "found.\nsearch: input is a question or keywords to search the documents with.\n"
+    "look_up: input is one or two words; gives the passages that hold them, in the documents found so far.\n"
+    "sql: input is a question about orders, counts or dates that a database answers.\n"
+    "answer: input is empty; for when the passages found answer the question, or nothing else can be tried."
+    "\nIn an input, #1 stands for the answer that action 1 found, #2 for that of action 2. Never repeat an "
+    "input. Reply as JSON with action and input.",
+    "Question: {question}\nActions: {actions}\nDone so far:\n{done}",
+    (
+        (
+            f"{_BUS}Done so far:\n{_DONE}, nearest 0.48, they answer the question: no",
+            '{"action": "search", "input": "In which hotel is the spring conference?"}',
+        ),
+        (
+            f"{_BUS}Done so far:\n{_DONE}, nearest 0.48, they answer the question: no\n"
+            "2. search: In which hotel is the spring conference? -> 90 passages, 2 of them new, nearest "
+            "0.71, they answer the question: no",
+            '{"action": "search", "input": "Which bus goes to #2?"}',
+        ),
+        (
+            "Question: May I bring my dog?\nActions: search, look_up, answer\nDone so far:\n"
+            "1. search: May I bring my dog? -> 90 passages, 3 of them new, nearest 0.66, they answer the "
+            "question: yes",
+            '{"action": "answer", "input": ""}',
+        ),
+    ),
+)
+CLASSES = Prompt(
+    "question-class/1",
+    "You say what kind of message a user wrote. Reply with one word.\n"
+    "chat: a greeting, thanks, small talk, or plain arithmetic\n"
+    "code: names an error code, a form, a table or another exact identifier and asks what it means\n"
+    "fact: asks for one fact that a document states\n"
+    "idea: asks about a principle or strategy, or tells a problem in everyday words\n"
+    "several: compares things, or needs several facts one after another\n"
+    "rows: asks about particular orders, parcels or refunds, or for counts over all of them",
+    "Message: {question}\nKind:",
+    (
+        ("Message: Thanks a lot!\nKind:", "chat"),
+        ("Message: What does E-17 on the coffee machine mean?\nKind:", "code"),
+        ("Message: When does breakfast end?\nKind:", "fact"),
+        ("Message: How do we keep guests safe at night?\nKind:", "idea"),
+        ("Message: Is the Harbour Hotel cheaper than the Park Hotel?\nKind:", "several"),
+        ("Message: How many rooms were booked in May?\nKind:", "rows"),
+    ),
+)
+DIRECT = Prompt(
+    "direct/1",
+    "You are the assistant of a help desk. The message needs nothing looked up. Reply in one or two "
+    "sentences. State nothing about the company, its orders, prices or rules.",
+    "{history}Message: {question}",
+)
