@@ -10,7 +10,8 @@ from core.types import Answer, Ranking
 
 NOT_ANSWERED = "The passages do not answer this."
 _GROUP = re.compile(r"\[\s*(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\s*\]")
-_SENTENCE = re.compile(r"\S.*?(?:[.!?…]+[\"'”’)]*(?:\s*\[[\d\s,;]+\])*(?=\s|$)|$)", re.DOTALL)
+# A run of full stops is read once, whole: text is anybody's, and must not take time with its square.
+_SENTENCE = re.compile(r"\S.*?(?:(?<![.!?…])[.!?…]++[\"'”’)]*+(?:\s*\[[\d\s,;]+\])*(?=\s|$)|$)", re.DOTALL)
 _ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|approx|ca|cf|Dr|etc|Inc|Ltd|Mr|Mrs|Ms|No|St|vs))\.$")
 _ABSTAINS = re.compile(
     r"^\W*(?:the |these |none of the )?(?:given |provided )?(?:passages?|documents?|context|sources?)"
@@ -76,7 +77,7 @@ def sentences(text: str) -> tuple[str, ...]:
         joined = ""
         for part in _SENTENCE.findall(line.strip().lstrip("-*•").strip()):
             joined = f"{joined} {part}".strip()
-            if not _ABBREVIATED.search(joined):
+            if not _ABBREVIATED.search(joined[-12:]):  # longer than any of them
                 found.append(joined)
                 joined = ""
         if joined:
