@@ -15,6 +15,7 @@ from core.steps.fuse import linear, rrf
 from core.steps.merge import best, union
 from core.types import Hit, Passage, Query
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
+from tests.reflecting import ScriptedReflection, by_default, segment
 
 NORMS = ("min_max", "dbsf")
 
@@ -93,7 +94,8 @@ def test_crag_reaches_each_action_and_its_web_search_fires(tmp_path, grade, deci
     engine = FakeEngine(
         tmp_path, llm=ScriptedLLM({"grade": grade}), web={"page:0-9": "a crushed box on the web"}
     )
-    spans = engine.ask(Request(Query("My box arrived crushed"), "tiny", ("crag",))).results[0].spans
+    request = Request(Query("My box arrived crushed"), "tiny", ("crag",), {"crag": {"evaluator": "llm"}})
+    spans = engine.ask(request).results[0].spans
     assert next(s for s in spans if s.name == "grade and decide").output["decision"] == decision
     assert sum(span.name == "search the web" and bool(span.hits) for span in spans) == searches
 
@@ -116,7 +118,7 @@ def test_a_grade_that_could_not_be_had_is_no_pass_and_is_counted(tmp_path, bad, 
             return super().complete(request, timeout=timeout, cancel=cancel)
 
     engine = FakeEngine(tmp_path, llm=Half({"grade": "0.9"}), web={"page:0-9": "web"})
-    knobs = {"rerank": {"reranker": "llm"}} if route == "rerank" else {}
+    knobs = {route: {"reranker" if route == "rerank" else "evaluator": "llm"}}
     result = engine.ask(Request(Query("My box arrived crushed"), "tiny", (route,), knobs)).results[0]
     assert result.error is None
     told = [
@@ -176,3 +178,24 @@ def test_no_rank_is_made_up_for_a_passage_that_no_list_has():
     """Ranks of a sparse list stop where its hits stop: nothing beyond is ranked."""
     assert {hit.passage.id for hit in rrf([A, (), B])} == {"x", "y", "z"}
     assert scores(rrf([A, ()])) == scores(rrf([A]))
+
+
+def test_partial_support_and_none_do_not_tie(tmp_path):
+    """Half of P(partially) counts, so a partly supported segment leads one that is not supported at all."""
+    supports = {"aa": (0.0, 0.0, 1.0), "bb": (0.0, 1.0, 0.0), "cc": (0.0, 0.0, 1.0)}
+    texts = {f"{name}:0-9": f"a box, as {name} says" for name in supports}
+
+    def script(prompt):
+        if "<paragraph>" not in prompt:
+            return by_default(prompt)
+        name = next(name for name in supports if f"as {name} says" in prompt)
+        return segment(f"So says {name}.", support=supports[name])
+
+    engine = FakeEngine(tmp_path, texts=texts)
+    engine.fake_reflection = ScriptedReflection(script)
+    result = engine.ask(Request(Query("a box"), "tiny", ("self_rag",))).results[0]
+    assert result.citations == ("bb:0-9",)
+    tree = next(span.output for span in result.spans if span.name == "choose the best path")
+    scored = {branch["passage"]: branch["score"] for branch in tree["branches"]}
+    assert scored["bb:0-9"] == pytest.approx(scored["aa:0-9"] + 0.5)
+    assert scored["aa:0-9"] == pytest.approx(scored["cc:0-9"])
