@@ -1,16 +1,21 @@
-"""Fit CRAG's thresholds on `support`: `python -m scripts.calibrate [dev questions [test questions]]`.
+"""Fit CRAG's thresholds on `support`: `python -m scripts.calibrate [DEV [TEST]] [--evaluator llm]`.
 
-A question counts as positive when one of the passages that hybrid search puts first and the model grades is
-labelled relevant. The highest of the grades is the score. The printed thresholds are `crag`'s defaults; the
-test split tells what they are worth on questions they were not fitted on.
+A question counts as positive when one of the passages that hybrid search puts first and the evaluator grades
+is labelled relevant. The highest of the grades is the score. DEV and TEST are numbers of questions. The
+printed thresholds go into data/evaluators/EVALUATOR.json; the test split tells what they are worth on
+questions they were not fitted on. The lightweight evaluator gets its own from `scripts.evaluator`, by folds:
+it has seen the dev questions.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+from typing import get_args
 
 from core import settings
+from core.backends.evaluators import Which
 from core.engine import Engine, Request
 from core.evaluate import sets
 from core.evaluate.calibration import fit
@@ -19,12 +24,13 @@ ROUTE, STEP = "crag", "grade and decide"
 SEED = 0  # as `python -m core eval --queries`
 
 
-def grades(engine: Engine, split: str, count: int) -> list[tuple[float, bool]]:
+def grades(engine: Engine, split: str, count: int, evaluator: str) -> list[tuple[float, bool]]:
     """(highest grade, whether a relevant passage was among the graded) for each question of a split."""
     labels, _ = sets.tie(sets.read("support", None, split=split), engine.corpus("support"))
     cases = []
     for number, question in enumerate(labels.sample(count, SEED).questions, 1):
-        result = engine.ask(Request(question.query, "support", (ROUTE,))).results[0]
+        knobs = {ROUTE: {"evaluator": evaluator}}
+        result = engine.ask(Request(question.query, "support", (ROUTE,), knobs)).results[0]
         verdict = next((s.output for s in result.spans if s.name == STEP and s.output), None)
         if verdict is None:
             sys.stderr.write(f"{question.id}: no grades: {result.error}\n")
@@ -39,14 +45,18 @@ def grades(engine: Engine, split: str, count: int) -> list[tuple[float, bool]]:
 
 def main() -> None:
     """Print thresholds fitted on dev, and what they do on test."""
-    count, held_out_count = (int(text) for text in (*sys.argv[1:], "1000", "1000")[:2])
-    engine = Engine(settings.load(route_timeout_s=600, llm_timeout_s=300))
-    dev = grades(engine, "dev", count)
+    parser = argparse.ArgumentParser(description="Fit CRAG's thresholds on support.")
+    parser.add_argument("dev", nargs="?", type=int, default=1000, help="dev questions to fit on")
+    parser.add_argument("test", nargs="?", type=int, default=1000, help="test questions to check on")
+    parser.add_argument("--evaluator", choices=get_args(Which), default="llm")
+    given = parser.parse_args()
+    engine = Engine(settings.load(route_timeout_s=600, llm_timeout_s=300, web_search="none"))
+    dev = grades(engine, "dev", given.dev, given.evaluator)
     found = fit([score for score, _ in dev], [label for _, label in dev])
     fitted = {"high": found.high, "low": found.low, "precision": found.precision}
     fitted |= {"miss precision": found.miss_precision, "questions": found.n}
     sys.stdout.write(json.dumps({"dev": fitted}, indent=2) + "\n")
-    test = grades(engine, "test", held_out_count)
+    test = grades(engine, "test", given.test, given.evaluator)
     above = [label for score, label in test if score >= found.high]
     below = [not label for score, label in test if score < found.low]
     held_out = {

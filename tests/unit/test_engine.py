@@ -90,7 +90,7 @@ def test_an_absent_model_is_unavailable_not_failed(tmp_path):
 
 def test_stop_keeps_what_is_finished(tmp_path):
     job = FakeEngine(tmp_path, llm=ScriptedLLM(delay=30)).start(
-        Request(QUESTION, "tiny", ("bm25", "hyde", "crag"))
+        Request(QUESTION, "tiny", ("bm25", "hyde", "crag"), {"crag": {"evaluator": "llm"}})
     )
     while not any(name == "hyde" and state == "running" for name, state, _ in job.pending()):
         time.sleep(0.005)
@@ -141,8 +141,9 @@ def test_the_budget_of_model_calls_is_kept(tmp_path):
 
 
 def test_a_shared_error_is_the_same_error_and_a_stop_is_not_shared(tmp_path):
-    llm = ScriptedLLM({"grade/3": ModelFailed("no")})
-    run = FakeEngine(tmp_path, llm=llm, web={}).ask(Request(QUESTION, "tiny", ("crag",)))
+    llm = ScriptedLLM({"grade": ModelFailed("no")})
+    request = Request(QUESTION, "tiny", ("crag",), {"crag": {"evaluator": "llm"}})
+    run = FakeEngine(tmp_path, llm=llm, web={}).ask(request)
     assert run.results[0].status == "failed"
     assert "none of 5 passages could be graded: no" in run.results[0].error
 

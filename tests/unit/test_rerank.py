@@ -342,7 +342,10 @@ def test_crag_and_rerank_share_their_grades(tmp_path):
     llm = ScriptedLLM({"grade": "0.95"})
     engine = FakeEngine(tmp_path, llm=llm, web={"w:0-9": "the web"})
     request = Request(
-        Query(ASKED), "tiny", ("crag", "rerank"), {"crag": {"graded": 5}, "rerank": {"reranker": "llm"}}
+        Query(ASKED),
+        "tiny",
+        ("crag", "rerank"),
+        {"crag": {"evaluator": "llm"}, "rerank": {"reranker": "llm"}},
     )
     crag, rerank = engine.ask(request).results
     assert (crag.status, rerank.status) == ("ok", "ok")

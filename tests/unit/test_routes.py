@@ -116,7 +116,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
         assert any(span.error for span in result.spans)
     else:
         assert result.status == "ok"
-        assert not llm.requests
+        assert not llm.requests or Need.LLM in routes()[name].uses
 
 
 def test_routes_are_picked_by_name_once_and_in_order():

@@ -40,6 +40,17 @@ def names(result):
 
 
 GOLDEN = {
+    "self_rag": [
+        "decide whether to retrieve", "  ask reflecting",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        "write a segment for each passage", *["  ask reflecting"] * 5,
+        "keep the best paths", "order by the segments written", "append the rest", "choose the best path",
+    ],
+    "confidence": [
+        "answer without searching", "  ask scripted",
+        "decide by confidence", "  ask how sure it is", "    ask scripted",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer", "  ask scripted",
+    ],
     "memory": [
         "search BM25", "embed", "search vectors", "search the conversation", "  embed",
         "does the question stand alone", "put recalled turns before the question",
@@ -117,11 +128,14 @@ GOLDEN = {
     ],
     "crag": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
-        "grade and decide", *["  grade passage", "    ask scripted"] * 5,
-        "order by grade", "keep the strips that matter", "  embed", "append the rest",
+        "grade and decide", "  measure the passages", "    embed", "order by grade",
+        "write web search keywords", "  ask scripted", "search the web", "act on the grades",
+        "keep the strips that matter", "  embed",
     ],
 }  # fmt: skip
 REPLIES = {
+    "closed-answer": "Photograph it and report it.",
+    "confidence": "40",
     "rewrite": "what to do when a box arrived crushed",
     "variants": "crushed parcel\ndamaged box\nbroken pack",
     "step-back": "What are the rules for damaged parcels?",
@@ -235,8 +249,9 @@ def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
         return str(next((g for id, g in grades.items() if "six sides" in request.messages[-1].content), 0.01))
 
     result, _ = ask(
-        tmp_path, "crag", {"grade": grade, "web-query": "crushed box"}, Query("My box arrived crushed")
-    )
+        tmp_path, "crag", {"grade": grade, "web-query": "crushed box"}, Query("My box arrived crushed"),
+        evaluator="llm",
+    )  # fmt: skip
     assert result.error is None
     verdict = next(span for span in result.spans if span.name == "grade and decide").output
     assert verdict["decision"] == decision
@@ -247,15 +262,6 @@ def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
         assert len(from_web) == len(result.hits)
     else:
         assert "crushed:0-80" in [h.passage.id for h in result.hits[:2]]
-
-
-def test_crag_without_a_web_search_says_so(tmp_path):
-    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"grade": "0.01"}))
-    job = engine.start(Request(Query("My box arrived crushed"), "tiny", ("crag",)))
-    run = job.wait(10)
-    assert run.results[0].status == "unavailable"
-    assert run.results[0].error == "no web search is set up"
-    assert any("no web search" in warning for warning in job.warnings)
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=6), st.floats(0, 1), st.floats(0, 1))
@@ -280,7 +286,7 @@ def test_a_graders_failure_is_neither_pass_nor_fail(tmp_path):
             return "0.99"
         raise ModelFailed("the endpoint answered HTML")
 
-    result, _ = ask(tmp_path, "crag", {"grade": grade}, Query("My box arrived crushed"))
+    result, _ = ask(tmp_path, "crag", {"grade": grade}, Query("My box arrived crushed"), evaluator="llm")
     grades = next(span for span in result.spans if span.name == "grade and decide").output["grades"]
     assert sorted(g["state"] for g in grades) == ["error"] * 4 + ["scored"]
     assert result.hits[0].passage.id == "crushed:0-80"
@@ -295,7 +301,7 @@ def test_yes_probability_adds_spellings_and_ignores_other_words():
 
 
 def test_strips_keep_each_passages_best_and_all_above_the_floor(tmp_path):
-    result, _ = ask(tmp_path, "crag", {"grade": "0.95"}, strip_floor=1.0)
+    result, _ = ask(tmp_path, "crag", {"grade": "0.95"}, strip_floor=1.0, evaluator="llm")
     strips = next(span for span in result.spans if span.name == "keep the strips that matter").output
     passages = {strip["id"] for strip in strips}
     for id in passages:
