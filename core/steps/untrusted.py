@@ -42,3 +42,8 @@ def between(number: int, title: str, text: str) -> str:
     """One text between its marks; the title stands inside, as it is the document's too."""
     inside = _MARK.sub("‹", f"{' '.join(title.split())}\n{text.strip()}" if title else text.strip())
     return f"<passage {number}>\n{inside}\n</passage {number}>"
+
+
+def in_line(text: str) -> str:
+    """What a model wrote about passages, for another prompt: on one line, without the marks of a passage."""
+    return _MARK.sub("‹", " ".join(text.split()))

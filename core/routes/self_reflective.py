@@ -1,0 +1,55 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.steps.reflect import Reason, Reflection
+from core.types import Answer, Query, Ranking
+
+
+@route(
+    "Self-reflective retrieval",
+    family="corrective",
+    paper="Liu et al. 2023, arXiv:2303.16634 (grades); Madaan et al. 2023, arXiv:2303.17651 (feedback)",
+    needs=[Need.LLM],
+)
+def self_reflective(
+    query: Query,
+    do: Steps,
+    *,
+    graded: Annotated[int, Knob(1, 10, "passages graded a round, from the top of hybrid search")] = 5,
+    threshold: Annotated[float, Knob(1, 5, "a mean grade from here on is good enough")] = 2.5,
+    gain: Annotated[float, Knob(0, 4, "a round that adds less to the mean grade is the last")] = 0.1,
+    rounds: Annotated[int, Knob(1, 3, "searches at most")] = 3,
+    check: Annotated[bool, Knob(help="check the answer against the passages, where one is written")] = False,
+) -> Answer:
+    """Grade what was found from 1 to 5; while that is poor, search again with a question that knows why.
+
+    Every round is graded on the user's own question. The round with the best mean is kept, whatever ended
+    the search, a spent budget included.
+    """
+    found: tuple[Ranking, ...] = ()
+    seen: tuple[Reflection, ...] = ()
+    tried: tuple[str, ...] = (query.text,)
+    reason: Reason | None = None
+    while reason is None:
+        found += (do.rrf((do.sparse(tried[-1]), do.dense(tried[-1]))),)
+        head, means = found[-1][:graded], tuple(one.mean for one in seen)
+        one = do.afford(do.reflect, query.text, tried[-1], head, means, threshold, gain, rounds)
+        if one is None:
+            reason = "budget spent"
+            break
+        seen += (one,)
+        reason = one.reason
+        if reason is None:
+            other = do.afford(do.reformulate, query.text, head, one.grades, tried)
+            if other is None:
+                reason = "budget spent"
+            elif not do.another(other, tried):
+                reason = "same question"
+            else:
+                tried += (other,)
+    hits = do.best_round(found, seen, reason)
+    answer = do.afford(do.answer, query.text, hits) or Answer(hits)
+    if check:
+        do.afford(do.check_answer, query.text, answer.text or "", hits)
+    return answer
