@@ -17,8 +17,10 @@ from core.errors import BadInput
 
 if TYPE_CHECKING:
     from core.engine import Engine
+    from core.evaluate.dataset import LabelledSet
+    from core.evaluate.execution import Executed
     from core.evaluate.journal import Journal
-    from core.evaluate.runner import Plan
+    from core.evaluate.runner import Outcomes, Plan
     from core.types import AnswerBy, AnswerOrder
 
 SEED = 13  # of the sample that --queries draws
@@ -138,8 +140,11 @@ def eval_(
             warn=lambda warning: warnings.update({warning: None}),
         )
     bar.close()
+    executed = _executed(drawn, outcomes, names, engine, corpus.name)
+    if remark := executed.remark():
+        warnings[remark] = None
     figures = {
-        **summary.summarise(drawn, outcomes, names, baseline=baseline),
+        **summary.summarise(drawn, outcomes, names, baseline=baseline, extra=executed.values),
         "corpus": corpus.name,
         "fingerprint": corpus.fingerprint,
         "split": split,
@@ -160,6 +165,22 @@ def eval_(
             + (f", and the same command goes on with it in {out}" if out else "")
         )
     return 0 if whole and any(row["statuses"]["ok"] for row in figures["routes"].values()) else 1
+
+
+def _executed(
+    labelled: LabelledSet, outcomes: Outcomes, names: Sequence[str], engine: Engine, corpus: str
+) -> Executed:
+    """How the routes' SQL does on the corpus' database; nothing without one, or without gold SQL."""
+    from core.errors import Unavailable
+    from core.evaluate.execution import Executed, measured
+    from core.route import Need
+
+    if not any(question.sql for question in labelled.questions):
+        return Executed({})
+    try:
+        return measured(labelled, outcomes, names, engine.tables(corpus, Need.TABLES))
+    except Unavailable:
+        return Executed({})  # routes that need the database have said so
 
 
 def _journal(

@@ -32,12 +32,26 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
         parts += ["", "Answers", _answers(figures["routes"]), figures["answers"]["support"]]
         told = _against({route: row.get("answers", {}) for route, row in figures["routes"].items()})
         parts += ["", f"Answers against {figures['baseline']}", told] if told else []
+    if any("extra" in row for row in figures["routes"].values()):
+        parts += ["", _extra(figures["routes"])]
     if figures["by_mode"]:
         parts += ["", "nDCG@10 by kind of question", _by_mode(figures)]
     errors = [f"{route}: {one_line(e)}" for route, row in figures["routes"].items() for e in row["errors"]]
     parts += ["", "Errors seen", *errors] if errors else []
     parts += ["", f"Written to {out}/ (report.html is for reading)"] if out else []
     return "\n".join(parts)
+
+
+def _extra(routes: Mapping[str, Any]) -> str:
+    """Measures that only some routes have, with their intervals."""
+    rows = [
+        (route, name, amount(more[name]), f"[{amount(ends[0])}, {amount(ends[1])}]", more["n"])
+        for route, row in routes.items()
+        for more in [row.get("extra", {"ci95": {}})]
+        for name, ends in more["ci95"].items()
+        if ends is not None
+    ]
+    return table(("route", "measure", "mean", "95 %", "questions"), rows, right=(2, 3, 4))
 
 
 def _head(figures: Mapping[str, Any]) -> str:

@@ -159,7 +159,7 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
 
 def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
     """Questions from JSONL or CSV files: id, text; if known, history, mode, answer (or answers),
-    answerable, relevant, split, sql.
+    answerable, relevant, split (or query_split: no query of one split is in another), sql.
     """
     questions: dict[str, Question] = {}
     evidence: dict[str, tuple[Evidence, ...]] = {}
@@ -258,6 +258,7 @@ def _question(item: Mapping[str, Any], where: str) -> Question:
     if isinstance(history, str):
         history = parse(history, f"{where}, history")
     known = {key: item.get(key) or None for key in ("mode", "split", "answer", "sql")}
+    known["split"] = known["split"] or item.get("query_split") or None
     return Question(str(identifier), Query(text, turns(history, where)), **{**known, **_written_golds(item)})
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.corpus.tables import QUESTIONS, databases
 from core.errors import BadInput
 from core.evaluate import dataset
 from core.evaluate.dataset import Found, LabelledSet, Written
+from core.evaluate.execution import with_tables
 from core.evaluate.files import read_qrels
 from core.evaluate.labels import Documents, place, with_judgements
 from core.settings import PROJECT
@@ -18,7 +20,8 @@ BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.
 def read(
     corpus: str, folder: Path | None, *, split: str, questions: Sequence[Path] = (), qrels: Path | None = None
 ) -> Found:
-    """The questions of `corpus`, whose documents are in `folder`: those given, built-in ones, or BEIR's.
+    """The questions of `corpus`, whose documents are in `folder`: those given, built-in ones, BEIR's,
+    or those beside a database.
 
     With `qrels` the judgements are those of that file, in place of what the questions say. Reads no index, so
     that a broken file is told before an index is built for it.
@@ -34,8 +37,11 @@ def read(
         return LabelledSet(found.name, found.questions, read_qrels(qrels)) if qrels else found
     if folder is not None and folder.is_dir() and (folder / "queries.jsonl").is_file():
         return dataset.beir(folder, split=split)
+    if folder is not None and folder.is_dir() and (folder / QUESTIONS).is_file() and databases(folder):
+        return with_tables(dataset.written([folder / QUESTIONS], name=corpus, split=split), folder)
     raise BadInput(
         f"{folder or corpus}: no questions; give a BEIR folder (corpus.jsonl, queries.jsonl, qrels/test.tsv),"
+        f" a folder with a database and {QUESTIONS},"
         f" {' or '.join(BUILT_IN)}, or a corpus with --questions FILE"
     )
 

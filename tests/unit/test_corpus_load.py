@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PdfWriter
 
+from core.corpus import index
 from core.corpus import load as loader
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.files import decode, storable
 from core.corpus.load import documents, readable_files
+from core.corpus.source import from_path
+from core.corpus.tables import Tables, missing
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput
+from core.errors import BadInput, Unavailable
+from core.route import Need
+from core.settings import Settings
 
 
 def beir(folder: Path, *lines: str) -> Path:
@@ -184,7 +190,6 @@ def test_a_source_without_documents_says_what_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
-        ("a.csv", "id,name\n1,x\n", "found: 'id', 'name'"),
         ("a.csv", "id,text\n1,x,extra\n", "2 columns"),
         ("a.csv", "id,text\n1\n", "2 columns"),
         ("a.jsonl", '{"name": 1}\n', "found: 'name'"),
@@ -258,3 +263,65 @@ def test_support_corpus_has_the_promised_size() -> None:
     found = list(documents(root))
     assert len(found) >= 120
     assert sum(len(passages(d, Chunking())) for d in found) >= 400
+
+
+def _database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE city (name TEXT, size INTEGER)")
+        connection.execute("INSERT INTO city VALUES ('Ulm', 9)")
+    connection.close()
+
+
+def test_a_csv_file_without_texts_is_one_document_about_its_table(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Prices\nAll of them.")
+    (tmp_path / "price list.csv").write_text("Article,Price\nvase,12.5\nlamp,7\n")
+    found = {d.id: d.text for d in documents(tmp_path)}
+    assert sorted(found) == ["a.md", "price list.csv/price_list"]
+    assert found["price list.csv/price_list"].splitlines()[1:] == [
+        "- article (text): vase, lamp", "- price (real): 12.5, 7.0",
+    ]  # fmt: skip
+
+
+def test_tables_are_the_documents_where_there_is_only_a_database(tmp_path: Path) -> None:
+    _database(tmp_path / "geo.sqlite")
+    (tmp_path / "questions.jsonl").write_text('{"id": "q", "text": "How big is Ulm?", "sql": "SELECT 1"}\n')
+    (tmp_path / "Thumbs.db").write_text("no database")
+    for path in (tmp_path, tmp_path / "geo.sqlite"):
+        (document,) = documents(path)
+        assert (document.id, document.title) == ("geo.sqlite/city", "city")
+        assert "- name (text): Ulm" in document.text
+    (tmp_path / "a.txt").write_text("Ulm lies on the Danube.")
+    assert [d.id for d in documents(tmp_path)] == ["a.txt"]
+    with pytest.raises(BadInput, match=r"no readable document.*\.sqlite"):
+        readable_files(tmp_path / "Thumbs.db")
+
+
+def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "a.txt").write_text("text")
+    opened, corpus = Tables(settings), "mine"
+    index._point(
+        _made(settings.home / "indexes" / corpus),
+        {"fingerprint": "x", "stamp": "x", "source": from_path(folder).record()},
+    )
+    assert "put one file ending in .sqlite" in (missing(Need.TABLES, corpus, settings) or "")
+    assert "no CSV files" in (missing(Need.CSV, corpus, settings) or "")
+    _database(folder / "one.sqlite")
+    assert missing(Need.TABLES, corpus, settings) is None
+    assert opened.get(corpus, Need.TABLES) is opened.get(corpus, Need.TABLES)
+    (folder / "t.csv").write_text("a,b\n1,2\n")
+    assert opened.get(corpus, Need.CSV).query("SELECT b FROM t").rows == ((2,),)
+    (folder / "t.csv").write_text("a,b\n1,33\n")
+    assert opened.get(corpus, Need.CSV).query("SELECT b FROM t").rows == ((33,),)
+    _database(folder / "two.db")
+    with pytest.raises(Unavailable, match=r"has 2 databases \(one.sqlite, two.db\)"):
+        opened.get(corpus, Need.TABLES)
+    assert missing(Need.TABLES, "support", settings) is None
+    assert "no CSV files" in (missing(Need.CSV, "support", settings) or "")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
