@@ -4,6 +4,7 @@ from core.steps.agent import Agent
 from core.steps.analyse import Analyse
 from core.steps.base import Context
 from core.steps.compress import Compress
+from core.steps.confide import Confide
 from core.steps.correct import Correct
 from core.steps.decompose import Decompose
 from core.steps.gate import Gatekeeper
@@ -21,6 +22,7 @@ from core.steps.rerank import Rerank
 from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
+from core.steps.self_rag import SelfRag
 from core.steps.tables import AskTables
 from core.steps.together import Together
 from core.steps.whole import Whole
@@ -46,6 +48,8 @@ class Steps(
     Judge,
     Remember,
     Reflect,
+    Confide,
+    SelfRag,
     Together,
     Whole,
     AskTables,
