@@ -98,10 +98,10 @@ def _in_order(given: list[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, An
     order: list[tuple[int, Mapping[str, Any]]] = []
     waiting: list[int | None] = [None]
     while waiting:
-        at = waiting.pop()
-        if at is not None:
-            order.append((at, given[at]))
-        below = sorted(children.get(at, ()), key=lambda one: (_number(given[one].get("score")), -one))
+        here = waiting.pop()
+        if here is not None:
+            order.append((here, given[here]))
+        below = sorted(children.get(here, ()), key=lambda one: (_number(given[one].get("score")), -one))
         waiting += below
     return order
 

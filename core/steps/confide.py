@@ -86,7 +86,8 @@ class Confide(StepBase):
         reply = self._complete(request)
         sure = token_confidence(reply.logprobs)
         said = " ".join(reply.text.split())
-        return Unaided(said, *(sure or (None, None)), no_answer(said))
+        mean, minimum = sure or (None, None)
+        return Unaided(said, mean, minimum, no_answer(said))
 
     @step("LLM", "ask how sure it is")
     def stated_confidence(self, text: str, answer: str) -> float | None:
