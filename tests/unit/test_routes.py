@@ -21,6 +21,7 @@ HOSTILE = [
     "\u200b\u202e reversed",
 ]
 ALL = list(routes())
+TWO_SIDED = ("structured_hybrid",)  # one side's failure is shown on its step, and the other goes on
 
 
 def run(tmp_path, route, question="How do I send a fragile item back?", llm=None, texts=None, history=()):
@@ -71,7 +72,7 @@ def test_it_repeats_itself(tmp_path, name):
 def test_an_empty_corpus_is_no_failure(tmp_path, name):
     result = run(tmp_path, name, texts={})
     assert (result.status, result.error) == ("ok", None)
-    assert all(hit.passage.id.startswith("web/") for hit in result.hits)
+    assert all(hit.passage.id.startswith(("web/", "sql/")) for hit in result.hits)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -93,6 +94,7 @@ def test_hostile_passages_and_replies_are_only_text(tmp_path, name, text):
             "web-query": text,
             "step-back": text,
             "decompose": text,
+            "sql": text,
         }
     )
     assert run(tmp_path, name, llm=llm, texts={"a:0-9": text, "b:0-9": text + " send"}).status in (
@@ -106,11 +108,14 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
     llm = ScriptedLLM(
         {
             p: ModelFailed("the endpoint answered HTML")
-            for p in ("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer")
+            for p in ("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql")
         }
     )
     result = run(tmp_path, name, llm=llm, history=(Turn("user", "My box"),))
-    if Need.LLM in routes()[name].needs:
+    if name in TWO_SIDED:
+        assert result.status == "ok"
+        assert any(span.error == "the endpoint answered HTML" for span in result.spans if span.parent is None)
+    elif Need.LLM in routes()[name].needs:
         assert result.status == "failed"
         assert "the endpoint answered HTML" in result.error
         assert any(span.error for span in result.spans)

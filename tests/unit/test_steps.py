@@ -126,6 +126,20 @@ GOLDEN = {
         "split into simpler questions", "  ask scripted",
         *["search BM25", "embed", "search vectors", "fuse by normalised scores"] * 3, "merge by best score",
     ],
+    "text_to_sql": [
+        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted", "  run SQL",
+        "say the result",
+    ],
+    "table_qa": [
+        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted", "  run SQL",
+        "say the result",
+    ],
+    "structured_hybrid": [
+        "ask the tables", "  look up values", "  choose tables", "  write and run SQL", "    write SQL",
+        "      ask scripted", "    run SQL",
+        "search BM25", "embed", "search vectors", "fuse by normalised scores", "choose the side",
+        "append the rest",
+    ],
     "crag": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
         "grade and decide", "  measure the passages", "    embed", "order by grade",
@@ -136,6 +150,7 @@ GOLDEN = {
 REPLIES = {
     "closed-answer": "Photograph it and report it.",
     "confidence": "40",
+    "sql": "SELECT name FROM items",
     "rewrite": "what to do when a box arrived crushed",
     "variants": "crushed parcel\ndamaged box\nbroken pack",
     "step-back": "What are the rules for damaged parcels?",
