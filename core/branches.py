@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from core.types import RouteResult, Run, Span
+
 WEIGHTS = {"relevance": 1.0, "support": 1.0, "utility": 0.5}  # arXiv:2310.11511, section 4.3
 GOES_ON: Final = "retrieve"  # `ended` of a segment after which the model asked for more passages
 
@@ -100,3 +102,70 @@ def rescore(tree: Mapping[str, Any], weights: Mapping[str, float]) -> dict[str, 
         for at, (branch, score, path) in enumerate(zip(branches, scores, result.paths, strict=True))
     ]
     return {**tree, "branches": anew, "weights": dict(weights), "open": list(result.open)}
+
+
+def trees(run: Run) -> list[tuple[RouteResult, Span]]:
+    """The steps that kept a tree that can be read, with their routes."""
+    return [
+        (result, span)
+        for result in run.results
+        for span in result.spans
+        if isinstance(span.output, Mapping) and _readable(span.output.get("branches"))
+    ]
+
+
+def in_order(given: list[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
+    """Each segment before those that go on from it, the best score first among siblings."""
+    children: dict[int | None, list[int]] = {}
+    for at, branch in enumerate(given):
+        children.setdefault(branch.get("parent"), []).append(at)
+    order: list[tuple[int, Mapping[str, Any]]] = []
+    waiting: list[int | None] = [None]
+    while waiting:
+        here = waiting.pop()
+        if here is not None:
+            order.append((here, given[here]))
+        below = sorted(children.get(here, ()), key=lambda one: (_number(given[one].get("score")), -one))
+        waiting += below
+    return order
+
+
+def scorable(tree: Mapping[str, Any]) -> bool:
+    """Whether all that scores are made of is there in its form; a stored run may come from anywhere."""
+    limits = (tree.get("beam"), tree.get("segments"))
+    return all(limit is None or (isinstance(limit, int) and limit > 0) for limit in limits) and all(
+        all(branch.get(name) is None or is_number(branch[name]) for name in ("relevance", "utility"))
+        and is_number(branch.get("likelihood"))
+        and (branch.get("support") is None or support_told(branch["support"]) is not None)
+        for branch in tree["branches"]
+    )
+
+
+def support_told(given: Any) -> float | None:
+    """As `support_of`, from a stored run; None for what has not its form."""
+    if not isinstance(given, Mapping) or not all(is_number(given.get(k)) for k in ("fully", "partially")):
+        return None
+    return support_of(given)
+
+
+def _readable(given: Any) -> bool:
+    """Whether these are branches whose places make a tree: a parent stands before its children."""
+    return (
+        isinstance(given, list)
+        and bool(given)
+        and all(
+            isinstance(branch, Mapping)
+            and isinstance(branch.get("depth"), int)
+            and (branch.get("parent") is None or branch["parent"] in range(at))
+            for at, branch in enumerate(given)
+        )
+    )
+
+
+def _number(value: Any) -> float:
+    return float(value) if is_number(value) else float("-inf")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is one."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

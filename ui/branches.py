@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.branches import WEIGHTS, rescore, support_of
+from core.branches import WEIGHTS, in_order, is_number, rescore, scorable, support_told, trees
 from core.charts.look import milliseconds
 from core.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, join, md, show, tag
@@ -33,22 +33,12 @@ def draw(run: Run) -> None:
     for result, span in found:
         tree = span.output
         stored = tree.get("weights") if isinstance(tree.get("weights"), Mapping) else {}
-        stored = {name: float(stored[name]) for name in WEIGHTS if _is_number(stored.get(name))}
-        if stored and _scorable(tree):
+        stored = {name: float(stored[name]) for name in WEIGHTS if is_number(stored.get(name))}
+        if stored and scorable(tree):
             weights = _controls(f"{run.id}-{result.route}-{span.id}", stored)
             if weights != stored:
                 tree = rescore(tree, weights)
         show(tag("div", _block(run, result, span, tree), css="rs"))
-
-
-def trees(run: Run) -> list[tuple[RouteResult, Span]]:
-    """The steps that kept a tree that can be read, with their routes."""
-    return [
-        (result, span)
-        for result in run.results
-        for span in result.spans
-        if isinstance(span.output, Mapping) and _readable(span.output.get("branches"))
-    ]
 
 
 def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
@@ -65,7 +55,7 @@ def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
 
 def _block(run: Run, result: RouteResult, span: Span, tree: Mapping[str, Any]) -> Markup:
     facts = f"  {span.name} · {milliseconds(span.ms)}"
-    rows = [_row(run, at, branch) for at, branch in _in_order(tree["branches"])]
+    rows = [_row(run, at, branch) for at, branch in in_order(tree["branches"])]
     names = ("Segment", "Passage", "Relevance", "Support", "Utility")
     head = tag("tr", *(tag("th", name) for name in names), tag("th", "Score", css="num"))
     return tag(
@@ -90,22 +80,6 @@ def _told(tree: Mapping[str, Any]) -> Markup:
     return tag("div", tag("b", told))
 
 
-def _in_order(given: list[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
-    """Each segment before those that go on from it, the best score first among siblings."""
-    children: dict[int | None, list[int]] = {}
-    for at, branch in enumerate(given):
-        children.setdefault(branch.get("parent"), []).append(at)
-    order: list[tuple[int, Mapping[str, Any]]] = []
-    waiting: list[int | None] = [None]
-    while waiting:
-        here = waiting.pop()
-        if here is not None:
-            order.append((here, given[here]))
-        below = sorted(children.get(here, ()), key=lambda one: (_number(given[one].get("score")), -one))
-        waiting += below
-    return order
-
-
 def _row(run: Run, at: int, branch: Mapping[str, Any]) -> Markup:
     passage = run.passages.get(str(branch.get("passage")))
     title = passage.title or passage.doc_id if passage else str(branch.get("passage") or "none")
@@ -113,7 +87,7 @@ def _row(run: Run, at: int, branch: Mapping[str, Any]) -> Markup:
     text = cut(str(branch.get("text", "")), 300)
     judged = {
         "relevance": branch.get("relevance"),
-        "support": _support(branch.get("support")),
+        "support": support_told(branch.get("support")),
         "utility": branch.get("utility"),
     }
     return tag(
@@ -132,51 +106,12 @@ def _row(run: Run, at: int, branch: Mapping[str, Any]) -> Markup:
 
 
 def _meter(value: Any, low: float, high: float) -> Markup:
-    if not _is_number(value):
+    if not is_number(value):
         return tag("span", "not judged", css="dim")
     share = min(1.0, max(0.0, (value - low) / (high - low)))
     bar = tag("div", tag("i", style=f"width:{100 * share:.1f}%"), css="rs-meter", style="min-width:4rem")
     return join([tag("span", f"{value:.2f}"), bar])
 
 
-def _support(given: Any) -> float | None:
-    if not isinstance(given, Mapping) or not all(_is_number(given.get(k)) for k in ("fully", "partially")):
-        return None
-    return support_of(given)
-
-
-def _readable(given: Any) -> bool:
-    """Whether these are branches whose places make a tree: a parent stands before its children."""
-    return (
-        isinstance(given, list)
-        and bool(given)
-        and all(
-            isinstance(branch, Mapping)
-            and isinstance(branch.get("depth"), int)
-            and (branch.get("parent") is None or branch["parent"] in range(at))
-            for at, branch in enumerate(given)
-        )
-    )
-
-
-def _scorable(tree: Mapping[str, Any]) -> bool:
-    """Whether all that scores are made of is there in its form; a stored run may come from anywhere."""
-    limits = (tree.get("beam"), tree.get("segments"))
-    return all(limit is None or (isinstance(limit, int) and limit > 0) for limit in limits) and all(
-        all(branch.get(name) is None or _is_number(branch[name]) for name in ("relevance", "utility"))
-        and _is_number(branch.get("likelihood"))
-        and (branch.get("support") is None or _support(branch["support"]) is not None)
-        for branch in tree["branches"]
-    )
-
-
 def _score(value: Any) -> str:
-    return f"{value:.2f}" if _is_number(value) else "–"
-
-
-def _number(value: Any) -> float:
-    return float(value) if _is_number(value) else float("-inf")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:.2f}" if is_number(value) else "–"

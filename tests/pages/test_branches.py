@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.branches import trees
 from core.engine import Request
 from core.types import Query, RouteResult, Span
 from tests.reflecting import ScriptedReflection, by_default, passage_of, segment
 from tests.runs import HOSTILE, make_run
-from ui.branches import branches, trees
+from ui.branches import branches
 
 
 def page(run_id):
