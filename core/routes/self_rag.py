@@ -47,7 +47,10 @@ def self_rag(
 
     for _ in range(segments):
         ends = [(tree.said(at), tree.raw(at)) for at in tree.open]
-        tree = do.keep_best(tree, do.each(write, ends))
+        grown = do.afford(do.each, write, ends) if tree.branches else do.each(write, ends)
+        if grown is None:  # the budget is spent: what was written counts
+            break
+        tree = do.keep_best(tree, grown)
         if not tree.open:
             break
     hits = do.append(do.by_segments(tree), first)

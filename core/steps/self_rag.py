@@ -204,6 +204,8 @@ class SelfRag(StepBase):
         if chosen:
             decision = f"path of {len(chosen)} segment{'s' if len(chosen) > 1 else ''}"
             why = f"its mean score {paths[chosen[-1]]:.2f} is the highest of {len(tree.kept)} paths kept"
+            if tree.open:
+                why += "; the budget of calls was spent before it could go on"
         else:
             decision, why = "abstain", "no passage was found to write from"
         self.span.inputs |= {"tree": f"{len(plain)} segments"}

@@ -367,6 +367,16 @@ def test_later_segments_go_on_from_the_words_and_search_with_them(tmp_path):
     assert searched == [QUESTION, f"{QUESTION} Point 1 said by crushed."]
 
 
+def test_a_spent_budget_keeps_what_was_written(tmp_path):
+    result, model = ask(tmp_path, deep(lambda *_: {}, 9), settings={"route_max_calls": 9})
+    tree = tree_of(result)
+    assert len(tree["branches"]) == 5
+    assert "budget" in tree["why"]
+    assert len(model.requests) == 9
+    assert result.citations
+    assert ask(tmp_path, settings={"route_max_calls": 2})[0].status == "timeout"
+
+
 def test_a_passage_that_fails_is_left_out_and_told_all_failing_is_a_failure(tmp_path):
     def script(prompt):
         if "crushed" in about(prompt):
