@@ -16,6 +16,7 @@ from core.steps.late import LateInteraction
 from core.steps.learned import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
+from core.steps.redraft import Redraft
 from core.steps.reflect import Reflect
 from core.steps.remember import Remember
 from core.steps.rerank import Rerank
@@ -47,6 +48,7 @@ class Steps(
     Iterate,
     Judge,
     Remember,
+    Redraft,
     Reflect,
     Confide,
     SelfRag,

@@ -4,7 +4,6 @@ the prompt of the answer does, so that an endpoint reads the passages once.
 
 from __future__ import annotations
 
-from core.steps.cite import NOT_ANSWERED
 from core.steps.prompts import Prompt
 from core.steps.untrusted import GROUNDED
 
@@ -43,9 +42,8 @@ REFINE = Prompt(
     "refine/1",
     GROUNDED,
     _ASKED + "Draft answer: {draft}\n\nWhat a reviewer found: {feedback}\n\nWrite the answer to the question "
-    "again and mend what the reviewer found. At most three sentences, from the passages only, beginning with "
-    "the answer itself. After each sentence put the number of the passage that says so, like [1]. If the "
-    "passages do not contain the answer, reply exactly: " + NOT_ANSWERED,
+    "again and mend what the reviewer found: one to three sentences, with what the passages say. After each "
+    "sentence put the number of its passage, like [1].",
 )
 LOOK_UP = Prompt(
     "look-up/1",
@@ -67,8 +65,7 @@ RELEVANT = Prompt(
 SEGMENT = Prompt(
     "segment/1",
     GROUNDED,
-    _ASKED + "Answer the question in one sentence, with what the passage says only. If the passage says "
-    "nothing about it, reply exactly: " + NOT_ANSWERED,
+    _ASKED + "Write a short answer to the question, in one sentence, with what the passage says.",
 )
 SUPPORTED = Prompt(
     "supported/1",

@@ -1,0 +1,47 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.steps.cite import Draft
+from core.steps.generate import SHOWN
+from core.steps.redraft import Ended, Weighed
+from core.types import Answer, Query
+
+
+@route(
+    "Self-correction",
+    family="corrective",
+    paper="Madaan et al. 2023, arXiv:2303.17651; Gao et al. 2023, arXiv:2210.08726 (claims)",
+    needs=[Need.LLM],
+)
+def self_correct(
+    query: Query,
+    do: Steps,
+    *,
+    rounds: Annotated[int, Knob(0, 3, "times the answer is written again, at most")] = 2,
+) -> Answer:
+    """Draft an answer, criticise it claim by claim, and write it again until nothing is gained.
+
+    Always writes. Every draft is checked, the last one too, so that a refined answer that is supported less
+    gives way to the one before it.
+    """
+    hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    shown = hits[:SHOWN]
+    drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown),)
+    weighed: tuple[Weighed, ...] = ()
+    reason: Ended | None = None
+    while reason is None:
+        texts = tuple(draft.text for draft in drafts)
+        one = do.afford(do.weigh, query.text, shown, texts, weighed, rounds)
+        if one is None:
+            reason = "budget spent"
+            break
+        weighed += (one,)
+        reason = one.reason
+        if reason is None:
+            better = do.afford(do.refine, query.text, shown, one.draft, one.feedback, one.claims)
+            if better is None:
+                reason = "budget spent"
+            else:
+                drafts += (better,)
+    return do.keep_draft(drafts, weighed, reason).over(hits)
