@@ -1,0 +1,94 @@
+"""Grades and strips of stored runs: what was decided, what was kept and dropped, and nothing but text."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from core.engine import Request
+from core.reading import gradings, strippings
+from core.types import Query
+from tests.fakes import ScriptedLLM
+from tests.runs import HOSTILE
+from ui.grades import grades
+from ui.strips import strips
+
+
+class Seen(HTMLParser):
+    """The tags and texts of a page."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.texts = set(), []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+LONG = (
+    "If the box arrived crushed take photos of all six sides and report it within 48 hours to the depot. "
+    "The bakery next door opens at seven and sells rolls, cakes and coffee to everyone who comes by. "
+) * 2
+
+
+def corrected(engine, texts, question="My box arrived crushed", **knobs):
+    """A run of the corrective route, as the store gives it back."""
+    engine.fakes["tiny"] = type(engine.fakes["tiny"])(texts)
+    engine.fake_llm = ScriptedLLM({"grade": "0.95"})
+    run = engine.ask(Request(Query(question), "tiny", ("crag",), {"crag": knobs}))
+    assert run.results[0].status == "ok", run.results[0].error
+    return engine.store.load(run.id)
+
+
+def test_strips_kept_and_dropped_are_shown_under_their_passage(engine):
+    run = corrected(engine, {"crushed:0-400": LONG}, evaluator="llm", strip_floor=0.3)
+    (step,) = strippings(run.results[0])
+    assert 0 < step.kept < step.count
+    seen = Seen(strips(run))
+    text = " ".join(seen.texts)
+    assert f"kept: {step.kept} of {step.count} strips" in text
+    assert "0.3" in text
+    assert seen.texts.count("kept") == step.kept
+    assert seen.texts.count("dropped") == step.count - step.kept
+    assert "Crushed:0-400" in text
+
+
+@pytest.mark.parametrize("evaluator", ["lightweight", "llm"])
+def test_the_grades_view_shows_grades_thresholds_decision_and_reason(engine, evaluator):
+    run = corrected(engine, {"crushed:0-400": LONG, "keys:0-80": "Keys are kept."}, evaluator=evaluator)
+    (grading,) = gradings(run.results[0])
+    text = " ".join(Seen(grades(run)).texts)
+    assert f"decided: {grading.decision}" in text
+    assert f"{grading.low:g}" in text
+    assert f"{grading.high:g}" in text
+    assert grading.why
+    assert grading.why in text
+    for grade in grading.grades:
+        assert f"{grade.value:.2f}" in text
+
+
+def test_hostile_text_is_only_text(engine):
+    texts = {f"{n}:0-9": f"box {evil} crushed" for n, evil in enumerate(HOSTILE)}
+    run = corrected(engine, texts, question=f"My box {HOSTILE[0]}", evaluator="llm")
+    for html in (strips(run), grades(run)):
+        seen = Seen(html)
+        assert not seen.tags & {"img", "script", "svg", "style", "a"}
+        assert any("alert" in text for text in seen.texts) or "alert" not in html
+
+
+def test_a_run_without_strips_has_no_block(engine):
+    run = engine.ask(Request(Query("a box"), "tiny", ("bm25",)))
+    assert strips(run) == ""
+
+
+def test_outputs_that_only_look_like_strips_are_left_out(stored):
+    run = stored["good"]
+    result = run.results[0]
+    odd = [["kept"], {"kept": "yes", "text": "x"}, {"kept": True}, None, 3]
+    spans = tuple(replace(span, output=odd) for span in result.spans)
+    assert strippings(replace(result, spans=spans)) == []
