@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.base import Matrix
 from core.errors import Unavailable
 from core.settings import PROJECT
 
@@ -47,7 +46,7 @@ class Evaluator:
     made: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""  # the file it was read from, as shown
 
-    def grades(self, signals: Matrix | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    def grades(self, signals: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
         """The probability that each passage is relevant, shape (n,), from its features, shape (n, features).
 
         Source: logistic regression, Cox 1958, "The Regression Analysis of Binary Sequences".

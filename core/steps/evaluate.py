@@ -17,6 +17,8 @@ from core.steps.rerank import Rerank
 from core.steps.step import step
 from core.types import Ranking
 
+__all__ = ["BACKGROUND", "Evaluate", "Signals", "Which", "thresholds", "told"]
+
 BACKGROUND = 15  # passages whose mean a hit is held against, itself included
 Signals = tuple[tuple[float, ...], ...]  # for each passage the values of FEATURES
 

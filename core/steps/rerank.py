@@ -80,7 +80,8 @@ class Rerank(Judge, Retrieve, Fuse):
         return {at: corpus.row(id) for at, id in enumerate(ids) if own.get(id) == hits[at].passage}
 
     def _cosines(self, hits: Ranking, vector: Vector) -> Cosines:
-        return np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
+        found: Cosines = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
+        return found
 
     def _blended(self, text: str, hits: Ranking, rows: Mapping[int, int], cosine: Cosines) -> Blended:
         """BM25, `cosine` and MaxSim of the hits; the span tells what of it had to be made now."""
