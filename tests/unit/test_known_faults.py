@@ -5,11 +5,12 @@ import math
 
 import pytest
 
+from core.backends.sql import Limits, Rejected
 from core.engine import Request
 from core.errors import BadInput, ModelFailed
 from core.evaluate import runner, summary
 from core.evaluate.dataset import LabelledSet, Question
-from core.route import routes
+from core.route import Need, routes
 from core.steps import Steps
 from core.steps.fuse import linear, rrf
 from core.steps.merge import best, union
@@ -199,3 +200,22 @@ def test_partial_support_and_none_do_not_tie(tmp_path):
     scored = {branch["passage"]: branch["score"] for branch in tree["branches"]}
     assert scored["bb:0-9"] == pytest.approx(scored["aa:0-9"] + 0.5)
     assert scored["aa:0-9"] == pytest.approx(scored["cc:0-9"])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM orders", "DROP TABLE orders", "UPDATE orders SET total = 0",
+        "SELECT 1; DELETE FROM orders",
+        "WITH x AS (SELECT 1) DELETE FROM orders", "PRAGMA query_only = OFF",
+        "ATTACH 'other.sqlite' AS other",
+        "SELECT load_extension('other')", "SELECT sql FROM sqlite_master", "VACUUM INTO 'other.sqlite'",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
+    ],
+)  # fmt: skip
+def test_sql_of_a_model_is_held_by_a_guard_not_by_advice(tmp_path, sql):
+    tables = FakeEngine(tmp_path).tables("tiny", Need.TABLES)
+    with pytest.raises(Rejected):
+        tables.query(sql, limits=Limits(seconds=0.2))
+    assert len(tables.query("SELECT * FROM orders").rows) == 3
+    assert len(tables.query("SELECT 1 FROM orders a, orders b, orders c, orders d, orders e").rows) == 200
