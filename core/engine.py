@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from core import needs
 from core import settings as settings_module
 from core.answering import Answering
 from core.backends import evaluators
@@ -24,7 +25,7 @@ from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
 from core.reading import excerpts, question
 from core.request import MAX_QUESTION, Plan, Request, clean
-from core.route import Need, pick
+from core.route import Need, Route, pick
 from core.settings import Settings
 from core.steps import Context, Memo, Steps
 from core.steps.generate import SHOWN
@@ -256,6 +257,11 @@ class Engine:
                 warnings.append(f"nothing is remembered of session {session}: {error}")
         return gather(stored, query.history)
 
+    def _why_not(self, corpus: str) -> Callable[[Route], str | None]:
+        """Why a route cannot run on a corpus with its default knobs, or None; looked up when first asked."""
+        gaps = cache(lambda: needs.missing(self, corpus))
+        return lambda route: next((gaps()[n] for n in route.needed(route.settle({})) if n in gaps()), None)
+
     def context(
         self,
         corpus: Corpus,
@@ -273,7 +279,7 @@ class Engine:
             corpus=corpus, embedder=self.embedder(corpus.info.embedder), llm=self.llm(), web=web, trace=trace,
             memo=memo, cancel=cancel, deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
-            prepared=lambda need: self.tables(corpus.name, need)
+            why_not=self._why_not(corpus.name), prepared=lambda need: self.tables(corpus.name, need)
             if need in (Need.TABLES, Need.CSV) else self.enrichment(corpus, need), rerankers=self.rerankers(),
             answering=answering, reflection=self.reflection, memory=memory, turn_vectors=self._turn_vectors,
             llm_context=now.llm_context, fid=self.fid,

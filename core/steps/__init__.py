@@ -3,6 +3,7 @@
 from core.steps.agent import Agent
 from core.steps.analyse import Analyse
 from core.steps.base import Context
+from core.steps.classify import Classify
 from core.steps.compress import Compress
 from core.steps.confide import Confide
 from core.steps.correct import Correct
@@ -10,6 +11,7 @@ from core.steps.decompose import Decompose
 from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
+from core.steps.imitate import Imitate
 from core.steps.indexed import Indexed
 from core.steps.iterate import Iterate
 from core.steps.late import LateInteraction
@@ -49,12 +51,14 @@ class Steps(
     Judge,
     Remember,
     Redraft,
+    Imitate,
     Reflect,
     Confide,
     SelfRag,
     Together,
     Whole,
     AskTables,
+    Classify,
     Generate,
 ):
     """What a route is given as `do`."""

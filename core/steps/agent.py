@@ -228,8 +228,9 @@ class Agent(Decompose):
 
     @step("RETRIEVER", "look up words")
     def look_up(self, words: str, collected: Ranking) -> Ranking:
-        """The passages that hold all of `words`, in the documents of `collected`, see `holding`. What is of no
-        document of the corpus, such as a query's result, is looked through itself.
+        """The passages that hold all of `words`, in the documents of `collected`, see `holding`.
+
+        What is of no document of the corpus, such as a query's result, is looked through itself.
         """
         corpus = self.context.corpus
         own = corpus.by_ids([hit.passage.id for hit in collected])

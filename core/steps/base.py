@@ -18,13 +18,14 @@ from core.backends.rerankers import Rerankers
 from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.steps.memo import Memo
 from core.steps.prompts import FIRMER, Prompt
+from core.steps.suspect import warnings
 from core.trace import OpenSpan, Trace
 from core.types import AnswerStyle, Remembered, Tokens
 
 if TYPE_CHECKING:
     from core.backends.fid import FusionReader
     from core.corpus.index import Corpus
-    from core.route import Need
+    from core.route import Need, Route
 
 A = TypeVar("A")
 P = ParamSpec("P")
@@ -60,6 +61,7 @@ class Context:
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
+    why_not: Callable[[Route], str | None] = lambda _route: None  # why a route cannot run here
     calls: int = 0
     tokens: int = 0
     used: set[str] = field(default_factory=set)  # steps this route has already had, hence already paid for
@@ -144,6 +146,8 @@ class StepBase:
         unusable text is returned, for the step to say what it made of it. The other arguments are those of
         `LLMRequest`; with `stream` the span shows the text while it is written.
         """
+        if flagged := warnings(values):
+            self.span.inputs["instructions"] = flagged  # for people: it changes nothing
         messages = prompt.fill(values)
         for attempt, name in enumerate((prompt.name, f"{prompt.name}/firmer")):
             request = LLMRequest(

@@ -15,6 +15,16 @@ from core.steps.transform import wording
 QuestionClass = Literal[
     "no_retrieval", "exact", "plain", "conceptual", "complex", "conversational", "structured"
 ]
+NO_SEARCH = "no search"
+CANDIDATES: Mapping[QuestionClass, tuple[str, ...]] = {  # the first that can run is taken
+    "no_retrieval": (NO_SEARCH,),
+    "exact": ("bm25",),
+    "plain": ("rerank",),
+    "conceptual": ("multistage", "rerank"),
+    "complex": ("iterative", "decompose", "rerank"),
+    "conversational": ("memory",),
+    "structured": ("text_to_sql", "rerank"),
+}
 CLASSES: tuple[QuestionClass, ...] = get_args(QuestionClass)
 LONG = 19  # words from which a question is taken to need several facts
 SHORT = 12  # words up to which a question with an identifier is about the identifier
@@ -207,14 +217,6 @@ EXAMPLES: Mapping[QuestionClass, tuple[str, ...]] = {
         "My parcel was opened by customs and the vase in it is broken: who pays, and until when?",
         "What changed in the return rules for customers between last year and this year?",
         "Does a lost parcel to France bring us more from one carrier than from the other?",
-    ),
-    "conversational": (
-        "And for the other one?",
-        "What about Belgium?",
-        "Why not?",
-        "How long does that take?",
-        "Is it too late?",
-        "Can she do it instead?",
     ),
     "structured": (
         "What is the status of order 10023?",

@@ -77,5 +77,5 @@ DIRECT = Prompt(
     "direct/1",
     "You are the assistant of a help desk. The message needs nothing looked up. Reply in one or two "
     "sentences. State nothing about the company, its orders, prices or rules.",
-    "{history}Message: {question}",
+    "{conversation}Message: {question}",
 )

@@ -94,6 +94,8 @@ def test_hostile_passages_and_replies_are_only_text(tmp_path, name, text):
             "web-query": text,
             "step-back": text,
             "decompose": text,
+            "next-sentence": text,
+            "choose-action": text,
             "sql": text,
         }
     )
@@ -108,7 +110,10 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
     llm = ScriptedLLM(
         {
             p: ModelFailed("the endpoint answered HTML")
-            for p in ("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql")
+            for p in (
+                *("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql"),
+                *("next-sentence", "choose-action"),
+            )
         }
     )
     result = run(tmp_path, name, llm=llm, history=(Turn("user", "My box"),))

@@ -140,6 +140,23 @@ GOLDEN = {
         "search BM25", "embed", "search vectors", "fuse by normalised scores", "choose the side",
         "append the rest",
     ],
+    "iterative": [
+        "search BM25", "embed", "search vectors", "fuse by normalised scores", "collect what is new",
+        "go on or stop", "reason one sentence", "  ask scripted", "fuse by reciprocal rank",
+        "append the rest",
+    ],
+    "agentic": [
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        "count what was found", "  embed", "collect what is new", "do the passages answer the question", "  ask scripted",
+        "choose again or stop", "choose an action", "  ask scripted",
+        "fuse by reciprocal rank", "append the rest",
+    ],
+    "adaptive": [
+        "classify the question", "choose a route",
+        "search BM25", "embed", "search vectors", "search the conversation", "  embed",
+        "does the question stand alone", "put recalled turns before the question",
+        "mean with recalled turns", "  embed", "search vectors", "search BM25", "fuse by reciprocal rank",
+    ],
     "crag": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
         "grade and decide", "  measure the passages", "    embed", "order by grade",
@@ -157,6 +174,8 @@ REPLIES = {
     "decompose": "What photos of a crushed box are needed?\nWithin how many hours is it reported?",
     "grade": "0.95",
     "answer": "Take photos of all six sides [1].",
+    "next-sentence": "So the answer is: report it.",
+    "choose-action": '{"action": "answer", "input": ""}',
 }
 
 

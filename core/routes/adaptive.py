@@ -1,0 +1,33 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.steps.classes import NO_SEARCH
+from core.steps.classify import Classifier
+from core.types import Answer, Query
+
+
+@route(
+    "Adaptive routing",
+    family="agentic",
+    paper="Jeong et al. 2024, arXiv:2403.14403",
+    needs_if={("classifier", "llm"): Need.LLM},
+    uses=[Need.LLM, Need.TABLES],
+)
+def adaptive(
+    query: Query,
+    do: Steps,
+    *,
+    classifier: Annotated[
+        Classifier, Knob(help="rules to read, cosine with written examples, or the model's probabilities")
+    ] = "rules",
+) -> Answer:
+    """Tell the kind of question by its text alone and give it to the route for that kind.
+
+    The routes were chosen by their figures on the modes of `support`. One that cannot run here, for lack of a
+    language model or of tables, is passed over, and the decision says so.
+    """
+    history = bool(query.history or do.context.memory)
+    kind = do.classify(query.text, history, classifier).decision
+    chosen = do.choose_route(kind).decision
+    return do.reply(query) if chosen == NO_SEARCH else do.run_route(chosen, query)

@@ -1,0 +1,76 @@
+"""Judging a router: by hand, and against scikit-learn."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.evaluate.routing import CLASS_OF, confusion, matrix, regret
+from core.steps.classes import CLASSES
+
+MODES = {"a": "plain", "b": "abstract", "c": "multi_hop", "d": "multi_hop", "e": "no_answer", "f": "plain"}
+
+
+def test_a_confusion_by_hand():
+    found = confusion({"a": "plain", "b": "conceptual", "c": "plain", "d": "complex", "e": "plain"}, MODES)
+    rows = {
+        label: dict(zip(CLASSES, row, strict=True)) for label, row in zip(CLASSES, found.counts, strict=True)
+    }
+    assert rows["plain"]["plain"] == rows["conceptual"]["conceptual"] == rows["complex"]["complex"] == 1
+    assert rows["complex"]["plain"] == 1
+    assert (found.asked, found.left_out) == (4, 2)
+    assert found.accuracy == 0.75
+    assert found.recall() == dict.fromkeys(CLASSES) | {"plain": 1.0, "conceptual": 1.0, "complex": 0.5}
+    assert "accuracy 0.750 of 4 questions, 2 left out" in matrix(found)
+
+
+def test_nothing_chosen_has_no_accuracy():
+    assert confusion({}, MODES).accuracy is None
+    with pytest.raises(BadInput, match="a: 'odd' is no class; there are: no_retrieval"):
+        confusion({"a": "odd"}, MODES)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(CLASS_OF)), st.sampled_from(CLASSES)), min_size=1, max_size=40)
+)
+def test_a_confusion_is_scikit_learns(pairs):
+    metrics = pytest.importorskip("sklearn.metrics")
+    found = confusion(
+        {str(n): taken for n, (_, taken) in enumerate(pairs)},
+        {str(n): mode for n, (mode, _) in enumerate(pairs)},
+    )
+    truth, taken = [CLASS_OF[mode] for mode, _ in pairs], [one for _, one in pairs]
+    expected = metrics.confusion_matrix(truth, taken, labels=list(CLASSES))
+    assert np.array_equal(np.array(found.counts), expected)
+    assert found.accuracy == pytest.approx(metrics.accuracy_score(truth, taken))
+
+
+def test_regret_by_hand():
+    values = {
+        "1": {"router": 0.5, "bm25": 0.75, "dense": 0.25},
+        "2": {"router": 1.0, "bm25": 1.0, "dense": 0.0},
+        "3": {"router": 0.25, "bm25": 0.0, "dense": 1.0},
+        "4": {"bm25": 1.0},
+    }
+    found = regret(values, "router")
+    assert found.by_question == {"1": 0.25, "2": 0.0, "3": 0.75}
+    assert found.mean == pytest.approx(1 / 3)
+    assert found.best == {"router": 1, "bm25": 2, "dense": 1}
+    low, high = found.interval
+    assert 0 <= low < found.mean < high <= 0.75
+    assert regret({"1": {"router": 1.0}}, "router").interval is None
+    with pytest.raises(BadInput, match="'other' has no value on any of 4 questions"):
+        regret(values, "other")
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=2), st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=2, max_size=5
+    )
+)
+def test_no_regret_is_below_nothing(given_values):
+    values = {key: dict(zip("abc", row, strict=True)) for key, row in given_values.items()}
+    found = regret(values, "a")
+    assert all(0 <= lost <= 1 for lost in found.by_question.values())
+    assert sum(found.best.values()) >= len(values)
