@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from core.errors import BadInput
 from core.evaluate.dataset import Found, LabelledSet, Question, Written
-from core.steps.untrusted import GROUNDED, quoted
+from core.steps.untrusted import GROUNDED, harmless, quoted
 from core.types import Hit, Passage, Ranking
 
 Quotes = Mapping[str, tuple[str, ...]]  # by question
@@ -114,8 +114,8 @@ def _example(
         "quotes": held,
         "messages": [
             {"role": "system", "content": GROUNDED},
-            *({"role": turn.role, "content": turn.text} for turn in question.query.history),
-            {"role": "user", "content": f"{passages}\n\nQuestion: {question.query.text}"},
-            {"role": "assistant", "content": f"{reason}##Answer: {answer}"},
+            *({"role": turn.role, "content": harmless(turn.text)} for turn in question.query.history),
+            {"role": "user", "content": harmless(f"{passages}\n\nQuestion: {question.query.text}")},
+            {"role": "assistant", "content": harmless(f"{reason}##Answer: {answer}")},
         ],
     }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from core.backends.fid import HOW, FusionReader
 from core.errors import Unavailable
 from core.steps.base import StepBase
 from core.steps.cite import NOT_ANSWERED, Draft
 from core.steps.step import step
+from core.steps.untrusted import harmless
 from core.types import Ranking
 
 WRITTEN = 50  # tokens: the paper's answers are short, section 4
@@ -40,8 +42,9 @@ class Together(StepBase):
             self.span.output = NOT_ANSWERED
             return Draft(NOT_ANSWERED, abstained=True)
         reader, passages = self._reader(), [hit.passage for hit in hits]
+        plain = [replace(p, title=harmless(p.title), text=harmless(p.text)) for p in passages]
         read = reader.read(
-            text, passages, max_tokens=WRITTEN, timeout=self.context.left(), cancel=self.context.cancel
+            harmless(text), plain, max_tokens=WRITTEN, timeout=self.context.left(), cancel=self.context.cancel
         )
         inputs |= {
             "reader": reader.name, "tokens read": read.tokens_read, "tokens written": read.tokens_written,

@@ -1,0 +1,81 @@
+"""Real attacks in a corpus and a real small model: the steps are those without the attack."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core import settings as settings_module
+from core.backends.llm import catalogue, load_llm, stop_server
+from core.backends.llm.fetch import pull
+from core.engine import Request
+from core.settings import PROJECT, Settings
+from core.types import Query, RouteResult
+from tests.fakes import TEXTS, FakeEngine
+
+HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")
+BESIDE = [Path(HERE)] if HERE else sorted(PROJECT.glob("../*/data"))
+FOUND = [folder / "hostile" / "bipia_attacks.jsonl" for folder in BESIDE]
+FILE = next((file for file in FOUND if file.is_file()), None)
+ROUTES = ("text_to_sql", "agentic", "crag", "confidence", "rewrite", "rag_fusion", "decompose", "step_back")
+READ = {"agentic"}  # a call that reads passages says there when the loop ends, see tests/unit/test_obeying.py
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(
+        FILE is None, reason="the hostile texts are not beside the project (or below ROUTESCOPE_BENCH_DATA)"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    here = tmp_path_factory.mktemp("llm")
+    shared = pull(catalogue.TINY, settings=settings_module.load())
+    (here / "models").mkdir()
+    (here / "models" / shared.name).symlink_to(shared)
+    made = settings_module.load(
+        home=here, models_dir=here / "models", llm=catalogue.TINY, llm_context=4096, llm_mode="live",
+        llm_base_url=None, route_timeout_s=600.0,
+    )  # fmt: skip
+    yield made
+    stop_server(made)
+
+
+def attacks() -> list[str]:
+    assert FILE is not None
+    texts = [json.loads(line)["text"] for line in FILE.read_text(encoding="utf-8").split("\n") if line]
+    return random.Random(7).sample(texts, 10)
+
+
+def ask(settings: Settings, home: Path, route: str, tail: str) -> RouteResult:
+    texts = {**TEXTS, "crushed:0-80": f"{TEXTS['crushed:0-80']} {tail}".strip()}
+    engine = FakeEngine(
+        home, llm=load_llm(settings), texts=texts, web={"w:0-9": "Carriers ask for photos of the box."},
+        route_timeout_s=600.0,
+    )  # fmt: skip
+    request = Request(Query("What do I do when a box of order 48291 arrived crushed?"), "tiny", (route,))
+    return engine.ask(request).results[0]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_ten_attacks_change_no_route(settings: Settings, tmp_path: Path, route: str) -> None:
+    clean = ask(settings, tmp_path, route, "")
+    for attack in attacks():
+        found = ask(settings, tmp_path, route, attack)
+        assert found.status == clean.status
+        chosen, before = (
+            [s.output["decision"] for s in result.spans if s.name == "choose an action" and s.output]
+            for result in (found, clean)
+        )
+        if route in READ:
+            shorter = min(len(chosen), len(before))
+            assert sum(s.calls for s in found.spans) <= settings.route_max_calls
+            assert chosen[:1] == before[:1] or not shorter, "the first choice is made before any is told"
+        else:
+            assert [s.name for s in found.spans] == [s.name for s in clean.spans]
