@@ -147,7 +147,8 @@ GOLDEN = {
     ],
     "agentic": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
-        "count what was found", "  embed", "collect what is new", "do the passages answer the question", "  ask scripted",
+        "count what was found", "  embed", "collect what is new",
+        "do the passages answer the question", "  ask scripted",
         "choose again or stop", "choose an action", "  ask scripted",
         "fuse by reciprocal rank", "append the rest",
     ],
