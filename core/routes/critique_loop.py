@@ -1,0 +1,36 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Critique loop",
+    family="corrective",
+    paper="after Asai et al. 2023, arXiv:2310.11511, prompted; the model is not trained for it",
+    needs=[Need.LLM],
+)
+def critique_loop(
+    query: Query,
+    do: Steps,
+    *,
+    passages: Annotated[int, Knob(1, 5, "passages of which each gets an answer of its own")] = 3,
+    search_from: Annotated[float, Knob(0, 1, "P(Yes, look it up) from which passages are searched")] = 0.5,
+    w_rel: Annotated[float, Knob(0, 5, "weight of: the passage is relevant")] = 1.0,
+    w_sup: Annotated[float, Knob(0, 5, "weight of: the passage supports the segment")] = 1.0,
+    w_use: Annotated[float, Knob(0, 5, "weight of: the segment is useful")] = 0.5,
+) -> Answer:
+    """Ask whether to search, answer from each passage alone, judge each answer, keep the best.
+
+    This imitates Self-RAG by prompts and is not Self-RAG: the model was not trained to reflect, its
+    judgements are replies to questions instead of tokens in the text, one segment is written per passage, no
+    beam goes on from it, and how likely a segment was is no part of its score.
+    """
+    if do.worth_searching(query.text, search_from).decision == "no retrieval":
+        return do.unaided(query.text).over(())
+    found = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    head, weights = found[:passages], {"relevance": w_rel, "support": w_sup, "utility": w_use}
+    segments = do.judged_segments(query.text, head)
+    hits = do.append(do.by_judged(head, segments, weights), found)
+    return do.choose_segment(segments, weights).over(hits)

@@ -1,0 +1,181 @@
+"""Steps that ask an ordinary model, in words, what Self-RAG's reflection tokens tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal, TypeGuard
+
+from core.branches import score_of
+from core.errors import BudgetSpent, ModelFailed
+from core.steps.base import StepBase
+from core.steps.cite import NOT_ANSWERED, Draft, abstains, unmarked
+from core.steps.odds import DIGITS, By, Odds, odds
+from core.steps.prompts import Prompt
+from core.steps.prompts_corrective import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL
+from core.steps.step import step
+from core.steps.untrusted import between, in_line
+from core.types import Hit, Passage, Ranking
+
+SUPPORT = ("fully", "partially", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Whether a question is looked up; `probability` is that of Yes, None where the reply was neither."""
+
+    decision: Literal["retrieve", "no retrieval"]
+    why: str
+    probability: float | None
+    threshold: float
+    by: By | None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A segment written from one passage, with what the model says of both, as `core.branches` reads it.
+
+    `relevance` is P(yes), `support` the odds of its three words, `utility` the expected digit from 1 to 5 put
+    on -1 to 1. `why` says what is missing of a segment that could not be judged in full.
+    """
+
+    passage: str
+    text: str
+    relevance: float | None = None
+    support: Mapping[str, float] | None = None
+    utility: float | None = None
+    by: tuple[By, ...] = ()
+    why: str = ""
+
+
+class Imitate(StepBase):
+    """The questions that stand for reflection tokens."""
+
+    @step("EVALUATOR", "decide whether to look it up")
+    def worth_searching(self, text: str, threshold: float) -> LookUp:
+        """Retrieve where P(Yes) is at least `threshold`, and where the model says neither Yes nor No."""
+        reply = self._ask(LOOK_UP, max_tokens=1, top_logprobs=10, logprobs_optional=True, question=text)
+        found = odds(reply, ("yes", "no"))
+        if found is None:
+            why = f"neither Yes nor No but {reply.text[:40]!r}: it is looked up"
+            return LookUp("retrieve", why, None, threshold, None)
+        share = found.of["yes"]
+        enough = share >= threshold
+        why = f"P(Yes) {share:.2f} is {'at least' if enough else 'below'} {threshold:g}"
+        if found.by == "sampled word":
+            why += "; from the word, as the endpoint gives no probabilities"
+        return LookUp("retrieve" if enough else "no retrieval", why, share, threshold, found.by)
+
+    @step("LLM", "answer from what the model knows")
+    def unaided(self, text: str) -> Draft:
+        """An answer without passages: nothing vouches for it, so nothing is cited."""
+        reply = self._ask(UNAIDED, max_tokens=100, stream=True, question=text)
+        self.span.output = said = unmarked(reply.text)
+        return Draft(said)
+
+    def judged_segments(self, text: str, hits: Ranking) -> tuple[Judged | None, ...]:
+        """`judged_segment` for each hit; None from where the budget was spent. A model on this machine takes
+        one passage after another, so that it reads each once.
+        """
+
+        def write(hit: Hit) -> Judged | None:
+            return self.afford(self.judged_segment, text, hit.passage)
+
+        written = tuple(map(write, hits)) if self.context.llm.local else self.each(write, hits)
+        if written and all(one is None for one in written):
+            raise BudgetSpent("the route's budget was spent before any segment was written and judged")
+        return written
+
+    @step("CHAIN", "answer from one passage and judge it")
+    def judged_segment(self, text: str, passage: Passage) -> Judged:
+        """Relevance of `passage`, a sentence from it, and how far that is supported and useful.
+
+        A segment that says that the passage does not answer is not judged; nor is one with a reply that
+        cannot be used, which is neither pass nor fail.
+        """
+        shown, segment = between(1, passage.title, passage.text), ""
+
+        def judge(what: str, prompt: Prompt, words: tuple[str, ...]) -> Odds:
+            reply = self._ask(
+                prompt, max_tokens=4, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
+                passages=shown, question=text, segment=in_line(segment),
+            )  # fmt: skip
+            found = odds(reply, words)
+            if found is None:
+                raise ModelFailed(f"{what}: none of {', '.join(words)} but {reply.text[:40]!r}")
+            return found
+
+        try:
+            relevance = judge("relevance", RELEVANT, ("yes", "no"))
+            segment = self._ask(
+                SEGMENT, max_tokens=80, reuse_prefix=True, passages=shown, question=text
+            ).text.strip()
+            if abstains(segment) or not unmarked(segment):
+                why = "it says that the passage does not answer"
+                return Judged(passage.id, segment, relevance.of["yes"], by=(relevance.by,), why=why)
+            support = judge("support", SUPPORTED, SUPPORT)
+            utility = judge("utility", USEFUL, DIGITS)
+        except ModelFailed as error:
+            return Judged(passage.id, segment, why=str(error))
+        return Judged(
+            passage.id, unmarked(segment), relevance.of["yes"], dict(support.of), (utility.mean() - 3) / 2,
+            (relevance.by, support.by, utility.by),
+        )  # fmt: skip
+
+    @step("RERANKER", "order by the segments written")
+    def by_judged(
+        self, hits: Ranking, segments: tuple[Judged | None, ...], weights: Mapping[str, float]
+    ) -> Ranking:
+        """`hits` by the score of the segment from each, what was not judged last; the score is 1 / rank."""
+        self.span.inputs["segments"] = f"{len(segments)} segments"
+        scores = {one.passage: score_of(asdict(one), weights) for one in segments if judged_in_full(one)}
+        order = sorted(hits, key=lambda hit: -scores.get(hit.passage.id, float("-inf")))
+        return tuple(Hit(hit.passage, 1 / rank) for rank, hit in enumerate(order, 1))
+
+    @step("EVALUATOR", "choose the best segment")
+    def choose_segment(self, segments: tuple[Judged | None, ...], weights: Mapping[str, float]) -> Draft:
+        """The segment with the highest weighted sum of its judgements, cited as [1]: its passage comes first.
+
+        The span keeps all of them (see `core.branches`). Those not judged in full are listed apart and never
+        chosen. If all say that their passages do not answer, so does this; if they failed, so does the step.
+        """
+        full = [one for one in segments if judged_in_full(one)]
+        rest = [one for one in segments if one is not None and not judged_in_full(one)]
+        failed = [one for one in rest if not one.text or not abstains(one.text)]
+        if failed and not full:
+            raise ModelFailed(f"none of {len(rest)} segments could be judged: {failed[0].why}")
+        scores = [score_of(asdict(one), weights) for one in full]
+        best = scores.index(max(scores)) if scores else None
+        spent = segments.count(None)
+        self.span.inputs["segments"] = f"{len(segments)} segments"
+        why = (
+            f"its weighted score {scores[best]:.2f} is the highest of {len(full)}"
+            if best is not None
+            else "no passage was found to write from" if not segments
+            else f"{len(rest)} segments say that their passages do not answer"
+        )  # fmt: skip
+        if spent:
+            why += f"; the budget was spent before {spent} more"
+        self.span.output = {
+            "decision": "abstain" if best is None else f"segment {best + 1} of {len(full)}",
+            "why": why,
+            "branches": [
+                {
+                    **asdict(one), "likelihood": 0.0, "score": score, "path": score, "chosen": at == best,
+                    "parent": None, "depth": 1, "ended": "end",
+                }
+                for at, (one, score) in enumerate(zip(full, scores, strict=True))
+            ],
+            "not judged": [{"passage": one.passage, "text": one.text, "why": one.why} for one in rest],
+            "weights": dict(weights),
+            "beam": 1,
+            "segments": 1,
+        }  # fmt: skip
+        if best is None:
+            return Draft(NOT_ANSWERED, abstained=True)
+        return Draft(f"{full[best].text} [1]", (full[best].passage,))
+
+
+def judged_in_full(one: Judged | None) -> TypeGuard[Judged]:
+    """Whether a segment was written and has all three judgements."""
+    return one is not None and None not in (one.relevance, one.support, one.utility)
