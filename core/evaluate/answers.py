@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -26,8 +26,8 @@ JUDGED_BY = {
     "gold": "exact, f1, contains and gold_recall: the best over the gold answers, compared as SQuAD does; 0 "
     "where the route abstained",
     "correct": f"a gold answer of at most {SHORT} words stands in the answer (yes or no: begins it), or the "
-    f"answer has at least {SHARE:.0%} of the content words of a longer one; where the documents hold no "
-    "answer, abstaining is correct. A rule, not a person's judgement",
+    f"answer has at least {SHARE:.0%} of the content words (stems) of a longer one; where the documents "
+    "hold no answer, abstaining is correct. A rule, not a person's judgement",
     "support": "against labelled passages, not by reading them: supported_accuracy is correct and at least "
     "one passage cited is labelled relevant and no marker is wrong, or rightly abstained; a passage nobody "
     "judged counts as not relevant",
@@ -120,17 +120,25 @@ def correct(given: Given, golds: Sequence[str], answerable: bool | None) -> bool
 def _meets(said: list[str], gold: list[str]) -> bool:
     if gold in (["yes"], ["no"]):
         return said[:1] == gold
-    content = set(gold) - _stop_words()
+    content = _stems(gold)
     if len(gold) <= SHORT or not content:
         return holds(said, gold)
-    return len(content & set(said)) >= SHARE * len(content)
+    return len(content & _stems(said)) >= SHARE * len(content)
+
+
+def _stems(text: Iterable[str]) -> set[str]:
+    """The stems of the content words."""
+    stop, stem = _english()
+    return {stem(word) for word in text if word not in stop}
 
 
 @cache
-def _stop_words() -> frozenset[str]:
+def _english() -> tuple[frozenset[str], Callable[[str], str]]:
+    import Stemmer
     from bm25s.stopwords import STOPWORDS_EN_PLUS
 
-    return frozenset(word.translate(_PUNCTUATION) for word in STOPWORDS_EN_PLUS)
+    stop = frozenset(word.translate(_PUNCTUATION) for word in STOPWORDS_EN_PLUS)
+    return stop, Stemmer.Stemmer("english").stemWord
 
 
 def supported(

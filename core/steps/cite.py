@@ -67,7 +67,7 @@ def markers(text: str) -> tuple[int, ...]:
 
 def unmarked(text: str) -> str:
     """The text without its markers."""
-    return re.sub(r"\s+([.,;:!?])", r"\1", " ".join(_GROUP.sub(" ", text).split()))
+    return re.sub(r"\s+([.,;:!?]+)(?!\S)", r"\1", " ".join(_GROUP.sub(" ", text).split()))
 
 
 def sentences(text: str) -> tuple[str, ...]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from core.corpus.passages import searchable
 from core.steps.cite import NOT_ANSWERED, Draft, sentences
 from core.steps.refine import Refine
 from core.steps.step import step
 from core.types import Ranking
 
-EVIDENCE = 0.5  # cosine of the best sentence from which the passages are taken to answer the question
-NEAR = 0.12  # below the best sentence's cosine by at most this, another is part of the answer
+# Evidence of the best passage from which the passages are taken to answer the question: the highest balanced
+# accuracy, over half of clapnq-dev and support's dev questions. On the others: AUC .78 and .77; 82 % and 30 %
+# of the abstentions were right, 11 % and 45 % of the answerable questions were given up.
+EVIDENCE = 0.51
+NEAR = 0.2  # below the best sentence's score by at most this, another is part of the answer
 SENTENCES = 3
 LONGEST = 400  # characters of one sentence: what is longer is a table or a list, and cut
 
@@ -24,34 +29,59 @@ class Extract(Refine):
     def extract_answer(
         self, text: str, hits: Ranking, excerpts: Mapping[str, str] | None = None, floor: float = EVIDENCE
     ) -> Draft:
-        """Up to three sentences of `hits` whose cosine with `text` is highest, in the order of the ranking,
-        each with the marker of its passage.
+        """Up to three sentences of `hits` that fit `text` best, in the order of the ranking, each with the
+        marker of its passage.
 
-        Where even the best is below `floor` there is no answer. No model writes anything here: every word
-        stands in a passage.
+        How well a text fits is the mean of its cosine with the question and of the share of the question's
+        words, weighed by their IDF, that stand in it; both under the passage's title. Where even the best
+        passage is below `floor` there is no answer. No model writes anything: every word stands in a passage.
         """
-        pieces = [
-            (number, hit.passage.id, sentence[:LONGEST])
-            for number, hit in enumerate(hits, 1)
-            for sentence in sentences((excerpts or {}).get(hit.passage.id, hit.passage.text))
-        ]
-        distinct = list(
-            {sentence: (number, id, sentence) for number, id, sentence in reversed(pieces)}.values()
-        )
-        distinct.sort(key=lambda piece: pieces.index(piece))
+        shown = [(hit, (excerpts or {}).get(hit.passage.id, hit.passage.text)) for hit in hits]
+        pieces = {
+            sentence[:LONGEST].rstrip(): (number, hit)
+            for number, (hit, told) in reversed(list(enumerate(shown, 1)))
+            for sentence in reversed(sentences(told))
+        }
+        distinct = [(number, hit, sentence) for sentence, (number, hit) in reversed(pieces.items())]
         if not distinct:
-            self.span.inputs["note"] = "there is no sentence to copy"
-            self.span.output = NOT_ANSWERED
-            return Draft(NOT_ANSWERED, abstained=True)
-        scores = self.context.embedder.embed([sentence for *_, sentence in distinct]) @ self.embed(text)
-        best = float(scores.max())
-        self.span.inputs |= {"sentences": len(distinct), "best": best, "floor": floor}
-        if best < floor:
-            self.span.inputs["note"] = "no sentence is near enough to the question"
-            self.span.output = NOT_ANSWERED
-            return Draft(NOT_ANSWERED, abstained=True)
+            return self._not_copied("there is no sentence to copy")
+        question = self.embed(text)
+        cosines = self.vectors_of(hits) @ question
+        evidence = float(self._fit(text, cosines, [(hit.passage.title, told) for hit, told in shown]).max())
+        self.span.inputs |= {
+            "sentences": len(distinct),
+            "evidence": evidence,
+            "floor": floor,
+            "shown": [hit.passage.id for hit in hits],
+        }
+        if evidence < floor:
+            return self._not_copied("no passage is near enough to the question")
+        titled = [(hit.passage.title, sentence) for _, hit, sentence in distinct]
+        cosines = self.context.embedder.embed([searchable(*one) for one in titled]) @ question
+        scores = self._fit(text, cosines, titled)
         order = sorted(range(len(distinct)), key=lambda at: (-scores[at], at))
-        chosen = sorted(at for at in order[:SENTENCES] if scores[at] >= max(floor, best - NEAR))
-        self.span.inputs["cosines"] = [float(np.round(scores[at], 4)) for at in chosen]
+        chosen = sorted(at for at in order[:SENTENCES] if scores[at] >= scores[order[0]] - NEAR)
+        self.span.inputs["scores"] = [round(float(scores[at]), 4) for at in chosen]
         self.span.output = " ".join(f"{distinct[at][2]} [{distinct[at][0]}]" for at in chosen)
-        return Draft(self.span.output, tuple(dict.fromkeys(distinct[at][1] for at in chosen)))
+        return Draft(self.span.output, tuple(dict.fromkeys(distinct[at][1].passage.id for at in chosen)))
+
+    def _fit(
+        self, text: str, cosines: NDArray[np.float32], texts: Sequence[tuple[str, str]]
+    ) -> NDArray[np.float64]:
+        """How well each (title, text) fits the question `text`, shape (n,)."""
+        terms = self.context.corpus.terms
+        having = ({term for term, _ in terms(searchable(title, told))} for title, told in texts)
+        asked = dict(terms(text))
+        fit: NDArray[np.float64] = (cosines + np.array([share(asked, have) for have in having])) / 2
+        return fit
+
+    def _not_copied(self, note: str) -> Draft:
+        self.span.inputs["note"] = note
+        self.span.output = NOT_ANSWERED
+        return Draft(NOT_ANSWERED, abstained=True)
+
+
+def share(asked: Mapping[str, float], have: set[str]) -> float:
+    """The share of the weight of the terms `asked` that are among `have`; 0 where none has weight."""
+    total = sum(asked.values())
+    return sum(weight for term, weight in asked.items() if term in have) / total if total else 0.0

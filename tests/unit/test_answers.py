@@ -94,7 +94,7 @@ def test_a_gold_answer_stands_in_the_text_word_by_word():
         ("Yes, both are [1].", "yes", 1.0),
         ("There is no doubt that yes.", "no", 0.0),
         # content words of the gold: parcel photographed sides reported 48 hours; three of six, then two
-        ("Report the parcel: six sides within 48 [1].", PARCEL, 1.0),
+        ("Reports of a parcel: within 48 [1].", PARCEL, 1.0),
         ("The parcel has sides on all of its sides [1].", PARCEL, 0.0),
         ("to be or not to be, that is it", "to be or not to be", 1.0),
     ],
