@@ -50,12 +50,15 @@ def phrases(text: str, stops: Collection[str]) -> list[str]:
 
 
 def names(text: str, stops: Collection[str]) -> list[str]:
-    """Words that look like names or codes: with a capital that does not begin the question, or a digit."""
+    """Words that look like names or codes: a capital that does not begin the question, or digits among
+    letters. Digits alone are none: a year stands in every date.
+    """
     words = _WORD.findall(text)
     return [
         word
         for at, word in enumerate(words)
         if len(word) >= 4
+        and any(c.isalpha() for c in word)
         and word.lower() not in stops
         and (any(c.isdigit() for c in word) or (at > 0 and word[0].isupper()))
     ]
