@@ -21,14 +21,14 @@ HOSTILE = [
     "\u200b\u202e reversed",
 ]
 ALL = list(routes())
+JUDGED = {"scale": {"2": 1.0}, "relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0}}
 TWO_SIDED = ("structured_hybrid",)  # one side's failure is shown on its step, and the other goes on
 
 
 def run(tmp_path, route, question="How do I send a fragile item back?", llm=None, texts=None, history=()):
     options = {} if texts is None else {"texts": texts}
-    engine = FakeEngine(
-        tmp_path, llm=llm or ScriptedLLM({"grade": "0.6"}), web={"w:0-9": "the web"}, **options
-    )
+    llm = llm or ScriptedLLM({"grade": "0.6", **JUDGED})
+    engine = FakeEngine(tmp_path, llm=llm, web={"w:0-9": "the web"}, **options)
     return engine.ask(Request(Query(question, history), "tiny", (route,))).results[0]
 
 
@@ -97,6 +97,8 @@ def test_hostile_passages_and_replies_are_only_text(tmp_path, name, text):
             "next-sentence": text,
             "choose-action": text,
             "sql": text,
+            **dict.fromkeys(("reformulate", "critique", "refine", "segment", "unaided"), text),
+            **JUDGED,
         }
     )
     assert run(tmp_path, name, llm=llm, texts={"a:0-9": text, "b:0-9": text + " send"}).status in (
@@ -112,7 +114,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
             p: ModelFailed("the endpoint answered HTML")
             for p in (
                 *("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql"),
-                *("next-sentence", "choose-action"),
+                *("next-sentence", "choose-action", "scale", "look-up"),
             )
         }
     )

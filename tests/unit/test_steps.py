@@ -40,6 +40,26 @@ def names(result):
 
 
 GOLDEN = {
+    "self_reflective": [
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        "grade the round and decide", *["  grade passage from 1 to 5", "    ask scripted"] * 5,
+        "ask in another way", "  ask scripted", "is it another question",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        "grade the round and decide", *["  grade passage from 1 to 5"] * 5, "    ask scripted",
+        "keep the best round",
+    ],
+    "self_correct": [
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer", "  ask scripted",
+        "criticise the draft and decide", "  criticise claim by claim", "    ask scripted",
+        "refine the answer", "  ask scripted",
+        "criticise the draft and decide", "  criticise claim by claim", "    ask scripted", "keep a draft",
+    ],
+    "critique_loop": [
+        "decide whether to look it up", "  ask scripted",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
+        *["answer from one passage and judge it", *["  ask scripted"] * 4] * 3,
+        "order by the segments written", "append the rest", "choose the best segment",
+    ],
     "self_rag": [
         "decide whether to retrieve", "  ask reflecting",
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
@@ -166,6 +186,15 @@ GOLDEN = {
     ],
 }  # fmt: skip
 REPLIES = {
+    "scale": {"2": 1.0},
+    "reformulate": "report photos of a crushed box",
+    "critique": '{"claims": [{"claim": "five words", "passage": null, "supported": false}], '
+    '"feedback": "Say more.", "good": false}',
+    "refine": "Photograph all six sides within 48 hours [1].",
+    "relevant": "0.8",
+    "segment": "Take photos.",
+    "supported": {"fully": 1.0},
+    "useful": {"4": 1.0},
     "closed-answer": "Photograph it and report it.",
     "confidence": "40",
     "sql": "SELECT name FROM items",
