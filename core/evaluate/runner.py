@@ -145,5 +145,8 @@ def _said(spans: Sequence[Span]) -> dict[str, str]:
         if isinstance(told.get("sql"), str):
             said["sql"] = told["sql"]
         if span.parent is None and isinstance(told.get("decision"), str):
-            said["class" if span.name == CLASSIFY else "stop"] = str(told.get("reason") or told["decision"])
+            if span.name == CLASSIFY:
+                said["class"] = told["decision"]
+            else:
+                said["stop"] = str(told.get("reason") or told["decision"])
     return said
