@@ -22,6 +22,7 @@ SAYS = {
     "agentic": "whether what was collected answers the question, hence when the loop ends",
     "compress": "which of its own sentences are kept; it is asked again where it names none",
     "crag": "its own grade, hence whether the web is searched for the question",
+    "critique_loop": "the segment written from it and its marks, hence its own place",
     "iterative": "the sentence that is searched with next, hence when the loop ends",
     "self_reflective": "its own grade, hence whether there is another search",
 }
