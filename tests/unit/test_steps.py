@@ -52,7 +52,8 @@ GOLDEN = {
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer", "  ask scripted",
         "criticise the draft and decide", "  criticise claim by claim", "    ask scripted",
         "refine the answer", "  ask scripted",
-        "criticise the draft and decide", "  criticise claim by claim", "    ask scripted", "keep a draft",
+        "criticise the draft and decide", "  criticise claim by claim", "    ask scripted",
+        "refine the answer", "  ask scripted", "criticise the draft and decide", "keep a draft",
     ],
     "critique_loop": [
         "decide whether to look it up", "  ask scripted",
