@@ -281,7 +281,8 @@ class Engine:
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
             why_not=self._why_not(corpus.name), prepared=lambda need: self.tables(corpus.name, need)
             if need in (Need.TABLES, Need.CSV) else self.enrichment(corpus, need), rerankers=self.rerankers(),
-            answering=answering, reflection=self.reflection, memory=memory, turn_vectors=self._turn_vectors,
+            answering=answering, evidence=answering.evidence if answering else now.answer_evidence,
+            reflection=self.reflection, memory=memory, turn_vectors=self._turn_vectors,
             llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
         )  # fmt: skip

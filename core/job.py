@@ -218,7 +218,9 @@ class Job:
         said = {passage.id: passage for passage in map(as_passage, self._plan.memory)}
         known.update((id, said[id]) for id in sorted(named & said.keys()))
         known.update(
-            self._plan.corpus.by_ids(sorted(id for id in named - known.keys() if not id.startswith(("web/", "sql/"))))
+            self._plan.corpus.by_ids(
+                sorted(id for id in named - known.keys() if not id.startswith(("web/", "sql/")))
+            )
         )
         return known
 

@@ -164,7 +164,16 @@ def route(
         summary = (inspect.getdoc(function) or "").split("\n", 1)[0]
         also = tuple((needs_if or {}).items())
         return Route(
-            name, title, family, summary, paper, tuple(needs), _knobs(function), function, also, first,
+            name,
+            title,
+            family,
+            summary,
+            paper,
+            tuple(needs),
+            _knobs(function),
+            function,
+            also,
+            first,
             tuple(uses),
         )
 

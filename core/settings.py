@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from core.errors import BadInput
+from core.types import EVIDENCE
 
 PROJECT = Path(__file__).resolve().parent.parent
 ENV_PREFIX = "ROUTESCOPE_"
@@ -111,7 +112,10 @@ class Settings(BaseSettings):
         "best first", description="order in which the model reads the passages it answers from"
     )
     answer_evidence: float = Field(
-        0.58, ge=0, le=1, description="P(Yes) that the passages hold the answer, below which none is written"
+        EVIDENCE,
+        ge=0,
+        le=1,
+        description="P(Yes) that the passages hold the answer, below which none is written",
     )
     exact_below: int = Field(50_000, ge=0, description="passages below which vector search is exact")
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.engine import Job
 from core.needs import missing, why_not
-from core.route import routes
+from core.route import Need, routes
 from ui import state
 from ui.markup import md
 
@@ -21,9 +21,11 @@ def summary() -> None:
         st.caption(md(f"Embedder: {settings.embedder}"))
         where = f"{settings.llm_base_url or 'embedded'}, {settings.llm_mode}"
         st.caption(md(f"Language model: {settings.llm} ({where})"))
+        if Need.LLM in gaps:
+            st.warning(md(f"{Need.LLM.value}: {gaps[Need.LLM]}"))
         for need, reason in gaps.items():
-            if need.enrichment is None:  # the others are told where they can be made
-                st.warning(md(f"{need.value}: {reason}"))
+            if need.enrichment is None and need is not Need.LLM:  # what is made for a corpus is told there
+                st.caption(md(f"Not here, {need.value}: {reason}"))
     st.caption(f"{able} of {len(routes())} routes can run on this corpus")
 
 

@@ -78,7 +78,11 @@ def _score(score: float) -> str:
 
 
 def _where(passage: Passage) -> str:
-    origins = {"web/": "from outside the corpus · ", "memory/": "from the conversation · "}
+    origins = {
+        "web/": "from outside the corpus · ",
+        "memory/": "from the conversation · ",
+        "sql/": "rows of a query · ",
+    }
     origin = next((said for start, said in origins.items() if passage.id.startswith(start)), "")
     return f"{origin}{passage.doc_id} · characters {passage.start}–{passage.end}"
 

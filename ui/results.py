@@ -13,14 +13,15 @@ from core.engine import Job
 from core.reading import worked
 from core.reading_answers import being_written
 from core.types import Run, Span
-from ui import answers, cited, decisions, matches, state
+from ui import answers, decisions, matches, state, written
 from ui.gold import gold_grades
 from ui.grades import grades
 from ui.grid import View, Waiting, grid
-from ui.markup import cut, md, show
+from ui.markup import cut, join, md, show
 from ui.rewrites import searched_anew, texts
 from ui.routes import title
 from ui.steps import steps
+from ui.strips import strips
 from ui.view import controls
 
 SPOKEN = {
@@ -50,9 +51,9 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         "Side by side": lambda: _side_by_side(run, view),
         "Ranks": lambda: _ranks(run, view),
         "Rewrites": lambda: show(texts(run, view.depth)),
-        "Answers": lambda: show(cited.answers(run)),
+        "Answers": lambda: written.draw(run),
         "Decisions": lambda: show(decisions.path(run)),
-        "Grades": lambda: show(grades(run)),
+        "Grades": lambda: show(join([grades(run), strips(run)])),
         "Matches": lambda: matches.draw(run, dark=dark()),
         "Time": lambda: _time(run),
         "Steps": lambda: show(steps(run)),

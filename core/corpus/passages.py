@@ -142,8 +142,8 @@ class PassageStore:
     def size(self) -> tuple[int, int]:
         """The number of passages, and the bytes (UTF-8) of their texts and titles."""
         found: tuple[int, int] = self._db.execute(
-            "SELECT count(*), coalesce(sum(length(CAST(d.title AS BLOB)) + 1 + length(CAST(p.text AS BLOB))), 0)"
-            f" {FROM}"
+            "SELECT count(*), "
+            f"coalesce(sum(length(CAST(d.title AS BLOB)) + 1 + length(CAST(p.text AS BLOB))), 0) {FROM}"
         ).fetchone()
         return found
 

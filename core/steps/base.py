@@ -20,7 +20,7 @@ from core.steps.memo import Memo
 from core.steps.prompts import FIRMER, Prompt
 from core.steps.suspect import warnings
 from core.trace import OpenSpan, Trace
-from core.types import AnswerStyle, Remembered, Tokens
+from core.types import EVIDENCE, AnswerStyle, Remembered, Tokens
 
 if TYPE_CHECKING:
     from core.backends.fid import FusionReader
@@ -55,6 +55,7 @@ class Context:
     prepared: Callable[[Need], Any]  # what was made for the corpus to meet a need, or Unavailable
     rerankers: Rerankers
     answering: AnswerStyle | None = None  # how the route's answer is to be written; None: not at all
+    evidence: float = EVIDENCE  # P(Yes) that passages hold the answer, below which none is written from them
     reflection: Callable[[], LLM] = no_reflection  # the reflection-token model, or Unavailable
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
     turn_vectors: KeptVectors = field(default_factory=KeptVectors)
@@ -164,9 +165,7 @@ class StepBase:
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion
 
-    def _complete(
-        self, request: LLMRequest, *, stream: bool = False, llm: LLM | None = None
-    ) -> Completion:
+    def _complete(self, request: LLMRequest, *, stream: bool = False, llm: LLM | None = None) -> Completion:
         """One call of the language model, or of `llm`, as a span of its own."""
         context = self.context
         llm = llm or context.llm
@@ -183,9 +182,7 @@ class StepBase:
             span.calls = 1
             try:
                 written = functools.partial(setattr, span, "output") if stream else None
-                answer = llm.complete(
-                    request, timeout=timeout, cancel=context.cancel, written=written
-                )
+                answer = llm.complete(request, timeout=timeout, cancel=context.cancel, written=written)
             except Unavailable:
                 span.calls = 0
                 raise

@@ -11,6 +11,7 @@ from core.errors import ModelFailed
 from core.steps.prompts import SENTENCES
 from core.steps.refine import Refine, Strip, cut, recompose
 from core.steps.step import step
+from core.steps.untrusted import between
 from core.types import Passage, Ranking
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -84,8 +85,9 @@ class Compress(Refine):
 
         listed = "\n".join(f"{number}. {piece}" for number, piece in enumerate(pieces, 1))
         reply = self._ask(
-            SENTENCES, max_tokens=4 * len(pieces) + 8, unusable=unusable, question=text, sentences=listed
-        ).text
+            SENTENCES, max_tokens=4 * len(pieces) + 8, unusable=unusable, question=text,
+            sentences=between(1, "", listed),
+        ).text  # fmt: skip
         chosen = numbers(reply, len(pieces))
         return Choice(passage.id, chosen, "" if chosen is not None else f"not {wanted}: {reply[:80]!r}")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from core.steps.prompts import DECOMPOSE, DECOMPOSE_STEPS, SHORT_ANSWER
 from core.steps.step import step
 from core.steps.transform import Transform, first_line, reply_lines, wording
+from core.steps.untrusted import quoted
 from core.types import Ranking
 
 READ = 3  # passages a short answer is looked for in
@@ -93,10 +94,9 @@ class Decompose(Transform):
             known = said.startswith(UNKNOWN) or quoted_in(said, hits)
             return None if known else "words that are in none of the passages"
 
-        passages = "\n\n".join(
-            f"[{n}] {hit.passage.title}\n{hit.passage.text}" for n, hit in enumerate(hits, 1)
+        reply = self._ask(
+            SHORT_ANSWER, max_tokens=24, unusable=wrong, passages=quoted(hits), question=question
         )
-        reply = self._ask(SHORT_ANSWER, max_tokens=24, unusable=wrong, passages=passages, question=question)
         said = first_line(reply.text)
         if wording(said).startswith(UNKNOWN):
             self.span.inputs["note"] = "the passages do not say it, so it is left out"

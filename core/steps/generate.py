@@ -46,7 +46,7 @@ class Generate(Extract):
         read, kept = hits[:shown], dict(excerpts or {})
         if style.by == "extract":
             return self.extract_answer(text, read, kept, NEAR_ENOUGH).over(hits)
-        return self.write_answer(text, read, kept, style.order, style.evidence).over(hits)
+        return self.write_answer(text, read, kept, style.order).over(hits)
 
     @step("LLM", "write answer")
     def write_answer(
@@ -55,20 +55,21 @@ class Generate(Extract):
         hits: Ranking,
         excerpts: Mapping[str, str] | None = None,
         order: AnswerOrder = "best first",
-        evidence: float = 0.0,
+        evidence: float | None = None,
     ) -> Draft:
         """An answer from `hits` with [n] markers resolved to passage ids; what is wrong with them is noted.
 
-        Without hits, or where the model thinks it less likely than `evidence` (0: do not ask) that they
-        hold the answer, the text says that there is none. Routes whose method is to write call this whether
-        or not answers were asked for.
+        Without hits, or where the model thinks it less likely than `evidence` that they hold the answer, the
+        text says that there is none (0: do not ask; None: as the request or the settings say). Routes whose
+        method is to write call this whether or not answers were asked for.
         """
         if not hits:
             self.span.inputs["note"] = "nothing was found, so the model was not asked"
             return self._noted(Draft(NOT_ANSWERED, abstained=True))
         read = reading_order(hits, order)
         self.span.inputs["shown"] = [hit.passage.id for hit in read]
-        if evidence > 0 and self.evidence(text, read, excerpts, evidence).decision == "abstain":
+        floor = self.context.evidence if evidence is None else evidence
+        if floor > 0 and self.evidence(text, read, excerpts, floor).decision == "abstain":
             return self._noted(Draft(NOT_ANSWERED, abstained=True))
         reply = self._ask(
             ANSWER, max_tokens=160, reuse_prefix=True, stream=True,

@@ -278,7 +278,7 @@ def test_hostile_text_is_read_and_never_run(tab):
     page = tab("/?run=evil")
     page.wait_for_selector(".rs-hit")
     assert HOSTILE[0] in page.locator(".rs-grid").inner_text()
-    for name in ("Ranks", "Rewrites", "Grades", "Matches", "Time", "Steps"):
+    for name in ("Ranks", "Rewrites", "Answers", "Decisions", "Grades", "Matches", "Time", "Steps"):
         page.click(f"[role=tab]:has-text('{name}')")
         settle(page)
     page.click("[role=tab]:has-text('Side by side')")

@@ -90,7 +90,9 @@ def test_movement_against_another_baseline(visit, stored):
     assert html(app).index("<span>Dense</span>") < html(app).index("<span>BM25</span>")
 
 
-@pytest.mark.parametrize("tab", ["Side by side", "Ranks", "Rewrites", "Grades", "Matches", "Time", "Steps"])
+@pytest.mark.parametrize(
+    "tab", ["Side by side", "Ranks", "Rewrites", "Answers", "Decisions", "Grades", "Matches", "Time", "Steps"]
+)
 def test_every_view_of_a_run_draws(visit, stored, tab):
     app = visit(run="good")
     app.session_state["tab"] = tab
@@ -106,7 +108,7 @@ def test_every_view_of_a_run_draws(visit, stored, tab):
 
 def test_hostile_text_is_shown_as_text(visit, stored):
     app = visit(run="evil")
-    for tab in ("Ranks", "Rewrites", "Grades", "Matches", "Time", "Steps"):
+    for tab in ("Ranks", "Rewrites", "Answers", "Decisions", "Grades", "Matches", "Time", "Steps"):
         app.session_state["tab"] = tab
         app.run()
         page = html(app)

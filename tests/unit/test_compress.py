@@ -100,8 +100,9 @@ def test_where_nothing_reaches_the_floor_the_passages_stay_whole_and_it_is_said(
 
 def test_the_answer_is_written_from_what_was_kept_and_from_nothing_else(tmp_path):
     result, llm = ask(tmp_path, {"answer": "The customer [1]."}, answers="all", floor=0.2)
-    (request,) = llm.requests
+    check, request = llm.requests
     sent = request.messages[-1].content
+    assert check.messages[-1].content.split("Question:")[0] == sent.split("Question:")[0]
     assert "Photos of all six sides" in sent
     for left_out in ("red brick", "Tides"):
         assert left_out not in sent
@@ -138,7 +139,7 @@ def test_the_model_chooses_sentences_by_number_a_passage_at_a_time(tmp_path):
     assert (result.status, result.error) == ("ok", None)
     assert len(llm.requests) == len(TEXTS)
     sent = next(r.messages[-1].content for r in llm.requests if "Crushed" in r.messages[-1].content)
-    listed = sent.split("Sentences:\n")[1].splitlines()
+    listed = sent.split("<passage 1>\n")[1].split("\n</passage 1>")[0].splitlines()
     assert listed == [f"{n}. {piece}" for n, piece in enumerate(cut(LONG), 1)]
     assert QUESTION.text in sent
     told = span(result, "write the excerpts").output["excerpts"]
@@ -156,7 +157,7 @@ def test_the_model_chooses_sentences_by_number_a_passage_at_a_time(tmp_path):
 def test_an_unusable_reply_is_asked_for_again_and_then_the_passage_stays_whole(tmp_path):
     replies = {"sentences": reply_for(Crushed="The first one helps.")}
     result, llm = ask(tmp_path, replies, how="llm", floor=-1)
-    firmer = [r for r in llm.requests if r.prompt == "sentences/1/firmer"]
+    firmer = [r for r in llm.requests if r.prompt == "sentences/2/firmer"]
     assert len(firmer) == 1
     assert "numbers from 1 to 3 separated by commas, or none" in firmer[0].messages[0].content
     whole = span(result, "ask for the sentences that help").inputs["kept whole"]

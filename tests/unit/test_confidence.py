@@ -20,7 +20,7 @@ class Sure(ScriptedLLM):
 
     def complete(self, request, *, timeout, cancel, written=None):
         done = super().complete(request, timeout=timeout, cancel=cancel)
-        if not request.top_logprobs or self.odds is None:
+        if request.prompt != "closed-answer/1" or not request.top_logprobs or self.odds is None:
             return done
         tokens = tuple(
             TokenLogprob(word, math.log(p)) for word, p in zip(done.text.split(), self.odds, strict=True)
@@ -91,7 +91,7 @@ def test_no_answer_is_no_confidence_however_probable_its_tokens(tmp_path, reply)
     result, decided, asked = ask(tmp_path, (1.0,) * len(reply.split()), closed=reply, threshold=0.01)
     assert (decided.output["decision"], decided.output["confidence"]) == ("retrieve", 0.0)
     assert reply in decided.output["why"]
-    assert asked == ["closed-answer/1", "answer/2"]
+    assert asked == ["closed-answer/1", "evidence/1", "answer/2"]
     assert result.hits
 
 

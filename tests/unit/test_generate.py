@@ -1,5 +1,7 @@
 """How answers are written: when not, from what, in which order, and what is told of their citations."""
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,11 +127,12 @@ def test_best_at_both_ends_keeps_each_and_puts_the_worst_into_the_middle(items):
 
 
 def test_the_text_can_be_read_while_it_is_written(tmp_path):
-    seen = []
+    seen, began = [], threading.Event()
 
     class Writing(ScriptedLLM):
         def complete(self, request, *, timeout, cancel, written=None):
             if written is not None:
+                began.wait(5)
                 for text in ("For", "For 24"):
                     written(text)
                     seen.extend(job.pending())
@@ -139,6 +142,7 @@ def test_the_text_can_be_read_while_it_is_written(tmp_path):
 
     engine = FakeEngine(tmp_path, llm=Writing({"evidence": "0.9", "answer": "For 24 hours [1]."}))
     job = engine.start(Request(QUESTION, "tiny", ("bm25",), answers="all"))
+    began.set()
     run = job.wait()
     assert [being_written(spans) for _, _, spans in seen] == ["For", "For 24"]
     assert run.results[0].answer == "For 24 hours [1]."

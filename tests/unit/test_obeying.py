@@ -22,8 +22,10 @@ SAYS = {
     "agentic": "whether what was collected answers the question, hence when the loop ends",
     "compress": "which of its own sentences are kept; it is asked again where it names none",
     "crag": "its own grade, hence whether the web is searched for the question",
+    "confidence": "whether what was found holds the answer, hence whether one is written from it",
     "critique_loop": "the segment written from it and its marks, hence its own place",
     "iterative": "the sentence that is searched with next, hence when the loop ends",
+    "self_correct": "whether what was found holds the answer, hence whether one is drafted",
     "self_reflective": "its own grade, hence whether there is another search",
 }
 LISTED = {  # the same steps, another list
@@ -43,7 +45,7 @@ ASKING = [
     if Need.LLM in (*route.needs, *(need for _, need in route.needs_if))
 ]
 CALLS = 24
-ANSWERING = {"write answer", "ask scripted"}
+ANSWERING = {"write answer", "is the answer in the passages", "ask scripted"}
 
 
 def poisoned(

@@ -335,14 +335,14 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
         ("Is express better than #2?", ("Is express better than?",)),
     ]
     prompts = [request.prompt for request in llm.requests]
-    assert prompts == ["decompose-steps/1", "short-answer/1", "short-answer/1"], "the last needs no answer"
+    assert prompts == ["decompose-steps/1", "short-answer/2", "short-answer/2"], "the last needs no answer"
     assert spans(result, "merge by best score")[0].inputs["texts"] == texts_searched(result)
 
 
 def test_an_answer_that_no_passage_has_is_asked_for_again_and_left_out(tmp_path):
     replies = {"decompose-steps": "1. Who is it?\n2. #1", "short-answer": "The moon."}
     result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True)
-    assert [r.prompt for r in llm.requests][1:] == ["short-answer/1", "short-answer/1/firmer"]
+    assert [r.prompt for r in llm.requests][1:] == ["short-answer/2", "short-answer/2/firmer"]
     assert "in none of the passages" in spans(result, "look for a short answer")[0].inputs["note"]
     note = spans(result, "fill in earlier answers")[0].inputs["note"]
     assert note == "no answer to #1: left out; nothing remains to search with"

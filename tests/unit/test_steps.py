@@ -49,7 +49,8 @@ GOLDEN = {
         "keep the best round",
     ],
     "self_correct": [
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer", "  ask scripted",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer",
+        "  is the answer in the passages", "    ask scripted", "  ask scripted",
         "criticise the draft and decide", "  criticise claim by claim", "    ask scripted",
         "refine the answer", "  ask scripted",
         "criticise the draft and decide", "  criticise claim by claim", "    ask scripted",
@@ -70,7 +71,8 @@ GOLDEN = {
     "confidence": [
         "answer without searching", "  ask scripted",
         "decide by confidence", "  ask how sure it is", "    ask scripted",
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer", "  ask scripted",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer",
+        "  is the answer in the passages", "    ask scripted", "  ask scripted",
     ],
     "memory": [
         "search BM25", "embed", "search vectors", "search the conversation", "  embed",
@@ -95,7 +97,9 @@ GOLDEN = {
         "search BM25", "embed", "search vectors", "fuse by normalised scores",
         "rerank by BM25, cosine and MaxSim", "  embed",
     ],
-    "cag": ["take the whole corpus", "answer from the whole corpus", "  ask scripted", "list the cited passages"],
+    "cag": [
+        "take the whole corpus", "answer from the whole corpus", "  ask scripted", "list the cited passages",
+    ],
     "fid": [
         "search BM25", "embed", "search vectors", "fuse by normalised scores", "read the passages together",
     ],
@@ -148,12 +152,12 @@ GOLDEN = {
         *["search BM25", "embed", "search vectors", "fuse by normalised scores"] * 3, "merge by best score",
     ],
     "text_to_sql": [
-        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted", "  run SQL",
-        "say the result",
+        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted",
+        "  run SQL", "say the result",
     ],
     "table_qa": [
-        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted", "  run SQL",
-        "say the result",
+        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted",
+        "  run SQL", "say the result",
     ],
     "structured_hybrid": [
         "ask the tables", "  look up values", "  choose tables", "  write and run SQL", "    write SQL",
