@@ -32,10 +32,15 @@ def _block(result: RouteResult, found: list[Decision]) -> Markup:
         )
         for number, one in enumerate(found, 1)
     ]
-    heads = [tag("th", name) for name in ("", "Step", "Decided", "Why", "Time")]
+    heads = [tag("th", name) for name in ("", "Step", "Decided", "Why")]
     return tag(
         "div",
         tag("h4", result.title),
-        tag("table", tag("thead", tag("tr", *heads)), tag("tbody", join(rows)), css="rs-table"),
+        tag(
+            "table",
+            tag("thead", tag("tr", *heads, tag("th", "Time", css="num"))),
+            tag("tbody", join(rows)),
+            css="rs-table",
+        ),
         css="rs-block",
     )

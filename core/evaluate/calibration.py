@@ -54,3 +54,32 @@ def fit(
         (e for e in reversed(edges) if e <= high and (share_negative(e) or 0.0) >= miss_precision), 0.0
     )
     return Thresholds(high, low, share_positive(high), share_negative(low), len(cases))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One threshold and its balanced accuracy, the mean of the shares of positive cases at or above it and of
+    negative cases below it; None where one kind is missing.
+    """
+
+    threshold: float
+    balanced: float | None
+    n: int
+
+
+def cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut:
+    """The threshold of the highest balanced accuracy, midway between neighbouring scores; of equal ones the
+    lowest. BadInput unless there are cases of both kinds.
+    """
+    if len(scores) != len(positive) or not any(positive) or all(positive):
+        raise BadInput(f"{sum(positive)} of {len(positive)} cases are positive; a threshold needs both kinds")
+    edges = sorted({min(scores), *((a + b) / 2 for a, b in pairwise(sorted(scores)))})
+    return max((worth(edge, scores, positive) for edge in edges), key=lambda one: one.balanced or 0.0)
+
+
+def worth(threshold: float, scores: Sequence[float], positive: Sequence[bool]) -> Cut:
+    """What `threshold` is worth on these cases."""
+    above = [score >= threshold for score, label in zip(scores, positive, strict=True) if label]
+    below = [score < threshold for score, label in zip(scores, positive, strict=True) if not label]
+    both = (sum(above) / len(above) + sum(below) / len(below)) / 2 if above and below else None
+    return Cut(threshold, both, len(scores))

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import BadInput
-from core.evaluate.calibration import fit
+from core.evaluate.calibration import cut, fit, worth
 
 
 def test_by_hand():
@@ -37,3 +37,27 @@ def test_the_regions_keep_the_wanted_precision_or_are_empty(cases, precision, mi
 def test_nothing_to_fit_on_is_an_error():
     with pytest.raises(BadInput, match="at least one"):
         fit([], [])
+
+
+def test_one_threshold_by_hand():
+    scores, labels = [0.1, 0.3, 0.5, 0.7, 0.9], [False, False, True, False, True]
+    found = cut(scores, labels)
+    assert found.threshold == pytest.approx(0.4)
+    assert found.balanced == pytest.approx((1 + 2 / 3) / 2)
+    assert worth(0.8, scores, labels).balanced == pytest.approx((1 / 2 + 1) / 2)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=20))
+def test_no_threshold_is_better_than_the_one_chosen(cases):
+    from sklearn.metrics import balanced_accuracy_score
+
+    scores, labels = [score for score, _ in cases], [label for _, label in cases]
+    if len(set(labels)) < 2:
+        with pytest.raises(BadInput, match="both kinds"):
+            cut(scores, labels)
+        return
+    found = cut(scores, labels)
+    told = balanced_accuracy_score(labels, [score >= found.threshold for score in scores])
+    assert found.balanced == pytest.approx(told)
+    for other in scores:
+        assert balanced_accuracy_score(labels, [score >= other for score in scores]) <= told + 1e-9
