@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from core.conversation import keep
 from core.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.request import Plan, Request
-from core.route import Need, Route
+from core.route import Route
 from core.steps import Memo, Steps
 from core.steps.remember import as_passage
 from core.trace import Trace, describe
@@ -143,8 +143,7 @@ class Job:
         history = store.route_history(self._plan.corpus.name) if store is not None else {}
         # One that never ran here comes after those whose cost is known.
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
-        models = {Need.LLM, Need.SELF_RAG}
-        asking = {r.name for r in ordered if models & set(r.needed(self._plan.knobs[r.name]))}
+        asking = {r.name for r in ordered if r.asks(self._plan.knobs[r.name])}
         return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 
     def _one(self, route: Route) -> None:

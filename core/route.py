@@ -128,6 +128,11 @@ class Route:
         also = (need for (name, value), need in self.needs_if if knobs[name] == value)
         return tuple(dict.fromkeys((*self.needs, *also)))
 
+    def asks(self, knobs: Mapping[str, Any] | None = None) -> bool:
+        """Whether a model may be asked with these knobs (None: the defaults), answers left aside."""
+        wanted = {*self.needed(self.settle({}) if knobs is None else knobs), *self.uses}
+        return not wanted.isdisjoint((Need.LLM, Need.SELF_RAG))
+
     def settle(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All knobs with `given` over the defaults, checked; an unknown knob is BadInput."""
         known = {knob.name: knob for knob in self.knobs}

@@ -143,7 +143,7 @@ def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:
     able = [route for route in by_family() if why_not(route, gaps) is None]
     return {
         "First choice": [route.name for route in by_family() if route.first],
-        "Without a language model": [route.name for route in able if Need.LLM not in route.needs],
+        "Without a language model": [route.name for route in able if not route.asks()],
         "All that can run": [route.name for route in able],
     }
 

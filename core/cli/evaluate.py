@@ -103,14 +103,14 @@ def eval_(
     from core.engine import Engine
     from core.evaluate import dataset, report, runner, sets, summary
     from core.needs import missing, why_not
-    from core.route import Need, pick
+    from core.route import pick
     from core.route import routes as known
 
     now = settings.current()
     source = catalogue.source(target, settings=now, name=name)
     engine = Engine(now)
     gaps = missing(engine, source.name)
-    free = [route for route in known().values() if Need.LLM not in route.needs and not why_not(route, gaps)]
+    free = [route for route in known().values() if not route.asks() and not why_not(route, gaps)]
     chosen = pick(routes) if routes else free
     names = tuple(route.name for route in chosen)
     baseline = summary.check_baseline(baseline, names)

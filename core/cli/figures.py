@@ -34,6 +34,9 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
         parts += ["", f"Answers against {figures['baseline']}", told] if told else []
     if any("extra" in row for row in figures["routes"].values()):
         parts += ["", _extra(figures["routes"])]
+    for route, row in figures["routes"].items():
+        if "routing" in row:
+            parts += ["", _routing(route, row["routing"])]
     if figures["by_mode"]:
         parts += ["", "nDCG@10 by kind of question", _by_mode(figures)]
     errors = [f"{route}: {one_line(e)}" for route, row in figures["routes"].items() for e in row["errors"]]
@@ -52,6 +55,23 @@ def _extra(routes: Mapping[str, Any]) -> str:
         if ends is not None
     ]
     return table(("route", "measure", "mean", "95 %", "questions"), rows, right=(2, 3, 4))
+
+
+def _routing(route: str, told: Mapping[str, Any]) -> str:
+    """A router's classes against the kinds of question, and what it gave away."""
+    rows = [(name, *row) for name, row in zip(told["classes"], told["confusion"], strict=True) if any(row)]
+    headers = ("is / taken for", *told["classes"])
+    parts = [
+        f"{route}: {amount(told['accuracy'])} of {told['asked']} questions were taken for what they are",
+        table(headers, rows, right=range(1, len(headers))),
+    ]
+    if lost := told.get("regret"):
+        best = ", ".join(f"{name} {count}" for name, count in sorted(lost["best"].items()))
+        parts.append(
+            f"{lost['metric']} given away against the best route of each question: {amount(lost['mean'])} "
+            f"({lost['n']} questions; best was: {best})"
+        )
+    return "\n".join(parts)
 
 
 def _head(figures: Mapping[str, Any]) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from core.errors import BadInput
 from core.evaluate.statistics import interval
 from core.steps.classes import CLASSES, QuestionClass
 
+Values = Mapping[str, Mapping[str, float]]  # question id -> route -> value of a metric
 CLASS_OF: Mapping[str, QuestionClass] = {  # by the mode of a question
     "no_retrieval": "no_retrieval",
     "exact_identifier": "exact",
@@ -101,6 +103,30 @@ def regret(values: Mapping[str, Mapping[str, float]], router: str) -> Regret:
         for name, value in routes.items():
             best[name] = best.get(name, 0) + (value == top)
     return Regret(lost, sum(lost.values()) / len(lost), interval(list(lost.values())), best)
+
+
+def block(
+    chosen: Mapping[str, str], modes: Mapping[str, str | None], values: Values, router: str, metric: str
+) -> dict[str, Any]:
+    """What an evaluation tells of a router: its confusion, and its regret in `metric` against the routes run.
+
+    `values`: question id -> route -> value of the questions with labels; without any there is no regret.
+    """
+    found = confusion(chosen, modes)
+    told: dict[str, Any] = {
+        "classes": list(found.labels),
+        "confusion": [list(row) for row in found.counts],
+        "accuracy": found.accuracy,
+        "asked": found.asked,
+        "left_out": found.left_out,
+    }
+    if any(router in routes for routes in values.values()):
+        lost = regret(values, router)
+        told["regret"] = {
+            "metric": metric, "mean": lost.mean, "ci95": lost.interval and list(lost.interval),
+            "n": len(lost.by_question), "best": dict(lost.best),
+        }  # fmt: skip
+    return told
 
 
 def matrix(found: Confusion) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from core.errors import BadInput
-from core.evaluate import answered, statistics
+from core.evaluate import answered, routing, statistics
 from core.evaluate.answers import JUDGED_BY
 from core.evaluate.comparison import adjust, compared, differences, means
 from core.evaluate.dataset import LabelledSet
@@ -50,6 +50,10 @@ def summarise(
             row |= {"answers": written[route], "supported_accuracy": written[route]["supported_accuracy"]}
         if route in more:
             row["extra"] = more[route]
+        if chosen := {q: by[route].said["class"] for q, by in outcomes.items() if _class(by.get(route))}:
+            row["routing"] = routing.block(
+                chosen, {q.id: q.mode for q in asked}, _turned(values), route, MODE_METRICS[0]
+            )
     return {
         "dataset": labelled.name,
         "queries": len(asked),
@@ -70,6 +74,19 @@ def summarise(
         "routes": table,
         "by_mode": _by_mode(values, modes, baseline),
     }
+
+
+def _class(outcome: Outcome | None) -> bool:
+    return outcome is not None and "class" in outcome.said
+
+
+def _turned(values: ByRoute) -> dict[str, dict[str, float]]:
+    """Question -> route -> nDCG@10."""
+    turned: dict[str, dict[str, float]] = {}
+    for route, by in values.items():
+        for question, measured in by.items():
+            turned.setdefault(question, {})[route] = measured[MODE_METRICS[0]]
+    return turned
 
 
 def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:

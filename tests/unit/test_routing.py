@@ -5,9 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.cli.figures import figures_text
 from core.errors import BadInput
-from core.evaluate.routing import CLASS_OF, confusion, matrix, regret
+from core.evaluate import runner
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.routing import CLASS_OF, block, confusion, matrix, regret
+from core.evaluate.summary import summarise
 from core.steps.classes import CLASSES
+from core.types import Query
+from tests.fakes import FakeEngine
 
 MODES = {"a": "plain", "b": "abstract", "c": "multi_hop", "d": "multi_hop", "e": "no_answer", "f": "plain"}
 
@@ -74,3 +80,26 @@ def test_no_regret_is_below_nothing(given_values):
     found = regret(values, "a")
     assert all(0 <= lost <= 1 for lost in found.by_question.values())
     assert sum(found.best.values()) >= len(values)
+
+
+def test_what_an_evaluation_tells_of_a_router():
+    values = {"a": {"adaptive": 0.5, "bm25": 1.0}, "b": {"adaptive": 1.0, "bm25": 0.0}, "c": {"bm25": 1.0}}
+    told = block({"a": "plain", "b": "plain"}, MODES, values, "adaptive", "ndcg@10")
+    assert told["accuracy"] == 0.5
+    assert told["confusion"][CLASSES.index("conceptual")][CLASSES.index("plain")] == 1
+    assert told["regret"]["mean"] == 0.25
+    assert told["regret"]["best"] == {"bm25": 1, "adaptive": 1}
+    assert "regret" not in block({"a": "plain"}, MODES, {}, "adaptive", "ndcg@10")
+
+
+def test_an_evaluation_reports_it(tmp_path):
+    questions = tuple(Question(str(n), Query("How long is the refund?"), mode="plain") for n in range(3))
+    labelled = LabelledSet("one", questions, {str(n): {"returns:90-180": 1} for n in range(3)})
+    names = ("bm25", "adaptive")
+    outcomes, _ = runner.run(FakeEngine(tmp_path), labelled, runner.Plan("tiny", names))
+    figures = summarise(labelled, outcomes, names)
+    told = figures["routes"]["adaptive"]["routing"]
+    assert (told["accuracy"], told["asked"]) == (1.0, 3)
+    assert told["regret"]["n"] == 3
+    assert "routing" not in figures["routes"]["bm25"]
+    assert "were taken for what they are" in figures_text({**figures, "sample": None}, None)
