@@ -68,6 +68,18 @@ def decisions(result: RouteResult) -> list[Decision]:
     return found
 
 
+def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:
+    """The steps that showed the model a passage worded like an instruction: what it looks like, by the
+    passage's number.
+    """
+    found = []
+    for span in result.spans:
+        told = span.inputs.get("instructions")
+        if isinstance(told, Mapping) and told:
+            found.append((span, {str(n): [str(item) for item in _list(what)] for n, what in told.items()}))
+    return found
+
+
 def being_written(spans: tuple[Span, ...] | list[Span]) -> str:
     """The text that a model is writing right now, or ""."""
     last = next((span for span in reversed(spans) if span.kind == "LLM"), None)

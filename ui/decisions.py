@@ -5,14 +5,16 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.reading_answers import Decision, decisions
+from core.reading_answers import Decision, decisions, warned
 from core.types import RouteResult, Run
 from ui.markup import join, tag
 
 
 def path(run: Run) -> Markup:
     """The decisions of every route in order; says so if none decided anything."""
-    blocks = [_block(result, found) for result in run.results if (found := decisions(result))]
+    blocks = [
+        _block(result, decisions(result)) for result in run.results if decisions(result) or warned(result)
+    ]
     if not blocks:
         return tag(
             "div", "No route of this run had anything to decide: none branches or loops.", css="rs dim"
@@ -33,9 +35,19 @@ def _block(result: RouteResult, found: list[Decision]) -> Markup:
         for number, one in enumerate(found, 1)
     ]
     heads = [tag("th", name) for name in ("", "Step", "Decided", "Why")]
+    warnings = [
+        tag(
+            "div",
+            f"{span.name}: passage {number} is worded like an instruction ({', '.join(what)})",
+            css="bad",
+        )
+        for span, by in warned(result)
+        for number, what in by.items()
+    ]
     return tag(
         "div",
         tag("h4", result.title),
+        *warnings,
         tag(
             "table",
             tag("thead", tag("tr", *heads, tag("th", "Time", css="num"))),
