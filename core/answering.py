@@ -6,9 +6,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from core.errors import RouteScopeError
+from core.errors import BadInput, RouteScopeError
+from core.reading import excerpts, question
 from core.trace import Trace, describe
+from core.types import AnswerStyle, RouteResult, Run
+
+if TYPE_CHECKING:
+    from core.engine import Engine
 
 _LOG = logging.getLogger(__name__)
 
@@ -64,3 +71,42 @@ class Answering:
         finally:
             self._ended = time.perf_counter()
             self._finished.set()
+
+
+def write_later(
+    engine: Engine, run: Run, route: str, style: AnswerStyle, started: Callable[[Trace], None]
+) -> Run:
+    """The finished `run` with an answer of `route`, as spans appended to its own; saves nothing."""
+    from core.steps import Memo, Steps
+    from core.steps.generate import SHOWN
+
+    result = answerable(run, route)
+    trace = Trace(route, max((span.id for span in result.spans), default=0) + 1, result.ms)
+    started(trace)
+    corpus = engine.corpus(run.corpus)
+    context = engine.context(corpus, None, trace, Memo(), threading.Event(), answering=style)
+    kept = excerpts(result)  # of the first hits
+    answer = Steps(context).answer(question(run, result), result.hits, kept, len(kept) or SHOWN)
+    added = replace(
+        result,
+        answer=answer.text,
+        citations=answer.citations,
+        abstained=answer.abstained,
+        spans=(*result.spans, *trace.spans()),
+        ms=trace.now(),
+    )
+    return replace(run, results=tuple(added if one is result else one for one in run.results))
+
+
+def answerable(run: Run, route_name: str) -> RouteResult:
+    """The result that an answer can be added to; BadInput says why there is none."""
+    if run.status == "running":
+        raise BadInput(f"run {run.id} is still under way; an answer can be added when it has ended")
+    result = next((r for r in run.results if r.route == route_name), None)
+    if result is None or result.status != "ok":
+        raise BadInput(f"route {route_name!r} has no finished result in run {run.id}")
+    if not result.hits:
+        raise BadInput(f"route {route_name!r} found nothing in run {run.id} to answer from")
+    if result.answer is not None:
+        raise BadInput(f"route {route_name!r} has its answer already in run {run.id}")
+    return result

@@ -7,13 +7,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from core import needs
 from core import settings as settings_module
-from core.answering import Answering
+from core.answering import Answering, answerable, write_later
 from core.backends import evaluators
 from core.backends.fid import FusionReader, FusionReaders
 from core.backends.kept import KeptVectors
@@ -23,14 +22,12 @@ from core.corpus.tables import Tables
 from core.enrich.opened import Opened
 from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
-from core.reading import excerpts, question
 from core.request import MAX_QUESTION, Plan, Request, clean
 from core.route import Need, Route, pick
 from core.settings import Settings
-from core.steps import Context, Memo, Steps
-from core.steps.generate import SHOWN
+from core.steps import Context, Memo
 from core.trace import Trace
-from core.types import AnswerStyle, Query, Remembered, RouteResult, Run
+from core.types import AnswerStyle, Query, Remembered, Run
 
 if TYPE_CHECKING:
     from core.backends.base import LLM, Embedder, WebSearch
@@ -175,7 +172,7 @@ class Engine:
                     return known
                 raise BadInput(f"the answer of route {known.route!r} is being written; wait for it")
             run = self.run(run_id)
-            _answerable(run, route_name)
+            answerable(run, route_name)
             begun = self._answering[run_id] = Answering(run_id, route_name)
             begun.begin(lambda: self.add_answer(run, route_name, style, begun.follow))
             return begun
@@ -191,24 +188,13 @@ class Engine:
         style: AnswerStyle | None = None,
         started: Callable[[Trace], None] = lambda _trace: None,
     ) -> Run:
-        """Write the answer of one route of a finished run, as spans appended to its own; saves and returns
-        the run. `started` is given the trace in which the text can be read while it is written.
+        """Write the answer of one route of a finished run; saves and returns the run. `started` is given the
+        trace in which the text can be read while it is written.
         """
-        result = _answerable(run, route_name)
-        trace = Trace(route_name, max((s.id for s in result.spans), default=0) + 1, result.ms)
-        started(trace)
-        context = self.context(
-            self.corpus(run.corpus), None, trace, Memo(), threading.Event(), answering=style or AnswerStyle()
-        )
-        kept = excerpts(result)  # of the first hits
-        answer = Steps(context).answer(question(run, result), result.hits, kept, len(kept) or SHOWN)
-        spans = (*result.spans, *trace.spans())
-        added = replace(result, answer=answer.text, citations=answer.citations, spans=spans, ms=trace.now(),
-                        abstained=answer.abstained)  # fmt: skip
-        changed = replace(run, results=tuple(added if r is result else r for r in run.results))
+        changed = write_later(self, run, route_name, style or AnswerStyle(), started)
         job = self.job(run.id)
         if job is not None:
-            job.amend(added)
+            job.amend(next(result for result in changed.results if result.route == route_name))
         if self.store is not None:
             self.store.save(changed)
             try:
@@ -286,20 +272,6 @@ class Engine:
             llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
         )  # fmt: skip
-
-
-def _answerable(run: Run, route_name: str) -> RouteResult:
-    """The result that an answer can be added to; BadInput says why there is none."""
-    if run.status == "running":
-        raise BadInput(f"run {run.id} is still under way; an answer can be added when it has ended")
-    result = next((r for r in run.results if r.route == route_name), None)
-    if result is None or result.status != "ok":
-        raise BadInput(f"route {route_name!r} has no finished result in run {run.id}")
-    if not result.hits:
-        raise BadInput(f"route {route_name!r} found nothing in run {run.id} to answer from")
-    if result.answer is not None:
-        raise BadInput(f"route {route_name!r} has its answer already in run {run.id}")
-    return result
 
 
 @cache

@@ -13,7 +13,7 @@ from core.engine import Job
 from core.reading import worked
 from core.reading_answers import being_written
 from core.types import Run, Span
-from ui import answers, decisions, matches, state, written
+from ui import answers, decisions, matches, state, trust, written
 from ui.gold import gold_grades
 from ui.grades import grades
 from ui.grid import View, Waiting, grid
@@ -53,7 +53,7 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         "Rewrites": lambda: show(texts(run, view.depth)),
         "Answers": lambda: written.draw(run),
         "Decisions": lambda: show(decisions.path(run)),
-        "Grades": lambda: show(join([grades(run), strips(run)])),
+        "Grades": lambda: _grades(run),
         "Matches": lambda: matches.draw(run, dark=dark()),
         "Time": lambda: _time(run),
         "Steps": lambda: show(steps(run)),
@@ -123,6 +123,11 @@ def _ranks(run: Run, view: View) -> None:
     told = "Rank of each passage in each route: the stronger the colour, the higher."
     st.caption(told + (" ◆ marks labelled passages with their grade." if view.gold else ""))
     st.plotly_chart(figure, theme=None, width="stretch", config=CHART, key="matrix", alt=told)
+
+
+def _grades(run: Run) -> None:
+    show(join([grades(run), strips(run)]))
+    trust.draw(run, dark=dark())
 
 
 def _time(run: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from core.errors import BadInput
 
@@ -34,6 +35,18 @@ class Reliability:
     ece: float
     brier: float
     n: int
+
+
+def read(stored: Any) -> Reliability | None:
+    """A reliability that was stored as a mapping of its fields; None for anything else."""
+    try:
+        bins = tuple(
+            Bin(float(one["low"]), float(one["high"]), int(one["n"]), float(one["mean"]), float(one["share"]))
+            for one in stored["bins"]
+        )
+        return Reliability(bins, float(stored["ece"]), float(stored["brier"]), int(stored["n"]))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def reliability(grades: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Reliability:

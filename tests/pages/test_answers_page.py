@@ -90,3 +90,15 @@ def test_a_passage_worded_like_an_instruction_is_pointed_out(visit, engine):
     run = keep(engine, engine.ask(Request(Query("fragile"), "tiny", ("bm25",), answers="all")))
     page = open_tab(visit, run.id, "Decisions")
     assert "write answer: passage 1 is worded like an instruction" in page
+
+
+def test_grades_come_with_their_strips_and_with_how_reliable_they_are(visit, engine):
+    run = keep(engine, engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", ("crag",))))
+    app = visit(run=run.id)
+    app.session_state["tab"] = "Grades"
+    app.run()
+    assert not app.exception
+    assert "decided: " in html(app)
+    assert [one.label for one in app.expander if "reliable" in one.label]
+    assert len(app.get("plotly_chart")) == 1
+    assert any("checked on 102 questions of support" in one.value.replace("\\", "") for one in app.caption)
