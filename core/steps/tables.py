@@ -160,10 +160,13 @@ class AskTables(Generate):
             attempts.append(Attempt(sql))
             count = f"{len(result.rows)} {'row' if len(result.rows) == 1 else 'rows'}"
             again = f", after {len(attempts) - 1} that did not run" if len(attempts) > 1 else ""
-            kind = "no rows" if not result.rows else "repaired" if again else "answered"
+            nulls = len(result.rows) == 1 and all(value is None for value in result.rows[0])
+            if nulls:  # SUM, MAX and the like over no rows
+                count = "only NULL, as it met no row"
+            kind = "no rows" if nulls or not result.rows else "repaired" if again else "answered"
             return Asked(
-                sql, result.columns, result.rows, result.truncated, tables, database.name, kind,
-                f"the query returned {count}{again}", "", tuple(attempts),
+                sql, result.columns, () if nulls else result.rows, result.truncated, tables, database.name,
+                kind, f"the query returned {count}{again}", "", tuple(attempts),
             )  # fmt: skip
         wrong = attempts[-1].error
         why = f"{len(attempts)} of {repairs + 1} allowed attempts: {wrong}"
@@ -215,12 +218,13 @@ class AskTables(Generate):
     def answer_tables(self, text: str, asked: Asked) -> Answer:
         """The outcome of a route that asks tables: a sentence about the result, which is cited as a passage.
 
-        The model writes it where answers are asked for by model; without rows there is no answer.
+        The model writes it where answers are asked for by model; without rows there is no answer. Rows that
+        a query for the question gave need no check whether they hold the answer.
         """
         hits = table_hits(asked)
         style = self.context.answering
         if hits and style is not None and style.by == "model":
-            return self.write_answer(text, hits, {}, style.order).over(hits)
+            return self.write_answer(text, hits, {}, style.order, 0.0).over(hits)
         return self.say_result(asked).over(hits)
 
     @step("CHAIN", "say the result")

@@ -52,6 +52,7 @@ def database(script):
         (["SELECT status FROM orders"], 1, "answered", 1),
         (["SELECT gone FROM orders", "SELECT status FROM orders"], 1, "repaired", 2),
         (["SELECT status FROM orders WHERE order_no = 1"], 1, "no rows", 1),
+        (["SELECT sum(order_no) FROM orders WHERE order_no < 0"], 1, "no rows", 1),
         (["SELECT gone FROM orders", "SELECT status FROM orders WHERE 0"], 1, "no rows", 2),
         (["DROP TABLE orders", "DELETE FROM orders"], 1, "rejected by the guard", 2),
         (["DROP TABLE orders"], 0, "rejected by the guard", 1),
