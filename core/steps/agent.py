@@ -242,7 +242,9 @@ class Agent(Decompose):
 
     @step("EVALUATOR", "do the passages answer the question")
     def enough(self, question: str, collected: Ranking) -> Enough:
-        """Yes or No of a call that reads the passages and can do nothing else; else "unknown"."""
+        """Yes or No of a call that reads the passages and can do nothing else; else "unknown". The threshold
+        is the one an answer is held back by.
+        """
         if not collected:
             self.span.inputs["note"] = "nothing was found, so the model was not asked"
             return Enough("no", "there is no passage")
@@ -253,5 +255,7 @@ class Agent(Decompose):
         found = odds(reply, ("yes", "no"))
         if found is None:
             return Enough("unknown", "the reply is neither Yes nor No")
-        share = found.of["yes"]
-        return Enough("yes" if share >= 0.5 else "no", f"P(yes) is {share:.2f}, by {found.by}; yes from 0.5")
+        share, floor = found.of["yes"], self.context.evidence
+        return Enough(
+            "yes" if share >= floor else "no", f"P(yes) is {share:.2f}, by {found.by}; yes from {floor:g}"
+        )
