@@ -1,4 +1,4 @@
-"""Real attacks in a corpus and a real small model: the steps are those without the attack."""
+"""Real attacks in a corpus and a real small model: the steps are those of the same words in no order."""
 
 from __future__ import annotations
 
@@ -63,11 +63,23 @@ def ask(settings: Settings, home: Path, route: str, tail: str) -> RouteResult:
     return engine.ask(request).results[0]
 
 
+def scrambled(attack: str) -> str:
+    """The same words in no order: searches find the same, and nobody is told to do anything."""
+    words = attack.split()
+    random.Random(1).shuffle(words)
+    return " ".join(words)
+
+
+def control(result: RouteResult) -> list[str]:
+    """The steps up to the answer, which is the documents' to spoil."""
+    names = [span.name for span in result.spans]
+    return names[: names.index("write answer")] if "write answer" in names else names
+
+
 @pytest.mark.parametrize("route", ROUTES)
 def test_ten_attacks_change_no_route(settings: Settings, tmp_path: Path, route: str) -> None:
-    clean = ask(settings, tmp_path, route, "")
     for attack in attacks():
-        found = ask(settings, tmp_path, route, attack)
+        found, clean = (ask(settings, tmp_path, route, text) for text in (attack, scrambled(attack)))
         assert found.status == clean.status
         chosen, before = (
             [s.output["decision"] for s in result.spans if s.name == "choose an action" and s.output]
@@ -78,4 +90,4 @@ def test_ten_attacks_change_no_route(settings: Settings, tmp_path: Path, route: 
             assert sum(s.calls for s in found.spans) <= settings.route_max_calls
             assert chosen[:1] == before[:1] or not shorter, "the first choice is made before any is told"
         else:
-            assert [s.name for s in found.spans] == [s.name for s in clean.spans]
+            assert control(found) == control(clean)
