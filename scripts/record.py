@@ -1,8 +1,8 @@
 """Record the default model's answers to the sample questions: `python -m scripts.record [ROUTE,...]`.
 
-Every route, or those named, runs on every sample question of `support` in record mode, without answers. What the model says
-goes to data/recordings/, where the first demo takes it from. Run it again after a prompt changed: only what
-is not recorded yet asks the model.
+Every route, or those named, runs on every sample question of `support` in record mode, without answers. What
+the model says goes to data/recordings/, where the first demo takes it from. Run it again after a prompt
+changed: only what is not recorded yet asks the model.
 """
 
 from __future__ import annotations
