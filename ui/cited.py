@@ -6,7 +6,7 @@ import re
 
 from markupsafe import Markup
 
-from core.reading_answers import Checked, checked
+from core.reading_answers import Checked, checked, decisions
 from core.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 
@@ -91,11 +91,13 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
         )
         for number, id in sorted(found.cited.items())
     ]
+    last = next((one.why for one in reversed(decisions(result)) if found.abstained and one.why), "")
     return tag(
         "section",
         tag("h4", result.title),
         _head(found),
         tag("div", said(run, found), css="said", dir="auto"),
+        tag("div", last, css="dim", dir="auto") if last else EMPTY,
         *sources,
         css="rs-block",
     )

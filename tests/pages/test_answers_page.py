@@ -51,7 +51,9 @@ def test_wrong_and_missing_citations_are_marked(visit, answered):
 def test_an_abstention_says_so(visit, engine):
     engine.fake_llm = ScriptedLLM({"evidence": "0.1"})
     run = keep(engine, engine.ask(Request(Query("fragile"), "tiny", ("bm25",), answers="all")))
-    assert 'class="chip">abstains' in open_tab(visit, run.id, "Answers")
+    page = open_tab(visit, run.id, "Answers")
+    assert 'class="chip">abstains' in page
+    assert "P(Yes) 0.10 is below 0.58" in page, "why is told beside it"
     page = open_tab(visit, run.id, "Decisions")
     assert "is the answer in the passages" in page
     assert "P(Yes) 0.10 is below 0.58" in page
