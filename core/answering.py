@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BadInput, RouteScopeError
 from core.reading import excerpts, question
+from core.reading_answers import being_written
 from core.trace import Trace, describe
 from core.types import AnswerStyle, RouteResult, Run
 
@@ -53,8 +54,7 @@ class Answering:
     @property
     def text(self) -> str:
         """What has been written so far."""
-        spans = self._trace.spans() if self._trace is not None else ()
-        return next((s.output for s in reversed(spans) if s.kind == "LLM" and isinstance(s.output, str)), "")
+        return being_written(self._trace.spans()) if self._trace is not None else ""
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until it has ended; False if that took longer than `timeout` seconds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.reading import below
@@ -80,9 +80,9 @@ def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:
     return found
 
 
-def being_written(spans: tuple[Span, ...] | list[Span]) -> str:
+def being_written(spans: Sequence[Span]) -> str:
     """The text that a model is writing right now, or ""."""
-    last = next((span for span in reversed(spans) if span.kind == "LLM"), None)
+    last = next((span for span in reversed(spans) if span.inputs.get("streamed")), None)
     return last.output if last is not None and isinstance(last.output, str) else ""
 
 

@@ -182,6 +182,8 @@ class StepBase:
             span.calls = 1
             try:
                 written = functools.partial(setattr, span, "output") if stream else None
+                if stream:
+                    span.inputs["streamed"] = True  # its text may be shown while it grows
                 answer = llm.complete(request, timeout=timeout, cancel=context.cancel, written=written)
             except Unavailable:
                 span.calls = 0
