@@ -246,6 +246,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield Engine(settings)
 
 
+@pytest.mark.model  # embeds the documents of support and the stored pages
 @pytest.mark.parametrize(
     ("question", "decision", "first"),
     [
