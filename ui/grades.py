@@ -21,7 +21,7 @@ def grades(run: Run) -> Markup:
 def _block(run: Run, result: RouteResult, grading: Grading) -> Markup:
     facts = f"  {grading.span.name} · {milliseconds(grading.span.ms)}"
     why = f"decided: {grading.decision}" if grading.decision else grading.span.error or "no decision"
-    rule = f"thresholds: below {grading.low:g} doubted, from {grading.high:g} on trusted"
+    rule = f"thresholds: below {grading.low:.3g} doubted, from {grading.high:.3g} on trusted"
     head = tag("tr", tag("th", "Passage"), tag("th", "Grade", css="num"), tag("th", "0 to 1"), tag("th", ""))
     rows = [_row(run, grading, grade) for grade in grading.grades]
     return tag(

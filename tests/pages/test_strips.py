@@ -64,8 +64,8 @@ def test_the_grades_view_shows_grades_thresholds_decision_and_reason(engine, eva
     (grading,) = gradings(run.results[0])
     text = " ".join(Seen(grades(run)).texts)
     assert f"decided: {grading.decision}" in text
-    assert f"{grading.low:g}" in text
-    assert f"{grading.high:g}" in text
+    assert f"{grading.low:.3g}" in text
+    assert f"{grading.high:.3g}" in text
     assert grading.why
     assert grading.why in text
     for grade in grading.grades:
