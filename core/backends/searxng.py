@@ -10,12 +10,13 @@ import threading
 import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit
 
-from core.backends.llm.client import CONNECT_S, _run
+from core.backends.address import split
+from core.backends.llm.client import run_call
 from core.backends.llm.wire import Words
 from core.backends.weights import clean
-from core.errors import BadInput, ModelTimedOut, WebFailed, WebTimedOut
+from core.errors import ModelTimedOut, WebFailed, WebTimedOut
 from core.types import Passage
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Searxng:
         if not asked:
             return []
         try:
-            status, data = _run(self._get(asked), self._words.label, timeout, cancel or threading.Event())
+            status, data = run_call(self._get(asked), self._words.label, timeout, cancel or threading.Event())
         except ModelTimedOut as error:
             raise WebTimedOut(str(error)) from None
         if status != 200:
@@ -75,17 +76,9 @@ class Searxng:
     def _open(self) -> httpx2.AsyncClient:
         """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
         if self._client is None:
-            import httpx2
+            from core.backends.llm.transport import client
 
-            from core.backends.llm.transport import Guarded
-
-            self._client = httpx2.AsyncClient(
-                transport=Guarded("", keep_alive=True),
-                timeout=httpx2.Timeout(None, connect=CONNECT_S),
-                headers={"accept": "application/json", "user-agent": "RouteScope"},
-                follow_redirects=False,
-                trust_env=False,
-            )
+            self._client = client("", headers={"accept": "application/json", "user-agent": "RouteScope"})
         return self._client
 
     def _refusal(self, status: int, data: bytes) -> WebFailed:
@@ -102,18 +95,8 @@ def failed(words: Words, what: str, quoted: str | bytes | None = None) -> WebFai
 def endpoint(url: str) -> str:
     """The address to ask, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
     wrong = "a web search's address is http://host:port or https://host/path"
-    try:
-        parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        raise BadInput(f"{wrong}; what was given is none") from None
-    if parts.username is not None or parts.query or parts.fragment:
-        raise BadInput(f"{wrong}; without user, password, query or fragment")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"{wrong} (given: {url[:100]!r})")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    path = parts.path.rstrip("/").removesuffix("/search")
-    return urlunsplit((parts.scheme, host + port, f"{path}/search", "", ""))
+    origin, path = split(url, wrong, "user, password, query or fragment", fragment=False)
+    return f"{origin}{path.removesuffix('/search')}/search"
 
 
 def plain(text: str) -> str:

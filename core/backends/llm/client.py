@@ -64,7 +64,7 @@ class ChatClient:
         created = datetime.now(UTC).isoformat(timespec="seconds")
         if request.top_logprobs or request.schema is not None:
             written = None  # nobody reads those while they are written
-        data, ms = _run(self._call(request, written), self._words.label, timeout, cancel)
+        data, ms = run_call(self._call(request, written), self._words.label, timeout, cancel)
         return self._read(data, request, ms=ms, created=created)
 
     async def _call(self, request: LLMRequest, written: Callable[[str], None] | None) -> tuple[bytes, float]:
@@ -108,26 +108,20 @@ class ChatClient:
     def _open(self) -> openai.AsyncOpenAI:
         """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
         if self._client is None:
-            import httpx2
             import openai
 
-            from core.backends.llm.transport import Guarded
+            from core.backends.llm.transport import client
 
             self._client = openai.AsyncOpenAI(
                 base_url=self.base_url,
                 api_key=self._key or "none",
                 max_retries=0,
-                http_client=httpx2.AsyncClient(
-                    transport=Guarded(self._key, keep_alive=not self._embedded),
-                    timeout=httpx2.Timeout(None, connect=CONNECT_S),
-                    follow_redirects=False,
-                    trust_env=False,
-                ),
+                http_client=client(self._key, keep_alive=not self._embedded),
             )
         return self._client
 
 
-def _run(call: Coroutine[Any, Any, T], label: str, timeout: float, cancel: threading.Event) -> T:
+def run_call(call: Coroutine[Any, Any, T], label: str, timeout: float, cancel: threading.Event) -> T:
     """Run `call` on the shared loop; cancel or the deadline ends it, which closes its connection."""
     deadline = time.monotonic() + timeout
     if cancel.is_set():

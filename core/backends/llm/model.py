@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
+from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue
 from core.backends.llm.cache import CompletionCache, key_of
@@ -18,7 +19,7 @@ from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.launch import EmbeddedServer
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
-from core.errors import BadInput, Unavailable
+from core.errors import Unavailable
 from core.settings import Settings
 
 Written = Callable[[str], None] | None  # called with the text so far
@@ -184,17 +185,7 @@ class CachedLLM:
 def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key") -> str:
     """A base URL fit to be shown and compared. Raises BadInput, which repeats no part that may be secret."""
     wrong = f"setting {setting}: give http://host:port/v1 or https://host/v1"
-    try:
-        parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        raise BadInput(f"{wrong}; what was given is no address") from None
-    if parts.username is not None or parts.query:
-        raise BadInput(f"{wrong}; without user, password or query: the key belongs into {key}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"{wrong} (given: {url[:100]!r})")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", ""))
+    return "".join(split(url, wrong, f"user, password or query: the key belongs into {key}"))
 
 
 def _is_loopback(url: str) -> bool:

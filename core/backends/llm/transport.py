@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 import httpx2
+
+from core.backends.llm.client import CONNECT_S
 
 MAX_BYTES = 16 << 20  # of one answer; 4,000 tokens with 20 alternatives each take about 8
 HEADERS = ("host", "accept", "content-type", "content-length", "user-agent", "connection")
@@ -36,6 +38,19 @@ class Guarded(httpx2.AsyncHTTPTransport):
         if isinstance(answer.stream, httpx2.AsyncByteStream):
             answer.stream = _Counted(answer.stream)
         return answer
+
+
+def client(
+    key: str, *, keep_alive: bool = True, headers: Mapping[str, str] | None = None
+) -> httpx2.AsyncClient:
+    """A client for one endpoint: its own calls have deadlines, so reads have none; it follows nothing."""
+    return httpx2.AsyncClient(
+        transport=Guarded(key, keep_alive=keep_alive),
+        timeout=httpx2.Timeout(None, connect=CONNECT_S),
+        headers=headers,
+        follow_redirects=False,
+        trust_env=False,
+    )
 
 
 class _Counted(httpx2.AsyncByteStream):

@@ -7,9 +7,9 @@ import math
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
-from core.backends.llm.client import CONNECT_S, _run
+from core.backends.address import split
+from core.backends.llm.client import run_call
 from core.backends.llm.wire import Words
 from core.backends.weights import clean
 from core.corpus.passages import searchable
@@ -64,7 +64,7 @@ class HttpReranker:
         texts = [clean(searchable(passage.title, passage.text)) for passage in passages]
         if not texts:
             return []
-        return _run(self._score(clean(text), texts), self.name, timeout, cancel or threading.Event())
+        return run_call(self._score(clean(text), texts), self.name, timeout, cancel or threading.Event())
 
     async def _score(self, query: str, texts: list[str]) -> list[float]:
         scores: list[float] = []
@@ -101,16 +101,9 @@ class HttpReranker:
     def _open(self) -> httpx2.AsyncClient:
         """The client, made on the loop's thread; a call ends by its own deadline, so reads have none."""
         if self._client is None:
-            import httpx2
+            from core.backends.llm.transport import client
 
-            from core.backends.llm.transport import Guarded
-
-            self._client = httpx2.AsyncClient(
-                transport=Guarded(self._key, keep_alive=True),
-                timeout=httpx2.Timeout(None, connect=CONNECT_S),
-                follow_redirects=False,
-                trust_env=False,
-            )
+            self._client = client(self._key)
         return self._client
 
     def _refusal(self, status: int, data: bytes) -> ModelFailed:
@@ -122,18 +115,8 @@ class HttpReranker:
 def endpoint(url: str) -> str:
     """The address to post to, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
     wrong = "a reranker's address is http://host:port/rerank or https://host/v1/rerank"
-    try:
-        parts = urlsplit(url.strip())
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        raise BadInput(f"{wrong}; what was given is none") from None
-    if parts.username is not None or parts.query:
-        raise BadInput(f"{wrong}; without user, password or query: the key is given apart")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(f"{wrong} (given: {url[:100]!r})")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    path = parts.path.rstrip("/")
-    return urlunsplit((parts.scheme, host + port, path if path.endswith(PATHS) else f"{path}/rerank", "", ""))
+    origin, path = split(url, wrong, "user, password or query: the key is given apart")
+    return f"{origin}{path}" if path.endswith(PATHS) else f"{origin}{path}/rerank"
 
 
 def read(data: bytes, count: int, words: Words) -> list[float]:

@@ -1,0 +1,26 @@
+"""Addresses of endpoints as people give them, made fit to be shown and compared."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from core.errors import BadInput
+
+
+def split(url: str, wrong: str, without: str, *, fragment: bool = True) -> tuple[str, str]:
+    """(scheme://host:port, the path without a slash at its end) of `url`, spaces around it left out.
+
+    Raises BadInput, which repeats no part that may be secret: `wrong` says what an address looks like,
+    `without` what it must not hold. Without `fragment` a part after # is refused too, else it is dropped.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        raise BadInput(f"{wrong}; what was given is no address") from None
+    if parts.username is not None or parts.query or (parts.fragment and not fragment):
+        raise BadInput(f"{wrong}; without {without}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(f"{wrong} (given: {url[:100]!r})")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{port}", parts.path.rstrip("/")
