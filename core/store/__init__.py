@@ -6,24 +6,27 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from reprlib import repr as short
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from core.errors import BadInput, Unavailable
-from core.store import memory, people, runs
+from core.store import memory, people, playlists, runs, traces
 from core.store import search as searching
 from core.store.files import empty_log, open_to_write, reading
 from core.store.memory import MemoryRow
+from core.store.playlists import Entry, Playlist
 from core.store.rows import bind
-from core.store.search import SessionRow
+from core.store.search import Choices, Filters, SessionRow
+from core.store.traces import Traces
 from core.store.writer import Writer
 from core.types import Remembered, Run, Turn
 
 if TYPE_CHECKING:
     from core.store.exchange import Packed
 
-__all__ = ["MemoryRow", "SessionRow", "Store"]
+__all__ = ["Choices", "Entry", "Filters", "MemoryRow", "Playlist", "SessionRow", "Store", "Traces"]
 
 T = TypeVar("T")
+KEPT = 4  # runs that were loaded last and are kept as long as nobody writes them
 SETTLE_S = 1.0  # how long a list of runs waits for those that are just being written
 
 
@@ -41,6 +44,7 @@ class Store:
         """
         self.path = Path(path)
         self._runs = runs.RunWriter()
+        self._kept: dict[str, tuple[tuple[int, float], Run]] = {}  # runs loaded last: when written, and what
         self._writer = Writer(self.path, lambda path: open_to_write(path), self._runs)
         try:
             open_to_write(self.path).close()
@@ -69,10 +73,20 @@ class Store:
         if waiting is not None:
             return waiting
         with reading(self.path) as connection:
-            return runs.read(connection, people.number_of(connection, run_id))
+            number = people.number_of(connection, run_id)
+            written = runs.written(connection, number)
+            kept = self._kept.get(run_id)
+            if kept is not None and written is not None and kept[0] == written:
+                return kept[1]
+            run = runs.read(connection, number)
+        if written is not None:  # a page loads the same run again at each click
+            self._kept[run_id] = (written, run)
+            while len(self._kept) > KEPT:
+                self._kept.pop(next(iter(self._kept)), None)
+        return run
 
     def sessions(
-        self, search: str = "", *, corpus: str | None = None, before: str | None = None, limit: int = 50
+        self, search: str = "", *, before: str | None = None, limit: int = 50, **only: Unpack[Filters]
     ) -> list[SessionRow]:
         """Runs that are not deleted, newest first; the next page is the one `before` the last id of this.
 
@@ -80,7 +94,7 @@ class Store:
         """
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
-            return searching.sessions(connection, search=search, corpus=corpus, before=before, limit=limit)
+            return searching.sessions(connection, search=search, only=only, before=before, limit=limit)
 
     def session(self, run_id: str) -> SessionRow:
         """One run's line of the list; BadInput if there is no such run or it was deleted."""
@@ -88,11 +102,23 @@ class Store:
         with reading(self.path) as connection:
             return searching.session(connection, people.number_of(connection, run_id))
 
-    def count(self, search: str = "", *, corpus: str | None = None) -> int:
+    def count(self, search: str = "", **only: Unpack[Filters]) -> int:
         """How many runs `sessions` lists in all."""
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
-            return searching.count(connection, search=search, corpus=corpus)
+            return searching.count(connection, search=search, only=only)
+
+    def ids(self, search: str = "", **only: Unpack[Filters]) -> list[str]:
+        """The ids of all that `sessions` lists, newest first."""
+        self._writer.settle(SETTLE_S)
+        with reading(self.path) as connection:
+            return searching.ids(connection, search=search, only=only)
+
+    def choices(self) -> Choices:
+        """What the runs that are not deleted can be filtered by."""
+        self._writer.settle(SETTLE_S)
+        with reading(self.path) as connection:
+            return searching.choices(connection)
 
     def route_history(self, corpus: str) -> dict[str, float]:
         """Median milliseconds by route of its recent good results here on this corpus.
@@ -105,6 +131,17 @@ class Store:
         except Unavailable as error:
             self._writer.warn(error)
             return {}
+
+    def traces(self, corpus: str | None = None, *, limit: int = traces.NEWEST) -> Traces:
+        """The times of the newest runs on a corpus, or on any, as results with bare spans.
+
+        Raises BadInput for a limit below 1, Unavailable if the file cannot be read.
+        """
+        if limit < 1:
+            raise BadInput(f"limit={limit}: give 1 or more")
+        self._writer.settle(SETTLE_S)
+        with reading(self.path) as connection:
+            return traces.read(connection, corpus, limit)
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Give a run these tags in place of those it had."""
@@ -160,6 +197,24 @@ class Store:
                 f"{count} turns are forgotten, but {self.path}-wal may still hold their text: {error}"
             ) from error
         return count
+
+    def playlists(self) -> tuple[Playlist, ...]:
+        """Every playlist, by name."""
+        with reading(self.path) as connection:
+            return playlists.read(connection)
+
+    def save_playlist(self, name: str, entries: Sequence[Entry]) -> None:
+        """Keep these entries under a name, in place of what it held; on the disk on return.
+
+        BadInput for a name that is no tag, and for an entry without a question or with too much of anything.
+        """
+        cleaned, checked = playlists.clean_name(name), playlists.clean_entries(entries)
+        self.write(lambda connection: playlists.put(connection, cleaned, checked))
+
+    def delete_playlist(self, name: str) -> None:
+        """Forget a playlist; its runs stay. BadInput if there is none of that name."""
+        cleaned = playlists.clean_name(name)
+        self.write(lambda connection: playlists.remove(connection, cleaned))
 
     def export_bundle(self, run_ids: Sequence[str]) -> bytes:
         """The runs with tags and notes as one file; importing it and exporting again gives the same bytes.

@@ -90,3 +90,52 @@ def v2_memory(db: Database) -> None:
 def v3_abstained(db: Database) -> None:
     """Whether an answer says that there is none."""
     db.execute("ALTER TABLE results ADD COLUMN abstained TEXT NOT NULL DEFAULT 'false'")
+
+
+@steps()
+def v4_playlists(db: Database) -> None:
+    """Playlists, and indexes by which the list of runs is filtered and its choices are offered."""
+    for statement in (
+        # entries: [{run, question, history: [[role, text], ...], corpus, routes, note}, ...] in their order
+        "CREATE TABLE playlists (name TEXT PRIMARY KEY, entries TEXT NOT NULL, changed TEXT NOT NULL)",
+        "CREATE INDEX runs_by_status ON runs(status, created, id) WHERE NOT deleted",
+        "CREATE INDEX runs_tagged ON runs(created, id, tags) WHERE NOT deleted AND tags <> '[]'",
+        "CREATE INDEX results_by_name ON results(route, run)",
+    ):
+        db.execute(statement)
+
+
+@steps()
+def v5_labels(db: Database) -> None:
+    """Sets that people label, every judgement ever made in them, and named settings of routes.
+
+    Judgements are only ever added: the newest one of an annotator on a passage is the one that holds.
+    """
+    for statement in (
+        # guidelines: what annotators are told; counts: the grade from which a passage is relevant
+        """CREATE TABLE label_sets (
+            name TEXT PRIMARY KEY, corpus TEXT NOT NULL, guidelines TEXT NOT NULL, counts INTEGER NOT NULL,
+            created TEXT NOT NULL, deleted INTEGER NOT NULL DEFAULT 0)""",
+        # question: {text, history, mode, split, answers, answerable, sql}; place: its order in the set
+        """CREATE TABLE label_questions (
+            label_set TEXT NOT NULL REFERENCES label_sets(name), id TEXT NOT NULL, place INTEGER NOT NULL,
+            question TEXT NOT NULL, PRIMARY KEY (label_set, id)) WITHOUT ROWID""",
+        # the passage as it was when it was found, so that its labels can follow its words to other chunks;
+        # found: [[route, rank], ...]
+        """CREATE TABLE label_pool (
+            label_set TEXT NOT NULL REFERENCES label_sets(name), question TEXT NOT NULL,
+            passage TEXT NOT NULL, doc_id TEXT NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
+            title TEXT NOT NULL, text BLOB NOT NULL REFERENCES texts(hash), found TEXT NOT NULL,
+            PRIMARY KEY (label_set, question, passage)) WITHOUT ROWID""",
+        # source: person, model, import or adjudication; kind: grade, cannot, later or withdrawn
+        """CREATE TABLE judgements (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, label_set TEXT NOT NULL REFERENCES label_sets(name),
+            question TEXT NOT NULL, passage TEXT NOT NULL, annotator TEXT NOT NULL, source TEXT NOT NULL,
+            kind TEXT NOT NULL, grade INTEGER, note TEXT NOT NULL, created TEXT NOT NULL)""",
+        "CREATE INDEX judgements_of ON judgements(label_set, question, passage, annotator, number)",
+        # knobs: {route: {knob: value}}
+        """CREATE TABLE presets (
+            name TEXT PRIMARY KEY, corpus TEXT NOT NULL, knobs TEXT NOT NULL, evidence REAL,
+            note TEXT NOT NULL, changed TEXT NOT NULL)""",
+    ):
+        db.execute(statement)

@@ -87,7 +87,7 @@ class RunWriter:
 
     def _write_row(self, connection: sqlite3.Connection, run: Run, *, ours: bool) -> tuple[int, Any, Any]:
         texts = [run.query.text, *(turn.text for turn in run.query.history)]
-        hashes = [_keep_text(connection, text) for text in texts]
+        hashes = [keep_text(connection, text) for text in texts]
         by = owner.me() if ours else None
         row = {
             "id": run.id,
@@ -166,6 +166,12 @@ def touch(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
+def written(connection: sqlite3.Connection, number: int) -> tuple[int, float] | None:
+    """What changes whenever a finished run is written; None for one that is under way, or was imported."""
+    row = connection.execute("SELECT status, saved FROM runs WHERE number = ?", (number,)).fetchone()
+    return None if row["status"] == "running" or row["saved"] is None else (number, row["saved"])
+
+
 def read(connection: sqlite3.Connection, number: int) -> Run:
     """The run in this row as it was saved; one left running by a dead process is interrupted."""
     row = connection.execute(
@@ -227,7 +233,8 @@ def _passage_row(passage: Passage) -> tuple[Any, ...]:
     return (of_all, *map(bind, named), of_text, passage.start, passage.end)
 
 
-def _keep_text(connection: sqlite3.Connection, text: str) -> bytes:
+def keep_text(connection: sqlite3.Connection, text: str) -> bytes:
+    """Keep a text once, however often it is used; the hash that rows name it by."""
     hash = _hash(text)
     connection.execute("INSERT OR IGNORE INTO texts (hash, text) VALUES (?, ?)", (hash, bind(text)))
     return hash

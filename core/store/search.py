@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, timedelta
 from reprlib import repr as short
 from statistics import median
-from typing import Any
+from typing import Any, TypedDict
 
 from core.errors import BadInput
 from core.store.owner import status_now
@@ -18,6 +20,31 @@ _COLUMNS = (
     "r.id, r.created, (SELECT text FROM texts WHERE hash = r.question) AS question, r.corpus, r.routes, "
     "r.status, r.wall_ms, r.tags, r.note, r.host, r.pid, r.born, r.saved"
 )
+
+
+class Filters(TypedDict, total=False):
+    """Which runs: of this corpus, with a result of this route, with this tag, of this status, asked from
+    `since` to `until`, both days (UTC) included. What is not given, or None, leaves nothing out.
+    """
+
+    corpus: str | None
+    route: str | None
+    tag: str | None
+    status: str | None
+    since: date | None
+    until: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What `Filters` can choose among the runs that are not deleted, each sorted; days are ISO 8601 or ""."""
+
+    corpora: tuple[str, ...]
+    routes: tuple[str, ...]
+    tags: tuple[str, ...]
+    statuses: tuple[str, ...]
+    first: str
+    last: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +63,12 @@ class SessionRow:
 
 
 def sessions(
-    connection: sqlite3.Connection, *, search: str, corpus: str | None, before: str | None, limit: int
+    connection: sqlite3.Connection, *, search: str, only: Filters, before: str | None, limit: int
 ) -> list[SessionRow]:
     """The newest runs first; `before` is the id of the last one of the page above. BadInput if unknown."""
     if limit < 1:
         raise BadInput(f"limit={limit}: give 1 or more")
-    where, values = _filter(search, corpus)
+    where, values = _filter(connection, search, only)
     if before is not None:
         at = connection.execute("SELECT created, id FROM runs WHERE id = ?", (bind(before),)).fetchone()
         if at is None:
@@ -55,6 +82,15 @@ def sessions(
     return [_session(row) for row in rows]
 
 
+def ids(connection: sqlite3.Connection, *, search: str, only: Filters) -> list[str]:
+    """The ids of all that `sessions` would list, newest first."""
+    where, values = _filter(connection, search, only)
+    rows = connection.execute(
+        f"SELECT r.id FROM runs r WHERE {where} ORDER BY r.created DESC, r.id DESC", values
+    )
+    return [text(id) for (id,) in rows]
+
+
 def session(connection: sqlite3.Connection, number: int) -> SessionRow:
     """One run's line by its row."""
     return _session(
@@ -62,10 +98,34 @@ def session(connection: sqlite3.Connection, number: int) -> SessionRow:
     )
 
 
-def count(connection: sqlite3.Connection, *, search: str, corpus: str | None) -> int:
+def count(connection: sqlite3.Connection, *, search: str, only: Filters) -> int:
     """How many runs `sessions` would list."""
-    where, values = _filter(search, corpus)
+    where, values = _filter(connection, search, only)
     return int(connection.execute(f"SELECT count(*) FROM runs r WHERE {where}", values).fetchone()[0])
+
+
+def choices(connection: sqlite3.Connection) -> Choices:
+    """The values that `Filters` would find runs by."""
+    tags = connection.execute(
+        f"SELECT DISTINCT CAST(value AS BLOB) FROM runs r, {_TAGS} WHERE NOT r.deleted AND r.tags <> '[]'"
+    )
+    listed = (
+        "EXISTS (SELECT 1 FROM results x JOIN runs r ON r.number = x.run WHERE x.route = v AND NOT r.deleted)"
+    )
+    statuses = set(_distinct(connection, "status", "runs WHERE NOT deleted"))
+    if "running" in statuses:
+        statuses = (statuses - {"running"}) | {status_now(row) for row in _running(connection)}
+    first, last = connection.execute(
+        "SELECT min(created), max(created) FROM runs WHERE NOT deleted"
+    ).fetchone()
+    return Choices(
+        tuple(_distinct(connection, "corpus", "runs WHERE NOT deleted")),
+        tuple(_distinct(connection, "route", "results WHERE true", listed)),
+        tuple(sorted(text(tag) for (tag,) in tags)),
+        tuple(sorted(statuses)),
+        text(first or "")[:10],
+        text(last or "")[:10],
+    )
 
 
 def route_history(connection: sqlite3.Connection, corpus: str) -> dict[str, float]:
@@ -121,20 +181,69 @@ def match(search: str) -> str | None:
     return " ".join('"' + word.replace('"', '""') + '"*' for word in words) or None
 
 
-def _filter(search: str, corpus: str | None) -> tuple[str, list[Any]]:
+def _filter(connection: sqlite3.Connection, search: str, only: Filters) -> tuple[str, list[Any]]:
     """WHERE and values for the runs that are not deleted and fit."""
-    where, values = "NOT r.deleted", list[Any]()
-    if corpus is not None:
-        where += " AND r.corpus = ?"
-        values.append(bind(corpus))
+    parts: list[tuple[str, list[Any]]] = [("NOT r.deleted", [])]
+    given: Mapping[str, Any] = {name: value for name, value in only.items() if value is not None}
+    for name, condition in _CONDITIONS.items():
+        if name in given:
+            parts.append((condition, [_value(name, given[name])]))
+    if "status" in given:
+        parts.append(_status(connection, given["status"]))
     words = match(search)
     if words is not None:
-        where += " AND r.number IN (SELECT rowid FROM search WHERE search MATCH ?)"
-        values.append(words)
+        parts.append(("r.number IN (SELECT rowid FROM search WHERE search MATCH ?)", [words]))
     elif search.strip():  # signs alone, which the index does not hold: look for them in the questions
-        where += " AND (SELECT instr(text, ?) FROM texts WHERE hash = r.question) > 0"
-        values.append(plain(search.strip()))
-    return where, values
+        signs = plain(search.strip())
+        parts.append(("(SELECT instr(text, ?) FROM texts WHERE hash = r.question) > 0", [signs]))
+    return " AND ".join(part for part, _ in parts), [value for _, values in parts for value in values]
+
+
+_TAGS = "json_each(CAST(r.tags AS TEXT))"  # a BLOB, where a tag has a lone surrogate, is no JSON to SQLite
+_CONDITIONS = {
+    "corpus": "r.corpus = ?",
+    "route": "EXISTS (SELECT 1 FROM results x WHERE x.run = r.number AND x.route = ?)",
+    "tag": f"r.tags <> '[]' AND EXISTS (SELECT 1 FROM {_TAGS} WHERE CAST(value AS BLOB) = CAST(? AS BLOB))",
+    "since": "r.created >= ?",
+    "until": "r.created < ?",
+}
+
+
+def _value(name: str, given: Any) -> Any:
+    """A filter's value as SQLite compares it: times are texts that sort, a day ends where the next begins."""
+    if name == "until":
+        return (given + timedelta(days=1)).isoformat() if given < date.max else "9999-99"
+    return given.isoformat() if name == "since" else bind(given)
+
+
+def _status(connection: sqlite3.Connection, status: str) -> tuple[str, list[Any]]:
+    """Runs of a status as it is now: of those that were left running, the ones whose process is gone are
+    interrupted.
+    """
+    if status not in ("running", "interrupted"):
+        return "r.status = ?", [bind(status)]
+    numbers = [row["number"] for row in _running(connection) if status_now(row) == status]
+    now = f"r.number IN ({', '.join('?' * len(numbers))})"
+    return (now, numbers) if status == "running" else (f"(r.status = 'interrupted' OR {now})", numbers)
+
+
+def _running(connection: sqlite3.Connection) -> list[sqlite3.Row]:
+    return connection.execute(
+        "SELECT number, status, host, pid, born, saved FROM runs WHERE status = 'running' AND NOT deleted"
+    ).fetchall()
+
+
+def _distinct(connection: sqlite3.Connection, column: str, source: str, which: str = "true") -> list[str]:
+    """The values of a column with an index, by jumps from one to the next and not by reading all of it."""
+    rows = connection.execute(
+        f"""WITH RECURSIVE found(v) AS (
+            SELECT min({column}) FROM {source}
+            UNION ALL
+            SELECT (SELECT min({column}) FROM {source} AND {column} > found.v)
+            FROM found WHERE found.v IS NOT NULL)
+        SELECT v FROM found WHERE v IS NOT NULL AND {which}"""
+    )
+    return sorted(text(value) for (value,) in rows)
 
 
 def _session(row: sqlite3.Row) -> SessionRow:

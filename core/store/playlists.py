@@ -1,0 +1,134 @@
+"""Playlists: named lists of questions in an order, each with the run to show for it or none yet."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from reprlib import repr as short
+from typing import Any
+
+from core.errors import BadInput
+from core.store.codec import dumps
+from core.store.people import MAX_TAG, clean_note
+from core.store.rows import bind, parsed, text
+from core.types import Turn
+
+MAX_ENTRIES = 500  # of one playlist
+MAX_PLAYLISTS = 1000
+MAX_TEXT = 10_000  # characters of a question or a turn
+MAX_NAMES = 200  # routes of an entry, turns before it
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One question of a playlist: what to ask, and the id of the run that shows it, None if there is none.
+
+    `routes` are names; () leaves the choice to who asks. `run` may name a run that was deleted meanwhile.
+    """
+
+    question: str
+    corpus: str
+    run: str | None = None
+    history: tuple[Turn, ...] = ()
+    routes: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Playlist:
+    """Entries in the order they are shown in; `changed` is when it was saved last, ISO 8601, UTC."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    changed: str
+
+
+def clean_name(name: str) -> str:
+    """The name trimmed, as tags are; BadInput unless it has 1 to 64 characters."""
+    trimmed = " ".join(name.split()) if isinstance(name, str) else ""
+    if not 1 <= len(trimmed) <= MAX_TAG:
+        raise BadInput(f"playlist {short(name)}: give a name of 1 to {MAX_TAG} characters")
+    return trimmed
+
+
+def clean_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries; BadInput, which names the entry from 1, for one that cannot be asked or is too long."""
+    if len(entries) > MAX_ENTRIES:
+        raise BadInput(f"{len(entries)} entries; a playlist has at most {MAX_ENTRIES}")
+    for number, entry in enumerate(entries, 1):
+        try:
+            _check(entry)
+        except BadInput as error:
+            raise BadInput(f"entry {number}: {error}") from None
+    return tuple(entries)
+
+
+def read(connection: sqlite3.Connection) -> tuple[Playlist, ...]:
+    """Every playlist, by name."""
+    rows = connection.execute("SELECT name, entries, changed FROM playlists")
+    found = [Playlist(text(r["name"]), _entries(parsed(r["entries"])), r["changed"]) for r in rows]
+    return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
+
+
+def put(connection: sqlite3.Connection, name: str, entries: Sequence[Entry]) -> None:
+    """Write a playlist in place of the one of that name; BadInput where there are too many."""
+    (others,) = connection.execute("SELECT count(*) FROM playlists WHERE name <> ?", (bind(name),)).fetchone()
+    if others >= MAX_PLAYLISTS:
+        raise BadInput(f"there are {others} playlists, and no more are allowed; delete one")
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    connection.execute(
+        "INSERT INTO playlists (name, entries, changed) VALUES (?, ?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET entries = excluded.entries, changed = excluded.changed",
+        (bind(name), bind(dumps([to_document(entry) for entry in entries])), now),
+    )
+
+
+def remove(connection: sqlite3.Connection, name: str) -> None:
+    """Delete a playlist, and none of its runs; BadInput if there is none of that name."""
+    if connection.execute("DELETE FROM playlists WHERE name = ?", (bind(name),)).rowcount == 0:
+        raise BadInput(f"there is no playlist {short(name)}")
+
+
+def to_document(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON values."""
+    return {
+        "run": entry.run,
+        "question": entry.question,
+        "history": [[turn.role, turn.text] for turn in entry.history],
+        "corpus": entry.corpus,
+        "routes": list(entry.routes),
+        "note": entry.note,
+    }
+
+
+def from_document(document: Mapping[str, Any]) -> Entry:
+    """The opposite; raises KeyError, TypeError or ValueError for what is none."""
+    return Entry(
+        document["question"],
+        document["corpus"],
+        document["run"],
+        tuple(Turn(role, said) for role, said in document["history"]),
+        tuple(document["routes"]),
+        document["note"],
+    )
+
+
+def _entries(documents: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    return tuple(map(from_document, documents))
+
+
+def _check(entry: Entry) -> None:
+    if not isinstance(entry, Entry):
+        raise BadInput(f"{short(entry)} is no playlist entry")
+    texts = [entry.question, entry.corpus, *entry.routes, *(turn.text for turn in entry.history)]
+    if not all(isinstance(one, str) for one in texts) or not isinstance(entry.run, str | None):
+        raise BadInput("question, corpus, routes and turns are texts; the run is an id or None")
+    if not entry.question.strip() or max(map(len, texts)) > MAX_TEXT:
+        raise BadInput(f"give a question that is not blank, and texts of at most {MAX_TEXT:,} characters")
+    if max(len(entry.routes), len(entry.history)) > MAX_NAMES:
+        raise BadInput(f"at most {MAX_NAMES} routes and as many turns are allowed")
+    if any(turn.role not in ("user", "assistant") for turn in entry.history):
+        raise BadInput("the role of a turn is user or assistant")
+    clean_note(entry.note)

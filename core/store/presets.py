@@ -1,0 +1,108 @@
+"""Named settings: knobs of routes that were chosen on labelled questions, for runs to use."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from reprlib import repr as short
+from typing import Any
+
+from core.errors import BadInput
+from core.store import Store
+from core.store.codec import dumps
+from core.store.files import reading
+from core.store.people import MAX_TAG, clean_note
+from core.store.rows import bind, parsed, text
+
+MAX_PRESETS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """`knobs` by route, those left out at their defaults; `evidence` stands in for the setting
+    `answer_evidence` (None: it is left as it is). `note` says where they come from: the labelled set, what
+    was chosen on which questions, and what held on others. `changed`: ISO 8601, UTC, set when it is saved.
+    """
+
+    name: str
+    corpus: str
+    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    evidence: float | None = None
+    note: str = ""
+    changed: str = ""
+
+
+def every(store: Store, corpus: str | None = None) -> tuple[Preset, ...]:
+    """All named settings, or those made for a corpus, by name."""
+    with reading(store.path) as connection:
+        rows = connection.execute(
+            "SELECT name, corpus, knobs, evidence, note, changed FROM presets"
+        ).fetchall()
+    found = [
+        Preset(
+            text(row["name"]), text(row["corpus"]), parsed(row["knobs"]), row["evidence"], text(row["note"]),
+            row["changed"],
+        )
+        for row in rows
+    ]  # fmt: skip
+    kept = [one for one in found if corpus is None or one.corpus == corpus]
+    return tuple(sorted(kept, key=lambda one: (one.name.casefold(), one.name)))
+
+
+def named(store: Store, name: str) -> Preset:
+    """The settings of a name; BadInput lists the names there are."""
+    known = every(store)
+    for one in known:
+        if one.name == name:
+            return one
+    names = ", ".join(one.name for one in known)
+    raise BadInput(f"there are no named settings {short(name)}; there are: {names or 'none'}")
+
+
+def save(store: Store, preset: Preset) -> None:
+    """Keep named settings, in place of those of that name; on the disk on return.
+
+    BadInput for a name, note or knobs that are not allowed.
+    """
+    checked = clean(preset)
+    store.write(lambda connection: _put(connection, checked))
+
+
+def delete(store: Store, name: str) -> None:
+    """Forget named settings; runs made with them stay. BadInput if there are none of that name."""
+    named(store, name)
+    store.write(lambda connection: connection.execute("DELETE FROM presets WHERE name = ?", (bind(name),)))
+
+
+def clean(preset: Preset) -> Preset:
+    """The preset with a trimmed name; BadInput for a name, a note or knobs that are not allowed."""
+    from core.route import pick
+
+    name = " ".join(preset.name.split())
+    if not 1 <= len(name) <= MAX_TAG:
+        raise BadInput(f"named settings {short(preset.name)}: give a name of 1 to {MAX_TAG} characters")
+    if preset.evidence is not None and not 0 <= preset.evidence <= 1:
+        raise BadInput(f"evidence={preset.evidence!r}; give 0 to 1")
+    if not preset.knobs and preset.evidence is None:
+        raise BadInput(f"named settings {name!r} set nothing; give at least one knob")
+    for route in pick(list(preset.knobs)) if preset.knobs else ():
+        route.settle(preset.knobs[route.name])
+    return replace(preset, name=name, note=clean_note(preset.note))
+
+
+def _put(connection: sqlite3.Connection, preset: Preset) -> None:
+    (others,) = connection.execute(
+        "SELECT count(*) FROM presets WHERE name <> ?", (bind(preset.name),)
+    ).fetchone()
+    if others >= MAX_PRESETS:
+        raise BadInput(f"there are {others} named settings, and no more are allowed; delete some")
+    connection.execute(
+        "INSERT OR REPLACE INTO presets (name, corpus, knobs, evidence, note, changed) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            bind(preset.name), bind(preset.corpus), bind(dumps(preset.knobs)), preset.evidence,
+            bind(preset.note), datetime.now(UTC).isoformat(timespec="milliseconds"),
+        ),
+    )  # fmt: skip
