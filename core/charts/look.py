@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from math import isfinite
 from typing import Any
 
 from core.types import SpanKind
@@ -42,6 +43,16 @@ def scale(*, dark: bool) -> list[tuple[float, str]]:
     return [(0.0, "#f1efe9"), (0.5, "#8cc1bb"), (1.0, "#0b5e5e")]
 
 
+def shade(share: float, *, dark: bool) -> str:
+    """The colour of `scale` at a share from 0 to 1, as #rrggbb."""
+    stops = scale(dark=dark)
+    at = next((n for n in range(1, len(stops)) if share <= stops[n][0]), len(stops) - 1)
+    (low, one), (high, other) = stops[at - 1 : at + 1]
+    part = min(1.0, max(0.0, (share - low) / (high - low)))
+    pairs = zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
+    return "#" + bytes(round(a + (b - a) * part) for a, b in pairs).hex()
+
+
 def base(*, dark: bool, height: int) -> dict[str, Any]:
     """Layout arguments for a figure that sits on the page's own background."""
     return {
@@ -62,7 +73,9 @@ def words(text: str, limit: int) -> str:
 
 
 def milliseconds(ms: float) -> str:
-    """A duration as people read it: 0.4 ms, 12 ms, 3.1 s, 2 min 5 s."""
+    """A duration as people read it: 0.4 ms, 12 ms, 3.1 s, 2 min 5 s; "?" for no finite number."""
+    if not isfinite(ms):
+        return "?"
     if ms < 9.95:
         return f"{ms:.1f} ms"
     if ms < 999.5:
@@ -71,3 +84,10 @@ def milliseconds(ms: float) -> str:
         return f"{ms / 1000:.1f} s"
     minutes, seconds = divmod(round(ms / 1000), 60)
     return f"{minutes} min {seconds} s"
+
+
+def brief(share: float) -> str:
+    """A share from 0 to 1 in a table or a chart; what is not all or nothing is not rounded to it."""
+    if 0.995 <= share < 1:
+        return ">99%"
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"

@@ -1,0 +1,117 @@
+"""Question, texts and passages on a plane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from core.charts.look import base, faint, ink, words
+from core.query_map import Kind, Plane, Point
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+# Okabe & Ito's colours; each kind has a symbol of its own too, so that none is told by colour alone.
+LOOK: Mapping[Kind, tuple[str, str, str, int]] = {
+    "passage": ("passage", "circle", "#0072B2", 8),
+    "imagined": ("imagined passage", "square", "#CC79A7", 11),
+    "text": ("written text", "diamond", "#E69F00", 11),
+    "question": ("question", "star", "", 17),
+}
+ON_DARK = "#56B4E9"  # passages are small: the darker blue would drown
+LABELLED, CHOSEN = "#009E73", "#D55E00"
+
+
+def query_map(
+    points: Sequence[Point],
+    placed: Plane,
+    *,
+    gold: Mapping[str, int] | None = None,
+    chosen: str | None = None,
+    dark: bool = False,
+) -> Figure:
+    """A symbol a kind; labelled passages are ringed, the `chosen` passage too, in another colour."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    grades = gold or {}
+    at = {kind: [n for n, one in enumerate(points) if one.kind == kind] for kind in LOOK}
+    for kind, (label, symbol, colour, size) in LOOK.items():
+        rows = at[kind]
+        if not rows:
+            continue
+        figure.add_scatter(
+            x=[float(placed.xy[n, 0]) for n in rows],
+            y=[float(placed.xy[n, 1]) for n in rows],
+            name=label,
+            mode="markers+text" if kind == "question" else "markers",
+            text=["question"] * len(rows) if kind == "question" else None,
+            textposition="top center",
+            marker={
+                "symbol": symbol,
+                "size": size,
+                "color": ON_DARK if dark and kind == "passage" else colour or ink(dark=dark),
+                "opacity": 0.85 if kind == "passage" else 1.0,
+                "line": {"width": 0.5, "color": "#15181b" if dark else "#fdfcfa"},
+            },
+            customdata=[
+                [points[n].key if kind == "passage" else "", *hover(points[n], grades)] for n in rows
+            ],
+            hovertemplate="<b>%{customdata[1]}</b><br>%{customdata[2]}<extra></extra>",
+        )
+    ringed = [n for n in at["passage"] if grades.get(points[n].key, 0) > 0]
+    picked = [n for n in at["passage"] if points[n].key == chosen]
+    for label, rows, colour, size in (
+        ("labelled", ringed, LABELLED, 16),
+        ("chosen passage", picked, CHOSEN, 23),
+    ):
+        if rows:
+            figure.add_scatter(
+                x=[float(placed.xy[n, 0]) for n in rows],
+                y=[float(placed.xy[n, 1]) for n in rows],
+                name=label,
+                mode="markers",
+                hoverinfo="skip",
+                marker={"symbol": "circle-open", "size": size, "color": colour, "line": {"width": 2.5}},
+            )
+    figure.update_layout(**base(dark=dark, height=520))
+    for axis, name, share in (
+        (figure.layout.xaxis, "first", placed.explained[0]),
+        (figure.layout.yaxis, "second", placed.explained[1]),
+    ):
+        axis.update(
+            title={"text": f"{name} component, {share:.0%} of the variance", "font": {"size": 11}},
+            showticklabels=False,
+            gridcolor=faint(dark=dark),
+            zerolinecolor=faint(dark=dark),
+        )
+    figure.update_yaxes(scaleanchor="x")  # one unit is as long on both axes, else distances would lie
+    return figure
+
+
+def hover(point: Point, gold: Mapping[str, int]) -> list[str]:
+    """What a point says of itself: its label, and where it is from."""
+    by = f"{len(point.routes)} routes" if len(point.routes) > 2 else ", ".join(point.routes)
+    if point.kind == "passage":
+        said = f"in the top of {by}" if by else "in the top of no route"
+        said += f" · labelled {gold[point.key]}" if gold.get(point.key) else ""
+    elif point.kind == "question":
+        said = point.key
+    else:
+        said = f"by {by}"
+    return [words(point.label, 90), words(said, 140)]
+
+
+def map_told(placed: Plane) -> str:
+    """What the axes show, and so what distances on the map are worth."""
+    share = sum(placed.explained)
+    if not share:
+        return "All points have the same vector, so there is no direction to draw."
+    if share >= 0.8:
+        worth = "distances on the map are close to the real ones"
+    elif share >= 0.5:
+        worth = "distances on the map are a guide, not a measure"
+    else:
+        worth = "distances on the map are rough, and what looks near may be far"
+    first, second = placed.explained
+    return f"The two axes show {share:.0%} of the variance ({first:.0%} and {second:.0%}): {worth}."

@@ -1,0 +1,162 @@
+"""What each list gives to each fused score: a bar a passage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from core.charts.look import KINDS, base, faint, ink, words
+from core.types import Run
+from core.whatif.fusion import Fusion
+from core.whatif.shown import Row, given
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+ROW = 30  # pixels
+TINTS = (
+    0.0,
+    0.55,
+    -0.4,
+    0.8,
+)  # towards white (or black) for the lists of one kind of step, one after another
+NAME = 28  # characters of a title; where the passage stands in its document comes after it
+HATCHES = ("", "/", "x", ".")  # where the tints are used up
+
+
+def colours(fusion: Fusion) -> list[tuple[str, str]]:
+    """The colour and hatching of each list: the kind of step that made it, lists of one kind told apart."""
+    if fusion.method == "marginal":
+        return [(KINDS["RERANKER"][1], ""), (KINDS["GUARDRAIL"][1], "/")]
+    seen: dict[str, int] = {}
+    found = []
+    for source in fusion.sources:
+        kind = source.kind if source is not None and source.kind in KINDS else "GUARDRAIL"
+        n = seen[kind] = seen.get(kind, -1) + 1
+        hatch = HATCHES[n // len(TINTS) % len(HATCHES)]
+        found.append((tint(KINDS[kind][1], TINTS[n % len(TINTS)]), hatch))
+    return found
+
+
+def tint(colour: str, by: float) -> str:
+    """`colour` (#rrggbb) moved towards white by a share, or towards black by a negative one."""
+    goal = 255 if by > 0 else 0
+    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(part + (goal - part) * abs(by)):02x}" for part in parts)
+
+
+def share_bars(
+    run: Run, fusion: Fusion, rows: Sequence[Row], names: Sequence[str], *, dark: bool = False
+) -> Figure:
+    """The passages of `rows`, best on top, each score cut into what the lists give; gold ones marked.
+
+    Beside a passage its rank after and before; in a part the passage's rank in that list.
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    shown = list(range(len(rows)))
+    for n, (name, (colour, hatch)) in enumerate(zip(names, colours(fusion), strict=True)):
+        parts = [row.shares[n] if row.shares else 0.0 for row in rows]
+        figure.add_bar(
+            orientation="h",
+            name=words(name, 48),
+            y=shown,
+            x=parts,
+            text=[_inside(row, n) for row in rows],
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            constraintext="inside",
+            marker={
+                "color": colour,
+                "pattern": {"shape": hatch, "solidity": 0.3, "size": 6},
+                "line": {"width": 0.5, "color": ink(dark=dark)},
+            },
+            customdata=[[words(name, 90), _place(row, n), f"{part:.4f}", _part(row, part)] for row, part in
+                        zip(rows, parts, strict=True)],
+            hovertemplate="%{customdata[0]}<br>%{customdata[1]}gives %{customdata[2]}%{customdata[3]}"
+            "<extra></extra>",
+        )  # fmt: skip
+    figure.add_scatter(
+        y=shown,
+        x=[sum(part for part in row.shares if part > 0) for row in rows],
+        text=[f" {row.score:.4f}" if row.shares else " not chosen" for row in rows],
+        mode="text",
+        textposition="middle right",
+        showlegend=False,
+        hoverinfo="skip",
+        cliponaxis=False,
+    )
+    longest = max((sum(part for part in row.shares if part > 0) for row in rows), default=1.0) or 1.0
+    least = min((sum(part for part in row.shares if part < 0) for row in rows), default=0.0)
+    figure.update_layout(
+        **{**base(dark=dark, height=90 + ROW * max(1, len(rows))), "barmode": "relative", "bargap": 0.3},
+        uniformtext={"minsize": 10, "mode": "hide"},
+        xaxis={
+            "range": [1.05 * least, 1.28 * longest],
+            "gridcolor": faint(dark=dark),
+            "zeroline": least < 0,
+            "zerolinecolor": ink(dark=dark),
+            "automargin": True,
+            "fixedrange": True,
+        },
+        yaxis={
+            "autorange": "reversed",
+            "tickvals": shown,
+            "ticktext": [label(run, row) for row in rows],
+            "automargin": True,
+            "ticksuffix": "  ",
+            "showgrid": False,
+            "zeroline": False,
+            "fixedrange": True,
+        },
+    )
+    return figure
+
+
+def label(run: Run, row: Row) -> str:
+    """A passage's rank, the one before it moved, and its name; a gold one is bold and carries its grade."""
+    rank = str(row.after or "–")
+    if row.before != row.after:
+        rank += f" (was {row.before or 'not ranked'})"
+    name = words(named(run, row.id), NAME + 14)
+    return f"{rank}  <b>{name} ◆{row.grade}</b>" if row.grade > 0 else f"{rank}  {name}"
+
+
+def named(run: Run, id: str) -> str:
+    """A passage's title and where in its document it stands: documents have several."""
+    passage = run.passages.get(id)
+    if passage is None:
+        return id
+    title = " ".join((passage.title or passage.doc_id).split())
+    short = title if len(title) <= NAME else title[: NAME - 1].rstrip() + "…"
+    return f"{short} {passage.start}–{passage.end}"
+
+
+def told(rows: Sequence[Row], names: Sequence[str]) -> str:
+    """The finding of the chart in words."""
+    parts = given(rows, names)
+    if not parts:
+        return "No passage has a score that is made of parts."
+    said = ", ".join(
+        f"{part:.0%} from {name}" if part >= 0 else f"less {-part:.0%} for {name}" for name, part in parts
+    )
+    return f"The scores of these {len(rows)} passages are made of: {said}."
+
+
+def _place(row: Row, n: int) -> str:
+    """The passage's rank in the list; MMR's parts are no lists."""
+    if len(row.places) != len(row.shares):
+        return ""
+    place = row.places[n]
+    return f"rank {place} there<br>" if place is not None else "not in it<br>"
+
+
+def _inside(row: Row, n: int) -> str:
+    listed = len(row.places) == len(row.shares) and row.places[n] is not None and row.shares[n]
+    return str(row.places[n]) if listed else ""
+
+
+def _part(row: Row, part: float) -> str:
+    return f", {part / row.score:.0%} of the score" if row.score > 0 and part >= 0 else ""

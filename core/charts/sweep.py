@@ -1,0 +1,169 @@
+"""A metric against the values of a knob, or of two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.charts.look import ERROR, KINDS, base, faint, ink, scale, words
+from core.tune.sweep import METRICS, Curve, Tried
+from core.tune.sweep_grid import shown
+from core.tune.sweep_words import difference, named
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+WIDE = 50  # values that many times each other apart stand evenly beside each other
+COLOURS = {"better": KINDS["CHAIN"][1], "worse": ERROR}
+SYMBOLS = {"better": "circle", "worse": "square"}
+HEIGHT = 360
+LEAST = 0.02  # half the height of a picture of equal values
+
+
+def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
+    """The mean at each value of one knob on the questions to choose on, with the 95 % interval of the
+    difference drawn about the mean in use: a bar that reaches the dashed line shows no difference. What was
+    chosen is shown once more on the held-out questions.
+    """
+    import plotly.graph_objects as go
+
+    places, ticks = _places([one.point[0] for one in curve.tried])
+    done = [(x, one) for x, one in zip(places, curve.tried, strict=True) if one.effect is not None]
+    figure = go.Figure()
+    figure.add_scatter(
+        x=[x for x, _ in done], y=[one.effect.mean for _, one in done if one.effect], mode="lines",
+        line={"color": KINDS["RETRIEVER"][1], "width": 2}, hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+    for verdict in ("better", "worse", ""):
+        some = [(x, one) for x, one in done if _kind(one) == verdict and one.point != curve.subject.now]
+        if some:
+            _marks(figure, curve, some, verdict)
+    now = [(x, one) for x, one in done if one.point == curve.subject.now]
+    for x, one in now:
+        mean = one.effect.mean if one.effect else 0.0
+        figure.add_hline(y=mean, line={"color": ink(dark=dark), "width": 1, "dash": "dash"})
+        figure.add_scatter(
+            x=[x], y=[mean], mode="markers", name="in use",
+            marker={"symbol": "diamond", "size": 13, "color": ink(dark=dark)},
+            hovertemplate=f"{words(named(curve.subject, one.point), 80)}, in use: %{{y:.3f}}<extra></extra>",
+        )  # fmt: skip
+    if curve.held is not None:
+        x = next(x for x, one in done if one.point == curve.best.point)
+        figure.add_scatter(
+            x=[now[0][0], x], y=[curve.held.before, curve.held.mean], mode="lines+markers",
+            name="held-out questions, in use and chosen", line={"color": KINDS["TOOL"][1], "dash": "dot"},
+            marker={"symbol": "x", "size": 10, "color": KINDS["TOOL"][1]},
+            hovertemplate="held-out questions: %{y:.3f}<extra></extra>",
+        )  # fmt: skip
+    axis = {"gridcolor": faint(dark=dark), "zeroline": False, "automargin": True, "fixedrange": True}
+    figure.update_layout(
+        **base(dark=dark, height=HEIGHT),
+        xaxis={**axis, "title": words(curve.subject.names[0], 60), **ticks},
+        yaxis={**axis, "title": METRICS[curve.metric], **_span(done)},
+    )
+    return figure
+
+
+def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
+    """The mean at each pair of values of two knobs; framed are the pair in use and the one chosen."""
+    import plotly.graph_objects as go
+
+    subject = curve.subject
+    rows, columns = (_ordered([one.point[n] for one in curve.tried]) for n in (0, 1))
+    by = {one.point: one for one in curve.tried}
+    cells = [[by.get((row, column)) for column in columns] for row in rows]
+    figure = go.Figure(
+        go.Heatmap(
+            z=[[one.effect.mean if one and one.effect else None for one in row] for row in cells],
+            text=[[_cell(one) for one in row] for row in cells],
+            texttemplate="%{text}",
+            customdata=[[_hover(one, curve) for one in row] for row in cells],
+            hovertemplate="%{customdata}<extra></extra>",
+            colorscale=scale(dark=dark), showscale=False, xgap=2, ygap=2, hoverongaps=False,
+        )
+    )  # fmt: skip
+    frames = ((subject.now, "dash", ink(dark=dark)), (curve.best.point, "solid", KINDS["LLM"][1]))
+    for (row, column), dash, colour in frames:
+        x, y = columns.index(column), rows.index(row)
+        figure.add_shape(
+            type="rect", x0=x - 0.48, x1=x + 0.48, y0=y - 0.48, y1=y + 0.48,
+            line={"color": colour, "width": 3, "dash": dash},
+        )  # fmt: skip
+    axis = {"showgrid": False, "zeroline": False, "automargin": True, "fixedrange": True}
+    figure.update_layout(
+        **base(dark=dark, height=90 + 46 * len(rows)),
+        xaxis={**axis, "title": words(subject.names[1], 60), **_evenly(columns)},
+        yaxis={**axis, "title": words(subject.names[0], 60), **_evenly(rows)},
+    )
+    return figure
+
+
+def sweep_told(curve: Curve, sentences: list[str]) -> str:
+    """The chart in words, for those who do not see it."""
+    points = "; ".join(
+        f"{', '.join(map(shown, one.point))}: {one.effect.mean:.3f}" if one.effect else
+        f"{', '.join(map(shown, one.point))}: waits for a run"
+        for one in curve.tried
+    )  # fmt: skip
+    return f"{' '.join(sentences)} {METRICS[curve.metric]} by {' and '.join(curve.subject.names)}: {points}."
+
+
+def _marks(figure: Figure, curve: Curve, some: list[tuple[float, Tried]], verdict: str) -> None:
+    colour = COLOURS.get(verdict, KINDS["GUARDRAIL"][1])
+    effects = [one.effect for _, one in some if one.effect is not None]
+    ends = [(e.delta - low, high - e.delta) for e in effects for low, high in [e.interval or (e.delta,) * 2]]
+    figure.add_scatter(
+        x=[x for x, _ in some], y=[effect.mean for effect in effects], mode="markers",
+        name=f"shown {verdict}" if verdict else "no difference shown",
+        marker={"symbol": SYMBOLS.get(verdict, "circle-open"), "size": 10, "color": colour,
+                "line": {"width": 2, "color": colour}},
+        error_y={"type": "data", "symmetric": False, "array": [up for _, up in ends],
+                 "arrayminus": [down for down, _ in ends], "color": colour, "thickness": 1.5, "width": 4},
+        customdata=[_hover(one, curve) for _, one in some],
+        hovertemplate="%{customdata}<extra></extra>",
+    )  # fmt: skip
+
+
+def _span(done: list[tuple[float, Tried]]) -> dict[str, Any]:
+    """A range for values that hardly differ: their noise is not to fill the picture."""
+    means = [one.effect.mean for _, one in done if one.effect is not None]
+    middle = (min(means) + max(means)) / 2
+    return {"range": [middle - LEAST, middle + LEAST]} if max(means) - min(means) < LEAST / 100 else {}
+
+
+def _kind(one: Tried) -> str:
+    return one.verdict if one.verdict in COLOURS else ""
+
+
+def _cell(one: Tried | None) -> str:
+    if one is None or one.effect is None:
+        return "" if one is None else "run"
+    mark = {"better": " ↑", "worse": " ↓"}.get(one.verdict, "")
+    return f"{one.effect.mean:.3f}{mark}"
+
+
+def _hover(one: Tried | None, curve: Curve) -> str:
+    if one is None or one.effect is None:
+        return "not tried" if one is None else "waits for a run"
+    said = f"{words(named(curve.subject, one.point), 80)}: {one.effect.mean:.3f}"
+    if one.point == curve.subject.now:
+        return f"{said}, in use"
+    return f"{said}<br>{difference(one.effect)}<br>{one.verdict}"
+
+
+def _places(values: list[Any]) -> tuple[list[float], dict[str, Any]]:
+    """Where values stand on the axis, and its ticks: as numbers, or evenly where they are far apart."""
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    least = min((value for value in numbers if value > 0), default=1)
+    if len(numbers) < len(values) or (min(numbers) >= 0 and max(numbers) >= WIDE * least and len(values) > 2):
+        return list(range(len(values))), _evenly(values)
+    return [float(value) for value in numbers], {}
+
+
+def _ordered(values: list[Any]) -> list[Any]:
+    """Each once: numbers in order, others as they come."""
+    each = list(dict.fromkeys(values))
+    return sorted(each) if all(isinstance(value, int | float) for value in each) else each
+
+
+def _evenly(values: list[Any]) -> dict[str, Any]:
+    return {"tickvals": list(range(len(values))), "ticktext": [words(shown(value), 30) for value in values]}

@@ -1,0 +1,118 @@
+"""What quality costs: each route a point, the Pareto front a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.charts.look import ERROR, KINDS, base, faint, ink, milliseconds, words
+from core.evaluate.fronts import Point, front
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+FRONT, REST = KINDS["RETRIEVER"][1], KINDS["GUARDRAIL"][1]
+ON_DARK = KINDS["EMBEDDING"][1]  # the darker blue would drown
+
+
+def tradeoff(
+    points: Mapping[str, Point],
+    names: Mapping[str, str],
+    baseline: str,
+    *,
+    metric: str,
+    cost: str,
+    time: bool,
+    dark: bool = False,
+) -> Figure:
+    """Quality upwards by cost to the right, on a log axis for milliseconds (`time`).
+
+    The front is a line of steps: between two of its routes nothing better is to be had. Only the front and
+    the baseline carry their names; the others tell theirs when pointed at.
+    """
+    import plotly.graph_objects as go
+
+    known = {name: (q, c) for name, (q, c) in points.items() if q is not None and c is not None}
+    on = front(points)
+    blue = ON_DARK if dark else FRONT
+    figure = go.Figure()
+    rest = [name for name in known if name not in on and name != baseline]
+    figure.add_scatter(
+        x=[known[name][1] for name in on], y=[known[name][0] for name in on], mode="lines",
+        line={"color": blue, "width": 2, "shape": "hv"}, hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+    for label, group, colour, symbol, size in (
+        ("beaten by one on the front", rest, REST, "circle-open", 9),
+        ("on the front", [name for name in on if name != baseline], blue, "circle", 12),
+        ("baseline", [baseline] if baseline in known else [], ERROR, "diamond", 13),
+    ):
+        if not group:
+            continue
+        labelled = group is not rest
+        figure.add_scatter(
+            x=[known[name][1] for name in group],
+            y=[known[name][0] for name in group],
+            mode="markers+text" if labelled else "markers",
+            text=[words(names[name], 30) for name in group] if labelled else None,
+            textposition=[_side(known, on, name) for name in group] if labelled else None,
+            name=label,
+            marker={"symbol": symbol, "size": size, "color": colour, "line": {"width": 2, "color": colour}},
+            customdata=[[words(names[name], 80), _cost(known[name][1], time=time)] for name in group],
+            hovertemplate="<b>%{customdata[0]}</b><br>" + words(metric, 40) + " %{y:.3f}<br>"
+            + words(cost, 60) + " %{customdata[1]}<extra></extra>",
+            cliponaxis=False,
+        )  # fmt: skip
+    figure.update_layout(
+        **base(dark=dark, height=420),
+        xaxis={**_axis(cost, dark), **(_log(known) if time else {"rangemode": "tozero"})},
+        yaxis={**_axis(metric, dark), "tickformat": ".2f"},
+    )
+    figure.update_layout(margin={"l": 8, "r": 60, "t": 8, "b": 8})
+    figure.update_traces(textfont={"color": ink(dark=dark)}, selector={"mode": "markers+text"})
+    return figure
+
+
+def _axis(name: str, dark: bool) -> dict[str, Any]:
+    return {
+        "title": {"text": words(name, 60), "font": {"size": 12}},
+        "gridcolor": faint(dark=dark),
+        "zeroline": False,
+        "automargin": True,
+        "fixedrange": True,
+    }
+
+
+def _log(known: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
+    """A log axis with ticks that read as durations."""
+    from math import log10
+
+    costs = [max(0.01, cost) for _, cost in known.values()] or [1.0]
+    low, high = log10(min(costs)), log10(max(costs))
+    room = max(0.15, 0.08 * (high - low))
+    steps = (1, 2, 5) if high - low < 3 else (1,)
+    ticks = [m * 10.0**n for n in range(-2, 8) for m in steps]
+    return {
+        "type": "log",
+        "range": [low - room, high + room],
+        "tickvals": ticks,
+        "ticktext": [milliseconds(ms) if ms >= 0.1 else f"{ms:g} ms" for ms in ticks],
+    }
+
+
+def _side(known: Mapping[str, tuple[float, float]], on: Sequence[str], name: str) -> str:
+    """Where a name stands beside its point: on the left, where no line is, unless that leaves the picture;
+    below where the next on the front is nearly as high, whose name would be in its place.
+    """
+    qualities = [quality for quality, _ in known.values()]
+    near = 0.08 * (max(qualities) - min(qualities))
+    if name not in on:
+        return "bottom right"
+    at = on.index(name)
+    if at + 1 < len(on) and known[on[at + 1]][0] - known[name][0] < near:
+        return "bottom right"
+    costs = sorted(cost for _, cost in known.values())
+    return "top right" if known[name][1] <= costs[len(costs) // 10] else "top left"
+
+
+def _cost(value: float, *, time: bool) -> str:
+    return milliseconds(value) if time else f"{value:,.4g}"
