@@ -1,0 +1,58 @@
+"""Grades over a labelled set, as questions that thresholds can be tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.evaluate.dataset import LabelledSet
+from core.reading import Grading, gradings
+from core.steps.correct import Act, act
+from core.steps.grade import Verdict
+from core.types import RouteResult
+from core.whatif.grading import Case, given
+
+SPENT = ("replace it by the web", "knowledge gap")  # actions that go on without the passages graded
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """The questions that count, and how many were left out: `unlabelled` ones say neither that a passage is
+    relevant nor that none is; for the `ungraded` ones there are no grades.
+    """
+
+    cases: tuple[Case, ...]
+    unlabelled: int
+    ungraded: int
+
+
+def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str) -> Graded:
+    """What the step named `step` graded for each question of `labelled`; `results` by question id."""
+    cases, unlabelled, ungraded = [], 0, 0
+    for question in labelled.questions:
+        if not labelled.labelled(question.id) and question.answerable is not False:
+            unlabelled += 1
+            continue
+        result = results.get(question.id)
+        found = [] if result is None else [one for one in gradings(result) if one.span.name == step]
+        if not found:
+            ungraded += 1
+            continue
+        grades = labelled.qrels.get(question.id, {})
+        relevant = {id for id, grade in grades.items() if grade >= labelled.relevant_from}
+        present = any(one.id in relevant for one in found[0].grades)
+        cases.append(Case(question.id, given(found[0].grades), present, question.split))
+    return Graded(tuple(cases), unlabelled, ungraded)
+
+
+def follows(result: RouteResult, grading: Grading, verdict: Verdict) -> Act | None:
+    """What the route would do about `verdict`, where it acted on this grading; None where it did not.
+
+    A route that trusted its search never asked beyond: what that would bring is not known, and taken to be
+    there.
+    """
+    for span in result.spans:
+        if span.id > grading.span.id and span.inputs.get("verdict") == grading.decision:
+            lack = span.inputs.get("lack")
+            return act(verdict, lack if isinstance(lack, str) else "")
+    return None
