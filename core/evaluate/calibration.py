@@ -73,7 +73,8 @@ def cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut:
     """
     if len(scores) != len(positive) or not any(positive) or all(positive):
         raise BadInput(f"{sum(positive)} of {len(positive)} cases are positive; a threshold needs both kinds")
-    edges = sorted({min(scores), *((a + b) / 2 for a, b in pairwise(sorted(scores)))})
+    between = ((a, b, (a + b) / 2) for a, b in pairwise(sorted(scores)))
+    edges = sorted({min(scores), *(middle if middle > a else b for a, b, middle in between)})
     return max((worth(edge, scores, positive) for edge in edges), key=lambda one: one.balanced or 0.0)
 
 

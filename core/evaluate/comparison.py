@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from core.evaluate import statistics
+from core.evaluate import effects, statistics
+from core.evaluate.statistics import Key
 
 Row = Mapping[str, float | None]  # metric -> value for one question, None where it does not apply
 ByQuestion = Mapping[str, Row]
@@ -16,21 +17,46 @@ def compared(
     values: ByRoute, baseline: str, metrics: Sequence[str], of: Sequence[str], intervals: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """The means of each route, and its differences from `baseline` in the metrics `of`: one Holm family."""
-    table = {route: means(by, metrics, intervals) for route, by in values.items()}
-    adjust([(table[r], differences(values, r, baseline, of)) for r in values if r != baseline])
+    table = means_of(values, metrics, intervals)
+    for route, found in against(values, baseline, of).items():
+        table[route]["vs_baseline"] = found
     return table
 
 
-def means(values: ByQuestion, metrics: Sequence[str], intervals: Sequence[str]) -> dict[str, Any]:
-    """The mean of each metric over the questions it applies to (None without any), "n" questions, and under
-    "ci95" the intervals of those in `intervals`.
+def against(values: ByRoute, baseline: str, metrics: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Route -> metric -> what its differences from `baseline` show: see core.evaluate.effects.family.
+
+    Every route but the baseline is there; a metric without a question in common is not. One Holm family.
     """
-    columns = {name: _column(values, name) for name in metrics}
-    ends = {name: statistics.interval(columns[name]) for name in metrics if name in intervals}
+    others = [route for route in values if route != baseline]
+    found = effects.family(
+        {(route, name): differences(values, route, baseline, name) for route in others for name in metrics}
+    )
     return {
-        **{name: sum(column) / len(column) if column else None for name, column in columns.items()},
-        "n": len(values),
-        "ci95": {name: list(pair) if pair else None for name, pair in ends.items()},
+        route: {name: found[route, name] for name in metrics if (route, name) in found} for route in others
+    }
+
+
+def means_of(
+    values: Mapping[Key, ByQuestion], metrics: Sequence[str], intervals: Sequence[str]
+) -> dict[Key, dict[str, Any]]:
+    """For each key the mean of each metric over the questions it applies to (None without any), "n"
+    questions, and under "ci95" the intervals of those in `intervals`.
+    """
+    columns = {(key, name): _column(by, name) for key, by in values.items() for name in metrics}
+    wanted = [(key, name) for key, name in columns if name in intervals]
+    ends = dict(zip(wanted, statistics.intervals([columns[one] for one in wanted]), strict=True))
+    return {
+        key: {
+            **{name: _mean(columns[key, name]) for name in metrics},
+            "n": len(by),
+            "ci95": {
+                name: list(pair) if (pair := ends[key, name]) else None
+                for name in metrics
+                if name in intervals
+            },
+        }
+        for key, by in values.items()
     }
 
 
@@ -39,38 +65,25 @@ def counted(values: ByQuestion, metrics: Sequence[str]) -> dict[str, int]:
     return {name: len(_column(values, name)) for name in metrics}
 
 
-def differences(
-    values: ByRoute, route: str, baseline: str, metrics: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """The mean difference in each metric over the "n" questions at which both routes have a value."""
-    found = {}
-    for name in metrics:
-        mine, theirs = values[route], values.get(baseline, {})
-        pairs = [
-            (a, b)
-            for question, row in theirs.items()
-            if question in mine
-            and (a := mine[question].get(name)) is not None
-            and (b := row.get(name)) is not None
-        ]
-        if pairs:
-            ours, base = [a for a, _ in pairs], [b for _, b in pairs]
-            delta = (sum(ours) - sum(base)) / len(pairs)
-            found[name] = {"delta": delta, "p": statistics.paired_p(ours, base), "n": len(pairs)}
-    return found
+def differences(values: ByRoute, route: str, baseline: str, metric: str) -> list[float]:
+    """`route` minus `baseline` at each question for which both have a value."""
+    return list(by_question(values, route, baseline, metric).values())
 
 
-def adjust(found: Sequence[tuple[dict[str, Any], dict[str, dict[str, Any]]]]) -> None:
-    """Put the comparisons of one family into their rows, with Holm-adjusted p and what may be said."""
-    family = {
-        (i, name): one["p"] for i, (_, by_metric) in enumerate(found) for name, one in by_metric.items()
+def by_question(values: ByRoute, route: str, baseline: str, metric: str) -> dict[str, float]:
+    """`differences` by question, in the baseline's order."""
+    mine = values.get(route, {})
+    return {
+        question: a - b
+        for question, row in values.get(baseline, {}).items()
+        if question in mine
+        and (a := mine[question].get(metric)) is not None
+        and (b := row.get(metric)) is not None
     }
-    adjusted = statistics.holm(family)
-    for i, (row, by_metric) in enumerate(found):
-        for name, one in by_metric.items():
-            one["p_holm"] = adjusted[i, name]
-            one["verdict"] = statistics.verdict(one["delta"], one["p_holm"])
-        row["vs_baseline"] = by_metric
+
+
+def _mean(column: Sequence[float]) -> float | None:
+    return sum(column) / len(column) if column else None
 
 
 def _column(values: ByQuestion, name: str) -> list[float]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from core.errors import BadInput
 from core.evaluate.files import Qrels, lines, merge, objects, parse, read_qrels
@@ -73,6 +73,12 @@ class LabelledSet:
         """Whether some passage is relevant, so that finding it can be measured."""
         return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
 
+    def grades(self) -> dict[tuple[str, tuple[Turn, ...]], Mapping[str, int]]:
+        """The grades by question as asked: its text and the turns before it."""
+        return {
+            (q.query.text, q.query.history): self.qrels[q.id] for q in self.questions if q.id in self.qrels
+        }
+
     def sample(self, count: int, seed: int) -> LabelledSet:
         """`count` questions drawn with `seed`, in their old order; all of them when there are fewer."""
         if count >= len(self.questions):
@@ -108,9 +114,10 @@ class Written:
 
 
 Found = LabelledSet | Written
+F = TypeVar("F", bound=Found)
 
 
-def of_mode(found: Found, mode: str) -> Found:
+def of_mode(found: F, mode: str) -> F:
     """The questions of one mode; BadInput lists the modes there are."""
     known = sorted({question.mode for question in found.questions if question.mode})
     if mode not in known:

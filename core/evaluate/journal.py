@@ -14,7 +14,7 @@ from core.errors import BadInput
 from core.evaluate.runner import Outcome, Outcomes
 
 JOURNAL = "questions.jsonl"
-OLDER = {"answers": None}  # what held before this condition was written down: no answers were asked for
+OLDER = {"answers": None, "draw": 0}  # what held before these conditions were written down
 
 
 class Journal:
@@ -43,7 +43,7 @@ class Journal:
         """
         wanted = json.loads(json.dumps(conditions))
         path, draft = folder / JOURNAL, folder / f"{JOURNAL}.tmp"
-        with _alone(folder):
+        with alone(folder):
             done: Outcomes = {}
             if path.is_file() and not fresh:
                 done = _read(path, wanted)
@@ -59,7 +59,7 @@ class Journal:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """The folder, made if need be, for this process alone."""
     from filelock import FileLock, Timeout
 
@@ -68,13 +68,36 @@ def _alone(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
-        raise BadInput(f"another evaluation is writing to {folder}; give another --out") from None
+        raise BadInput(
+            f"another evaluation is writing to {folder}: let it end, or choose another place"
+        ) from None
     except OSError as error:
         raise BadInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
     try:
         yield
     finally:
         lock.release()
+
+
+def busy(folder: Path) -> bool:
+    """Whether some process writes to the folder of an evaluation."""
+    from filelock import FileLock, Timeout
+
+    if not folder.is_dir():
+        return False
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def outcomes_of(path: Path) -> Outcomes:
+    """The outcomes in a journal, whatever it was begun under; FileNotFoundError without one, ValueError,
+    KeyError or TypeError for what is none.
+    """
+    items = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+    return {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
 
 
 def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:

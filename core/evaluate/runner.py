@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.engine import Job, Request
 from core.evaluate.dataset import LabelledSet, Question
 from core.reading_answers import checked
-from core.types import AnswerStyle, RouteResult, Scored, Span, Status
+from core.types import AnswerStyle, RouteResult, Run, Scored, Span, Status
 
 if TYPE_CHECKING:
     from core.evaluate.journal import Journal
+    from core.store import Store
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
+Ended = Callable[[], bool]  # whether to stop
+LOOK_S = 0.2  # between looks at whether to stop
 CLASSIFY = "classify the question"  # the step whose decision is a question's class
 
 
@@ -42,6 +45,7 @@ class Outcome:
     uncited: int = 0  # sentences without a citation
     shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
     said: Mapping[str, str] = field(default_factory=dict)  # of "class", "sql" and "stop" what its steps tell
+    run: str = ""  # the id of the run it was asked in, where that was kept
 
 
 Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome
@@ -56,6 +60,7 @@ class Plan:
     knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     timing: Literal["shared", "isolated"] = "shared"
     style: AnswerStyle | None = None  # how every route writes an answer; None: none is asked for
+    draw: int = 0  # see core.request.Request
 
 
 def run(
@@ -64,12 +69,15 @@ def run(
     plan: Plan,
     *,
     journal: Journal | None = None,
+    runs: Store | None = None,
     progress: Progress = lambda _done, _total: None,
     warn: Callable[[str], None] = lambda _warning: None,
+    ended: Ended = lambda: False,
 ) -> tuple[Outcomes, bool]:
-    """Every question's outcome, in order, and whether all were asked (False: the user interrupted).
+    """Every question's outcome, in order, and whether all were asked (False: it was `ended` or interrupted).
 
-    A question finished in an earlier run of `journal` is not asked again. Raises what Engine.start raises.
+    A question finished in an earlier run of `journal` is not asked again. Runs with their spans go to `runs`.
+    Raises what Engine.start raises.
     """
     done = dict(journal.done) if journal else {}
     outcomes = {q.id: done[q.id] for q in labelled.questions if q.id in done}
@@ -77,13 +85,15 @@ def run(
         if question.id in outcomes:
             continue
         progress(len(outcomes), len(labelled.questions))
-        try:
-            found = _ask(engine, question, plan, warn)
-        except KeyboardInterrupt:
+        asked = None if ended() else _ask(engine, question, plan, warn, ended)
+        if asked is None:
             return outcomes, False
+        if runs is not None:
+            runs.save(asked)
+        own = question.id if labelled.drop_self else None
         outcomes[question.id] = {
-            result.route: _outcome(result, question.id if labelled.drop_self else None, labelled)
-            for result in found
+            result.route: replace(_outcome(result, own, labelled), run=asked.id if runs is not None else "")
+            for result in asked.results
         }
         if journal:
             journal.add(question.id, outcomes[question.id])
@@ -91,20 +101,34 @@ def run(
     return {question.id: outcomes[question.id] for question in labelled.questions}, True
 
 
-def _ask(engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None]) -> Sequence[RouteResult]:
+def _ask(
+    engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None], ended: Ended
+) -> Run | None:
+    """The finished run; None if it was stopped before its end."""
     request = Request(
         question.query, plan.corpus, plan.routes, plan.knobs, timing=plan.timing,
-        answers="all" if plan.style else "none", style=plan.style or AnswerStyle(),
+        answers="all" if plan.style else "none", style=plan.style or AnswerStyle(), stored=False,
+        draw=plan.draw,
     )  # fmt: skip
     job = engine.start(request)
     try:
-        results = job.wait().results
+        found = _wait(job, ended)
     except KeyboardInterrupt:
         job.cancel()
-        raise
+        return None
     for warning in job.warnings:
         warn(warning)
-    return results
+    return found
+
+
+def _wait(job: Job, ended: Ended) -> Run | None:
+    while True:
+        try:
+            return job.wait(LOOK_S)
+        except TimeoutError:
+            if ended():
+                job.cancel()
+                return None
 
 
 def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> Outcome:

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from core.errors import BadInput
-from core.evaluate import answered, routing, statistics
-from core.evaluate.answers import JUDGED_BY
-from core.evaluate.comparison import adjust, compared, differences, means
+from core.evaluate import answered, effects, fronts, leading, oracle, routing, stability, statistics
+from core.evaluate.answers import ANSWERS, JUDGED_BY
+from core.evaluate.comparison import compared, differences, means_of
 from core.evaluate.dataset import LabelledSet
-from core.evaluate.metrics import COMPARED, METRICS, Values, by_question, measures
+from core.evaluate.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, by_question, measures
 from core.evaluate.runner import Outcome, Outcomes
 from core.types import Status
 
 MODE_METRICS = ("ndcg@10", "recall@10")
+HEADLINE = "ndcg@10"  # the metric that a leader, the oracle and the fronts are told by
 ByRoute = dict[str, dict[str, Values]]  # route -> question -> metric -> value
 # The same of measures that other evaluations make; None where one does not apply.
 Extra = Mapping[str, Mapping[str, Mapping[str, float | None]]]
@@ -27,12 +28,14 @@ def summarise(
     *,
     baseline: str | None = None,
     extra: Extra | None = None,
+    again: Sequence[Outcomes] = (),
 ) -> dict[str, Any]:
     """The figures of every route over `outcomes`, compared with `baseline` (the first route unless given).
 
     Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the route
     ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
     over the questions at which both routes ended well; p-values are adjusted over all routes and metrics.
+    `again` are further rounds of the routes that ask a model, which tell how stable their figures are.
     A route's "answers" are there if some route gave answers. `extra` has further measures, which are averaged
     and compared in the same way under "extra"; a question without a value is not counted there.
     """
@@ -41,19 +44,21 @@ def summarise(
     values = {route: _values(labels, outcomes, route, labelled.relevant_from) for route in routes}
     modes = _modes(labelled, outcomes)
     asked = [q for q in labelled.questions if q.id in outcomes]
-    table = compared(values, baseline, METRICS, COMPARED, COMPARED)
+    table = compared(values, baseline, METRICS, COMPARED, QUALITY)
     written = answered.blocks(labelled, outcomes, routes, baseline)
     more = _extra(extra, baseline) if extra else {}
     for route, row in table.items():
         row |= _of_route(o[route] for o in outcomes.values() if route in o)
+        row |= {"scored": row["n"], "not_scored": _not_scored(labels, outcomes, route)}
         if route in written:
             row |= {"answers": written[route], "supported_accuracy": written[route]["supported_accuracy"]}
         if route in more:
             row["extra"] = more[route]
         if chosen := {q: by[route].said["class"] for q, by in outcomes.items() if _class(by.get(route))}:
             row["routing"] = routing.block(
-                chosen, {q.id: q.mode for q in asked}, _turned(values), route, MODE_METRICS[0]
+                chosen, {q.id: q.mode for q in asked}, _turned(values), route, HEADLINE
             )
+    against = {route: row["vs_baseline"] for route, row in table.items() if route != baseline}
     return {
         "dataset": labelled.name,
         "queries": len(asked),
@@ -61,18 +66,53 @@ def summarise(
         "unlabelled": sum(q.id not in labels for q in asked),
         "baseline": baseline,
         "measures": {
-            name: f"1 - {measure}" if name == "unjudged@10" else str(measure)
+            name: f"1 - {measure}" if name.startswith("unjudged") else str(measure)
             for name, measure in measures(labelled.relevant_from).items()
         },
+        "unjudged": UNJUDGED,
         "statistics": {
             "interval": f"95 % percentile bootstrap of the mean, {statistics.RESAMPLES} resamples",
+            "difference": "the same of the mean paired difference, not adjusted for many comparisons",
+            "effect": "d_z: mean over standard deviation of the differences; superiority: wins, ties as half",
+            "detectable": "smallest difference that a two-sided paired t-test sees with power 0.8",
             "test": f"paired randomisation, two-sided, {statistics.RESAMPLES} resamples, Holm-adjusted",
             "seed": statistics.SEED,
             "alpha": statistics.ALPHA,
         },
         **({"answers": JUDGED_BY} if written else {}),
+        "leader": leading.block(leading.leader(values, HEADLINE)),
+        "detectable": {name: effects.smallest(against, name) for name in COMPARED},
+        "oracle": oracle.block(oracle.oracle(values, HEADLINE)),
+        "fronts": {
+            cost: list(fronts.front(fronts.points({"routes": table}, HEADLINE, cost)))
+            for cost in fronts.COSTS
+        },
+        **({"stability": _stability(labelled, outcomes, values, again, baseline)} if again else {}),
         "routes": table,
         "by_mode": _by_mode(values, modes, baseline),
+    }
+
+
+def _stability(
+    labelled: LabelledSet, outcomes: Outcomes, values: ByRoute, again: Sequence[Outcomes], baseline: str
+) -> dict[str, Any]:
+    """How stable the routes are that were asked again, rankings and answers."""
+    labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
+    rounds = [_whole(labelled, outcomes, values)]
+    for one in again:
+        asked = list(dict.fromkeys(route for by in one.values() for route in by))
+        mine = {route: _values(labels, one, route, labelled.relevant_from) for route in asked}
+        rounds.append(_whole(labelled, one, mine))
+    found = stability.stability(rounds, baseline, (*COMPARED, *ANSWERS))
+    return {"baseline": baseline, **stability.block(found, len(rounds))}
+
+
+def _whole(labelled: LabelledSet, outcomes: Outcomes, values: ByRoute) -> dict[str, dict[str, Any]]:
+    """`values` with the measures of answers beside them."""
+    written = answered.measured(labelled, outcomes, list(values))
+    return {
+        route: {q: {**by.get(q, {}), **written[route].get(q, {})} for q in {**by, **written[route]}}
+        for route, by in values.items()
     }
 
 
@@ -85,7 +125,7 @@ def _turned(values: ByRoute) -> dict[str, dict[str, float]]:
     turned: dict[str, dict[str, float]] = {}
     for route, by in values.items():
         for question, measured in by.items():
-            turned.setdefault(question, {})[route] = measured[MODE_METRICS[0]]
+            turned.setdefault(question, {})[route] = measured[HEADLINE]
     return turned
 
 
@@ -126,6 +166,14 @@ def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     }
 
 
+def _not_scored(labels: Mapping[str, Any], outcomes: Outcomes, route: str) -> int:
+    """The questions without a relevant passage at which the route ended well."""
+    return sum(
+        question not in labels and route in by and by[route].status == "ok"
+        for question, by in outcomes.items()
+    )
+
+
 def _extra(extra: Extra, baseline: str) -> dict[str, dict[str, Any]]:
     names = list(dict.fromkeys(name for by in extra.values() for row in by.values() for name in row))
     return compared(extra, baseline, names, names, names)
@@ -133,18 +181,29 @@ def _extra(extra: Extra, baseline: str) -> dict[str, dict[str, Any]]:
 
 def _by_mode(values: ByRoute, modes: Mapping[str, list[str]], baseline: str) -> dict[str, Any]:
     """Two metrics for each kind of question; all kinds are one Holm family."""
-    tables: dict[str, dict[str, Any]] = {}
-    found = []
-    for mode, questions in modes.items():
-        within = {r: {q: by[q] for q in questions if q in by} for r, by in values.items()}
-        tables[mode] = {route: means(within[route], MODE_METRICS, MODE_METRICS) for route in within}
-        found += [
-            (tables[mode][route], differences(within, route, baseline, MODE_METRICS))
-            for route in within
+    within = {
+        mode: {route: {q: by[q] for q in questions if q in by} for route, by in values.items()}
+        for mode, questions in modes.items()
+    }
+    rows = means_of(
+        {(mode, route): by for mode, some in within.items() for route, by in some.items()},
+        MODE_METRICS, MODE_METRICS,
+    )  # fmt: skip
+    found = effects.family(
+        {
+            (mode, route, name): differences(some, route, baseline, name)
+            for mode, some in within.items()
+            for route in some
             if route != baseline
-        ]
-    adjust(found)
-    return tables
+            for name in MODE_METRICS
+        }
+    )
+    for (mode, route), row in rows.items():
+        if route != baseline:
+            row["vs_baseline"] = {
+                name: found[mode, route, name] for name in MODE_METRICS if (mode, route, name) in found
+            }
+    return {mode: {route: rows[mode, route] for route in some} for mode, some in within.items()}
 
 
 def _modes(labelled: LabelledSet, outcomes: Outcomes) -> dict[str, list[str]]:
