@@ -16,7 +16,9 @@ def compress(
     do: Steps,
     *,
     shown: Annotated[int, Knob(1, 20, "passages compressed, from the top of hybrid search")] = 10,
-    floor: Annotated[float, Knob(-1, 1, "cosine with the question below which a passage is dropped")] = 0.2,
+    floor: Annotated[
+        float, Knob(-1, 1, "cosine with the question below which a passage is dropped", tunes="floor")
+    ] = 0.2,
     how: Annotated[
         Literal["embedding", "llm"],
         Knob(
@@ -24,7 +26,10 @@ def compress(
         ),
     ] = "embedding",
     strip_floor: Annotated[
-        float, Knob(-1, 1, "cosine from which a sentence is kept; each passage's best always is")
+        float,
+        Knob(
+            -1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="strip_floor"
+        ),
     ] = 0.3,
 ) -> Answer:
     """Keep of the passages found only the sentences that matter, and answer from those.

@@ -18,7 +18,9 @@ def confidence(
     do: Steps,
     *,
     how: Annotated[How, Knob(help="mean or minimum of the token probabilities; verbalised: asked")] = "mean",
-    threshold: Annotated[float, Knob(0, 1, "confidence from which nothing is searched")] = 0.9,
+    threshold: Annotated[
+        float, Knob(0, 1, "confidence from which nothing is searched", tunes="threshold")
+    ] = 0.9,
 ) -> Answer:
     """Answer from what the model knows; search, and answer from passages, where it is not sure of that.
 

@@ -15,7 +15,7 @@ def contextual_headings(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's")] = 0.5,
+    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")] = 0.5,
 ) -> Answer:
     """Search passages together with their headings and neighbours, by BM25 and dense."""
     words = do.key_words(Need.HEADINGS, query.text)

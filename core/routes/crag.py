@@ -24,10 +24,14 @@ def crag(
     ] = "lightweight",
     graded: Annotated[int, Knob(1, 20, "passages graded, from the top of hybrid search")] = 5,
     high: Annotated[
-        float, Knob(0, 1, "a grade from here on is enough to trust retrieval; 0: as calibrated")
+        float, Knob(0, 1, "a grade from here on is enough to trust retrieval; 0: as calibrated", tunes="high")
     ] = 0.0,
-    low: Annotated[float, Knob(0, 1, "grades all below this discard retrieval; 0: as calibrated")] = 0.0,
-    strip_floor: Annotated[float, Knob(-1, 1, "cosine with the question from which a strip is kept")] = 0.25,
+    low: Annotated[
+        float, Knob(0, 1, "grades all below this discard retrieval; 0: as calibrated", tunes="low")
+    ] = 0.0,
+    strip_floor: Annotated[
+        float, Knob(-1, 1, "cosine with the question from which a strip is kept", tunes="strip_floor")
+    ] = 0.25,
 ) -> Answer:
     """Grade what was found; keep and refine it, add a web search, or replace it by one.
 

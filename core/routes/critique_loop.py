@@ -16,7 +16,9 @@ def critique_loop(
     do: Steps,
     *,
     passages: Annotated[int, Knob(1, 5, "passages of which each gets an answer of its own")] = 3,
-    search_from: Annotated[float, Knob(0, 1, "P(Yes, look it up) from which passages are searched")] = 0.5,
+    search_from: Annotated[
+        float, Knob(0, 1, "P(Yes, look it up) from which passages are searched", tunes="threshold")
+    ] = 0.5,
     w_rel: Annotated[float, Knob(0, 5, "weight of: the passage is relevant")] = 1.0,
     w_sup: Annotated[float, Knob(0, 5, "weight of: the passage supports the segment")] = 1.0,
     w_use: Annotated[float, Knob(0, 5, "weight of: the segment is useful")] = 0.5,

@@ -12,9 +12,14 @@ def dedupe(
     *,
     by: Annotated[
         Literal["words", "embedding"],
-        Knob(help="compare shared runs of three words (Jaccard), or embeddings (cosine, from .95 say)"),
+        Knob(
+            help="compare shared runs of three words (Jaccard), or embeddings (cosine, from .95 say)",
+            tunes="by",
+        ),
     ] = "words",
-    threshold: Annotated[float, Knob(0, 1, "similarity from which a passage repeats a better one")] = 0.8,
+    threshold: Annotated[
+        float, Knob(0, 1, "similarity from which a passage repeats a better one", tunes="threshold")
+    ] = 0.8,
 ) -> Answer:
     """Fuse BM25 and dense, then leave out passages that nearly repeat a better one."""
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))

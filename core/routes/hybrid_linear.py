@@ -15,10 +15,13 @@ def hybrid_linear(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's")] = 0.5,
+    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")] = 0.5,
     norm: Annotated[
         Literal["min_max", "dbsf"],
-        Knob(help="scores by the list's lowest and highest, or by its mean and standard deviation"),
+        Knob(
+            help="scores by the list's lowest and highest, or by its mean and standard deviation",
+            tunes="norm",
+        ),
     ] = "min_max",
 ) -> Answer:
     """Add normalised BM25 and dense scores."""

@@ -15,9 +15,9 @@ def hybrid_rrf(
     query: Query,
     do: Steps,
     *,
-    k: Annotated[int, Knob(1, 1000, "added to each rank: larger evens out the top ranks")] = 60,
-    dense_weight: Annotated[float, Knob(0, 10, "weight of the dense list")] = 1.0,
-    bm25_weight: Annotated[float, Knob(0, 10, "weight of the BM25 list")] = 1.0,
+    k: Annotated[int, Knob(1, 1000, "added to each rank: larger evens out the top ranks", tunes="k")] = 60,
+    dense_weight: Annotated[float, Knob(0, 10, "weight of the dense list", tunes="weights.1")] = 1.0,
+    bm25_weight: Annotated[float, Knob(0, 10, "weight of the BM25 list", tunes="weights.0")] = 1.0,
 ) -> Answer:
     """Fuse BM25 and dense by reciprocal rank."""
     lists = (do.sparse(query.text), do.dense(query.text))

@@ -16,7 +16,13 @@ def late_interaction(
     do: Steps,
     *,
     candidates: Annotated[
-        int, Knob(0, 1000, "scored of BM25's list and of the dense one, each; 0 scores the whole corpus")
+        int,
+        Knob(
+            0,
+            1000,
+            "scored of BM25's list and of the dense one, each; 0 scores the whole corpus",
+            tunes="candidates",
+        ),
     ] = 100,
 ) -> Answer:
     """Match each token of the question with the most similar token of a passage, and add up.

@@ -10,9 +10,11 @@ def mmr(
     query: Query,
     do: Steps,
     *,
-    lam: Annotated[float, Knob(0, 1, "weight of relevance; the rest is of being unlike those before")] = 0.7,
-    pool: Annotated[int, Knob(10, 100, "nearest passages to choose from")] = 50,
-    k: Annotated[int, Knob(1, 100, "passages chosen; the others follow in their old order")] = 10,
+    lam: Annotated[
+        float, Knob(0, 1, "weight of relevance; the rest is of being unlike those before", tunes="lam")
+    ] = 0.7,
+    pool: Annotated[int, Knob(10, 100, "nearest passages to choose from", tunes="pool")] = 50,
+    k: Annotated[int, Knob(1, 100, "passages chosen; the others follow in their old order", tunes="k")] = 10,
 ) -> Answer:
     """Search by embedding, then put passages first that are relevant and unlike each other."""
     vector = do.embed(query.text)

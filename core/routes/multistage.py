@@ -19,10 +19,16 @@ def multistage(
         Literal["auto", "none", "rewrite", "decompose", "hyde", "variants"],
         Knob(help="how the question is transformed; auto: as its analysis says"),
     ] = "auto",
-    strange: Annotated[float, Knob(0, 1, "cosine of the nearest passage below which HyDE is chosen")] = 0.45,
+    strange: Annotated[
+        float, Knob(0, 1, "cosine of the nearest passage below which HyDE is chosen", tunes="strange")
+    ] = 0.45,
     candidates: Annotated[int, Knob(5, 100, "passages reranked")] = 50,
-    alike: Annotated[float, Knob(0, 1, "shared runs of words from which a passage is left out")] = 0.8,
-    lam: Annotated[float, Knob(0, 1, "weight of relevance against being unlike those before")] = 0.9,
+    alike: Annotated[
+        float, Knob(0, 1, "shared runs of words from which a passage is left out", tunes="threshold")
+    ] = 0.8,
+    lam: Annotated[
+        float, Knob(0, 1, "weight of relevance against being unlike those before", tunes="lam")
+    ] = 0.9,
 ) -> Answer:
     """Analyse the question, transform it, search with each text, fuse, rerank, deduplicate, diversify."""
 

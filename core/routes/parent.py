@@ -15,7 +15,7 @@ def parent(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's")] = 1.0,
+    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")] = 1.0,
 ) -> Answer:
     """Search pieces of a sentence or two, and return the passages they stand in."""
     vectors = do.nearest_key(Need.CHILDREN, do.embed(query.text))

@@ -11,7 +11,7 @@ def rag_fusion(
     do: Steps,
     *,
     n: Annotated[int, Knob(1, 8, "variants besides the question itself")] = 3,
-    k: Annotated[int, Knob(1, 1000, "RRF constant")] = 60,
+    k: Annotated[int, Knob(1, 1000, "RRF constant", tunes="k")] = 60,
 ) -> Answer:
     """Search with the question and variants of it, fuse all lists by reciprocal rank."""
     texts = (query.text, *do.variants(query.text, n))

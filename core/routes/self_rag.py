@@ -17,7 +17,9 @@ def self_rag(
     do: Steps,
     *,
     retrieve: Annotated[When, Knob(help="adaptive: where the model asks for passages")] = "adaptive",
-    threshold: Annotated[float, Knob(0, 1, "share of P([Retrieval]) from which passages are fetched")] = 0.2,
+    threshold: Annotated[
+        float, Knob(0, 1, "share of P([Retrieval]) from which passages are fetched", tunes="threshold")
+    ] = 0.2,
     passages: Annotated[int, Knob(1, 10, "passages, from each of which a segment is written")] = 5,
     beam: Annotated[int, Knob(1, 5, "paths kept after each segment")] = 2,
     segments: Annotated[int, Knob(1, 7, "segments of an answer at most")] = 3,

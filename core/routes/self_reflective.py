@@ -17,9 +17,13 @@ def self_reflective(
     do: Steps,
     *,
     graded: Annotated[int, Knob(1, 10, "passages graded a round, from the top of hybrid search")] = 5,
-    threshold: Annotated[float, Knob(1, 5, "a mean grade from here on is good enough")] = 2.5,
-    gain: Annotated[float, Knob(0, 4, "a round that adds less to the mean grade is the last")] = 0.1,
-    rounds: Annotated[int, Knob(1, 3, "searches at most")] = 3,
+    threshold: Annotated[
+        float, Knob(1, 5, "a mean grade from here on is good enough", tunes="threshold")
+    ] = 2.5,
+    gain: Annotated[
+        float, Knob(0, 4, "a round that adds less to the mean grade is the last", tunes="gain")
+    ] = 0.1,
+    rounds: Annotated[int, Knob(1, 3, "searches at most", tunes="rounds")] = 3,
     check: Annotated[bool, Knob(help="check the answer against the passages, where one is written")] = False,
 ) -> Answer:
     """Grade what was found from 1 to 5; while that is poor, search again with a question that knows why.

@@ -10,8 +10,10 @@ def step_back(
     query: Query,
     do: Steps,
     *,
-    weight: Annotated[float, Knob(0, 10, "weight of the general question's lists; 0: not searched")] = 1.0,
-    k: Annotated[int, Knob(1, 1000, "RRF constant")] = 60,
+    weight: Annotated[
+        float, Knob(0, 10, "weight of the general question's lists; 0: not searched", tunes="weights.2,3")
+    ] = 1.0,
+    k: Annotated[int, Knob(1, 1000, "RRF constant", tunes="k")] = 60,
 ) -> Answer:
     """Search with the question and with the more general one behind it, fuse by reciprocal rank."""
     # The question is searched before the general one is written, which therefore does not replace it.

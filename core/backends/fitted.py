@@ -1,0 +1,154 @@
+"""Weights of several lists that were fitted on labels of a corpus: numbers in JSON files, nothing pickled.
+
+`HOME/learned/CORPUS/NAME.json`, made by `core.tune.learn`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.errors import BadInput, Unavailable
+from core.route import Need
+
+FOLDER, VERSION = "learned", 1
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+# What is known of a passage from one list; all 0 where the list lacks it.
+FEATURES = ("score", "listed", "1/rank")
+LISTS: Mapping[str, str] = {  # what can be fused, by name: what it is called, in the order of an ablation
+    "bm25": "BM25",
+    "dense": "dense vectors",
+    "maxsim": "MaxSim over tokens",
+    "children": "nearest piece",
+    "headings": "with headings",
+    "contexts": "with written contexts",
+    "questions": "written questions",
+    "learned_sparse": "learned term weights",
+}
+Row = tuple[float, ...]  # a number for each of FEATURES
+
+
+@dataclass(frozen=True, slots=True)
+class FittedWeights:
+    """A logistic regression over what lists say of a passage, as a weight for each list and feature.
+
+    `weights` has a row for each of `lists`, in the features' own units: a passage's score is the sum of
+    weight x feature, and the logistic function of `intercept` plus that the probability that it is relevant.
+    `made` says how it was fitted and what it is worth. `fingerprint`: the state of the corpus it is of.
+    """
+
+    name: str
+    corpus: str
+    fingerprint: str
+    lists: tuple[str, ...]
+    weights: tuple[Row, ...]
+    intercept: float
+    made: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.lists if name not in LISTS]
+        if unknown or not self.lists or len(set(self.lists)) < len(self.lists):
+            raise ValueError(f"lists {list(self.lists)}; wanted some of {', '.join(LISTS)}, each once")
+        if [len(row) for row in self.weights] != [len(FEATURES)] * len(self.lists):
+            raise ValueError(f"weights of another shape than {len(self.lists)} lists x {len(FEATURES)}")
+        if not all(map(math.isfinite, (self.intercept, *(one for row in self.weights for one in row)))):
+            raise ValueError("a weight is not a finite number")
+
+    def needs(self) -> list[Need]:
+        """What has to be made for the corpus before its lists can be searched."""
+        return needs(self.lists)
+
+
+def needs(lists: Iterable[str]) -> list[Need]:
+    """What has to be made for a corpus before it can be searched for `lists`."""
+    wanted = {**{need.enrichment: need for need in Need if need.enrichment}, "maxsim": Need.TOKENS}
+    return [wanted[name] for name in lists if name in wanted]
+
+
+def folder(home: Path, corpus: str) -> Path:
+    """Where the fitted weights of a corpus are kept."""
+    return home / FOLDER / corpus
+
+
+def names(home: Path, corpus: str) -> list[str]:
+    """The fitted weights of a corpus, the newest first."""
+    files = [path for path in folder(home, corpus).glob("*.json") if NAME.fullmatch(path.stem)]
+    newest = sorted(files, key=lambda path: (-path.stat().st_mtime_ns, path.name))
+    return [path.stem for path in newest]
+
+
+def read(home: Path, corpus: str, name: str = "") -> FittedWeights:
+    """The weights of that name, "" for the newest of the corpus.
+
+    BadInput for a name that is not there; Unavailable where there are none at all, or the file is damaged:
+    an order by other numbers than one thinks is worse than none.
+    """
+    known = names(home, corpus)
+    if not known:
+        raise Unavailable(f"no weights are fitted for corpus {corpus}: {how(corpus)}")
+    if name and name not in known:
+        there = ", ".join(known)
+        raise BadInput(f"there are no fitted weights {name[:80]!r} for {corpus}; there are: {there}")
+    path = folder(home, corpus) / f"{name or known[0]}.json"
+    try:
+        return _parsed(json.loads(path.read_text(encoding="utf-8")), path.stem, corpus)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Unavailable(
+            f"the fitted weights {path.stem} of {corpus} cannot be used ({type(error).__name__}: "
+            f"{str(error)[:160]}); fit them again: {how(corpus)}"
+        ) from None
+
+
+def write(home: Path, fitted: FittedWeights) -> Path:
+    """Store it in place of that name's earlier one, whole or not at all; BadInput for a name not allowed."""
+    path = folder(home, fitted.corpus) / f"{checked(fitted.name)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    document = {"version": VERSION, "features": FEATURES, **asdict(fitted)}
+    part.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    part.replace(path)
+    return path
+
+
+def remove(home: Path, corpus: str, name: str) -> FittedWeights | None:
+    """Delete weights and give back what they were, None for damaged ones; BadInput if there are none."""
+    try:
+        found = read(home, corpus, checked(name))
+    except Unavailable:
+        found = None
+    (folder(home, corpus) / f"{name}.json").unlink(missing_ok=True)
+    return found
+
+
+def checked(name: str) -> str:
+    """`name` if fitted weights may be called so; else BadInput."""
+    if not NAME.fullmatch(name):
+        raise BadInput(
+            f"fitted weights {name[:80]!r}: give a name of 1 to 80 letters, digits, '.', '_' or '-', "
+            "that begins with a letter or a digit"
+        )
+    return name
+
+
+def how(corpus: str) -> str:
+    """The way to get fitted weights."""
+    return f"run python -m core fit {corpus}, or fit them on the Tune page"
+
+
+def _parsed(stored: Any, name: str, corpus: str) -> FittedWeights:
+    if stored["version"] != VERSION:
+        raise ValueError(f"version {stored['version']!r}, not {VERSION}")
+    if tuple(stored["features"]) != FEATURES:
+        raise ValueError(f"its features are {stored['features']!r}; wanted: {', '.join(FEATURES)}")
+    if stored["corpus"] != corpus or not isinstance(stored["fingerprint"], str):
+        raise ValueError(f"it was fitted for corpus {stored['corpus']!r}")
+    return FittedWeights(
+        name, corpus, stored["fingerprint"], tuple(map(str, stored["lists"])),
+        tuple(tuple(map(float, row)) for row in stored["weights"]), float(stored["intercept"]),
+        dict(stored["made"]),
+    )  # fmt: skip

@@ -1,0 +1,25 @@
+from typing import Annotated
+
+from core.route import Knob, Need, route
+from core.steps import Steps
+from core.types import Answer, Query
+
+
+@route(
+    "Learned fusion",
+    family="hybrid",
+    paper="Bartell, Cottrell & Belew 1994, Automatic Combination of Multiple Ranked Retrieval Systems; "
+    "against weights set by hand: Bruch, Gai & Ingber 2022, arXiv:2210.11934",
+    needs=[Need.WEIGHTS],
+)
+def learned_fusion(
+    query: Query,
+    do: Steps,
+    *,
+    weights: Annotated[str, Knob(help="the name of fitted weights; empty: the newest of the corpus")] = "",
+    candidates: Annotated[int, Knob(1, 100, "passages scored, from the top of each list")] = 100,
+) -> Answer:
+    """Search in several ways and add the scores up with weights that were fitted on labels of the corpus."""
+    fitted = do.fitted(weights)
+    lists = do.found_by(fitted.lists, query.text)
+    return do.answer(query.text, do.fuse_fitted(lists, fitted, candidates))

@@ -1,0 +1,129 @@
+"""Fusion with weights that were fitted on labels: pure functions, and the steps that search and fuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+
+from core.backends.base import Vector
+from core.backends.fitted import FEATURES, LISTS, FittedWeights, Row
+from core.errors import BadInput
+from core.route import Need
+from core.steps.fuse import Fuse, min_max
+from core.steps.indexed import Indexed
+from core.steps.late import LateInteraction
+from core.steps.learned import LearnedTerms
+from core.steps.retrieve import POOL, Retrieve
+from core.steps.step import step
+from core.types import Hit, Ranking
+
+TOLD = 10  # first hits whose shares the span keeps
+KEYS = ("children", "headings", "contexts", "questions")  # lists of passages by what stands for them
+Parts = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score
+
+
+def features(ranking: Ranking) -> dict[str, Row]:
+    """What a list says of each of its passages, see FEATURES: the score between the list's lowest (0) and
+    highest (1), 1 for being in it, and 1 / rank. Of a repeat the first, which is the best, counts.
+    """
+    best: dict[str, float] = {}
+    for hit in ranking:
+        best.setdefault(hit.passage.id, hit.score)
+    scores = min_max(best)
+    return {id: (scores[id], 1.0, 1 / rank) for rank, id in enumerate(best, 1)}
+
+
+def parts(lists: Sequence[Ranking], weights: Sequence[Sequence[float]], candidates: int = POOL) -> Parts:
+    """What each list gives to the score of each passage among the first `candidates` of some list.
+
+    The features are those of the whole lists, so that a score does not depend on `candidates`. BadInput for
+    weights of another shape than (lists, features).
+    """
+    if [len(row) for row in weights] != [len(FEATURES)] * len(lists):
+        raise BadInput(
+            f"weights of shape {[len(row) for row in weights]} for {len(lists)} lists; "
+            f"give {len(FEATURES)} for each"
+        )
+    known = [features(ranking) for ranking in lists]
+    wanted = dict.fromkeys(id for one in known for id in list(one)[:candidates])
+    absent = (0.0,) * len(FEATURES)
+    return {
+        id: tuple(
+            sum(weight * value for weight, value in zip(row, one.get(id, absent), strict=True))
+            for one, row in zip(known, weights, strict=True)
+        )
+        for id in wanted
+    }
+
+
+def ordered(lists: Sequence[Ranking], found: Parts) -> Ranking:
+    """The passages of `found` by the sum of their parts, the first 2 * POOL; ties break by passage id."""
+    passages = {hit.passage.id: hit.passage for ranking in lists for hit in ranking}
+    scores = {id: float(sum(shares)) for id, shares in found.items()}
+    best = sorted(scores, key=lambda id: (-scores[id], id))[: 2 * POOL]
+    return tuple(Hit(passages[id], scores[id]) for id in best)
+
+
+class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
+    """Searching in the ways that weights were fitted for, and adding up what they find."""
+
+    def fitted(self, name: str = "") -> FittedWeights:
+        """The fitted weights of that name, "" for the newest; Unavailable with the way to get some."""
+        found: FittedWeights = self.context.prepared(Need.WEIGHTS)(name)
+        return found
+
+    def found_by(self, names: Sequence[str], text: str) -> tuple[Ranking, ...]:
+        """The list of each of `names` (see LISTS) for a question, as deep as other routes search.
+
+        The same for fitting and for running. MaxSim scores what BM25 and dense find.
+        """
+        vector = cache(lambda: self.embed(text))
+        searches: dict[str, Callable[[], Ranking]] = {
+            "bm25": lambda: self.sparse(text),
+            "dense": lambda: self.nearest(vector()),
+            "maxsim": lambda: self.maxsim(self.embed_tokens(text), (found("bm25"), found("dense")), POOL),
+            "learned_sparse": lambda: self.learned_sparse(text),
+            **{key: partial(self._by_key, Need[key.upper()], vector) for key in KEYS},
+        }
+        found = cache(lambda name: searches[name]())
+        return tuple(found(name) for name in names)
+
+    def fuse_fitted(self, lists: tuple[Ranking, ...], fitted: FittedWeights, candidates: int) -> Ranking:
+        """The passages among the first `candidates` of some list, by their fitted score."""
+        return self._fuse_fitted(
+            lists, fitted.weights, candidates, fitted.name, tuple(LISTS[name] for name in fitted.lists),
+            fitted.fingerprint,
+        )  # fmt: skip
+
+    @step("CHAIN", "fuse by fitted weights")
+    def _fuse_fitted(
+        self,
+        lists: tuple[Ranking, ...],
+        fitted: tuple[Row, ...],
+        candidates: int,
+        called: str,  # noqa: ARG002 - for the span
+        of: tuple[str, ...],  # noqa: ARG002 - for the span
+        fingerprint: str,
+    ) -> Ranking:
+        """See `parts`. The span tells what each list gives to the first hits ("shares").
+
+        Source of weights fitted on judgements for the scores of several systems: Bartell, Cottrell & Belew
+        1994, "Automatic Combination of Multiple Ranked Retrieval Systems", SIGIR.
+        """
+        self._name_lists(lists)
+        inputs = self.span.inputs
+        inputs["features"] = list(FEATURES)
+        if fingerprint != self.context.corpus.fingerprint:
+            inputs["note"] = (
+                "the weights were fitted for another state of the corpus: they are used as they are, but the "
+                "lists' scores may lie elsewhere now; fit them again"
+            )
+        found = parts(lists, fitted, candidates)
+        hits = ordered(lists, found)
+        inputs["shares"] = {
+            hit.passage.id: [round(share, 4) for share in found[hit.passage.id]] for hit in hits[:TOLD]
+        }
+        return hits
+
+    def _by_key(self, need: Need, vector: Callable[[], Vector]) -> Ranking:
+        return self.nearest_key(need, vector())

@@ -1,0 +1,1 @@
+"""Knobs, thresholds and weights chosen on labelled questions."""
