@@ -7,58 +7,46 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core import needs
 from core import settings as settings_module
 from core.answering import Answering, answerable, write_later
 from core.backends import evaluators
-from core.backends.fid import FusionReader, FusionReaders
 from core.backends.kept import KeptVectors
-from core.backends.rerankers import Rerankers
+from core.backends.llm.none import NoLLM
 from core.conversation import gather, keep_answer
-from core.corpus.tables import Tables
-from core.enrich.opened import Opened
 from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
-from core.request import MAX_QUESTION, Plan, Request, clean
-from core.route import Need, Route, pick
+from core.request import MAX_QUESTION, Mode, Plan, Request, clean
+from core.resources import Resources
+from core.route import Need, pick
 from core.settings import Settings
 from core.steps import Context, Memo
+from core.steps.base import no_reflection
 from core.trace import Trace
 from core.types import AnswerStyle, Query, Remembered, Run
 
 if TYPE_CHECKING:
-    from core.backends.base import LLM, Embedder, WebSearch
-    from core.backends.sql import Database
+    from core.backends.base import WebSearch
     from core.corpus.index import Corpus
     from core.store import Store
 
 log = logging.getLogger("routescope.engine")
 
-__all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "shared_engine"]
+__all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "reload_engine", "shared_engine"]
 
 
-class Engine:
+class Engine(Resources):
     """The models and corpora of one process, and the jobs that use them. Safe to call from any thread."""
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self.store = store
         self._jobs: dict[str, Job] = {}
         self._answering: dict[str, Answering] = {}  # by run
-        self._corpora: dict[str, Corpus] = {}
-        self._lock = threading.RLock()
-        self._llm: LLM | None = None
-        self._reflection: LLM | None = None
-        self._embedders: dict[str, Embedder] = {}
         self._turn_vectors = KeptVectors()
-        self._rerankers = Rerankers(settings)
-        self._live_web: WebSearch | None = None
-        self._fid = FusionReaders(settings)
-        self._enrichments = Opened(settings)
-        self._tables = Tables(settings)
 
     def start(self, request: Request) -> Job:
         """Begin a run in the background; raises BadInput or Unavailable at once if it cannot be begun."""
@@ -66,7 +54,8 @@ class Engine:
         job = Job(self, request, plan)
         with self._lock:
             self._jobs = {id: old for id, old in self._jobs.items() if not old.done or old.age() < 600}
-            self._jobs[job.id] = job
+            if request.stored:
+                self._jobs[job.id] = job
         job.begin()
         return job
 
@@ -77,79 +66,6 @@ class Engine:
     def job(self, run_id: str) -> Job | None:
         """A job of this process by its run's id, if it is still remembered."""
         return self._jobs.get(run_id)
-
-    def llm(self) -> LLM:
-        """The configured model's client; made on first use, without starting anything."""
-        with self._lock:
-            if self._llm is None:
-                from core.backends.llm import load_llm
-
-                self._llm = load_llm(self.settings)
-            return self._llm
-
-    def reflection(self) -> LLM:
-        """The reflection-token model's client; raises Unavailable with the way to get one."""
-        with self._lock:
-            if self._reflection is None:
-                from core.backends.llm import load_reflection
-
-                self._reflection = load_reflection(self.settings)
-            return self._reflection
-
-    def embedder(self, name: str) -> Embedder:
-        """The embedder a corpus was built with."""
-        with self._lock:
-            if name not in self._embedders:
-                from core.backends.embedder import load_embedder
-
-                self._embedders[name] = load_embedder(name, settings=self.settings)
-            return self._embedders[name]
-
-    def corpus(self, name: str) -> Corpus:
-        """An opened corpus; opened again when its index was rebuilt meanwhile."""
-        from core.corpus.index import current_fingerprint, open_corpus
-
-        with self._lock:
-            known = self._corpora.get(name)
-            if known is None or known.fingerprint != current_fingerprint(name, settings=self.settings):
-                known = open_corpus(name, settings=self.settings)
-                # the first search of a process loads libraries and files: no route is to pay for that
-                known.search_dense(self.embedder(known.info.embedder).embed_query("warm up"), 1)
-                known.search_sparse("warm up", 1)
-                self._corpora[name] = known
-            return known
-
-    def web(self) -> WebSearch | None:
-        """The web search of the settings, None where none is wanted; raises Unavailable or BadInput."""
-        from core.backends.web import Snapshot, load_web
-
-        def snapshot() -> WebSearch:
-            pages = self.corpus("web")
-            return Snapshot(pages, self.embedder(pages.info.embedder))
-
-        with self._lock:
-            if self._live_web is None:
-                found = load_web(self.settings, snapshot)
-                if isinstance(found, Snapshot):  # its pages may be indexed again meanwhile
-                    return found
-                self._live_web = found
-            return self._live_web
-
-    def rerankers(self) -> Rerankers:
-        """The rerankers of this process; none is loaded before it is used."""
-        return self._rerankers
-
-    def fid(self) -> FusionReader:
-        """The Fusion-in-Decoder model of the settings, loaded when first asked for; raises Unavailable."""
-        return self._fid.get()
-
-    def enrichment(self, corpus: Corpus, need: Need) -> Any:
-        """What was made for `corpus` to meet `need`; raises Unavailable with the way to get it."""
-        return self._enrichments.get(corpus, need.enrichment or "")
-
-    def tables(self, corpus: str, need: Need) -> Database:
-        """The database (Need.TABLES) or the CSV files (Need.CSV) of a corpus; raises Unavailable."""
-        return self._tables.get(corpus, need)
 
     def run(self, run_id: str) -> Run:
         """A run by its id: of a job remembered here, else from the store. BadInput or Unavailable if none."""
@@ -215,10 +131,14 @@ class Engine:
         knobs = {route.name: route.settle(request.knobs.get(route.name, {})) for route in routes}
         if request.answers not in ("none", "selected", "all"):
             raise BadInput(f"answers={request.answers!r}; give none, selected or all")
+        if type(request.draw) is not int or request.draw < 0:
+            raise BadInput(f"draw={request.draw!r}; give 0 or more")
+        if request.mode not in (None, "live", "record", "replay"):
+            raise BadInput(f"mode={request.mode!r}; give live, record, replay or None")
         chosen = {"none": frozenset[str](), "selected": frozenset(request.answered), "all": frozenset(names)}
         memory = self._remembered(request.session, query, warnings)
         web = None
-        if any(Need.WEB in (*route.needs, *route.uses) for route in routes):
+        if request.models and any(Need.WEB in (*route.needs, *route.uses) for route in routes):
             try:
                 web = self.web()
             except Unavailable as error:
@@ -243,11 +163,6 @@ class Engine:
                 warnings.append(f"nothing is remembered of session {session}: {error}")
         return gather(stored, query.history)
 
-    def _why_not(self, corpus: str) -> Callable[[Route], str | None]:
-        """Why a route cannot run on a corpus with its default knobs, or None; looked up when first asked."""
-        gaps = cache(lambda: needs.missing(self, corpus))
-        return lambda route: next((gaps()[n] for n in route.needed(route.settle({})) if n in gaps()), None)
-
     def context(
         self,
         corpus: Corpus,
@@ -258,29 +173,62 @@ class Engine:
         *,
         answering: AnswerStyle | None = None,
         memory: tuple[Remembered, ...] = (),
+        models: bool = True,
+        mode: Mode | None = None,
+        draw: int = 0,
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
         now = self.settings
         return Context(
-            corpus=corpus, embedder=self.embedder(corpus.info.embedder), llm=self.llm(), web=web, trace=trace,
-            memo=memo, cancel=cancel, deadline=time.perf_counter() + now.route_timeout_s,
+            corpus=corpus, embedder=self.embedder(corpus.info.embedder),
+            llm=self.llm(mode) if models else NoLLM(), web=web, trace=trace, memo=memo, cancel=cancel,
+            deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
-            why_not=self._why_not(corpus.name), prepared=lambda need: self.tables(corpus.name, need)
-            if need in (Need.TABLES, Need.CSV) else self.enrichment(corpus, need), rerankers=self.rerankers(),
-            answering=answering, evidence=answering.evidence if answering else now.answer_evidence,
-            reflection=self.reflection, memory=memory, turn_vectors=self._turn_vectors,
-            llm_context=now.llm_context, fid=self.fid,
+            why_not=needs.lacking(self, corpus.name, models=models, mode=mode),
+            prepared=lambda need: self._prepared(corpus, need), rerankers=self.rerankers(),
+            draw=draw, answering=answering, evidence=answering.evidence if answering else now.answer_evidence,
+            reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
+            turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
         )  # fmt: skip
 
+    def _prepared(self, corpus: Corpus, need: Need) -> Any:
+        """What was made for a corpus to meet `need`; of fitted weights a function that gives those of a name.
+        Raises Unavailable with the way to get it.
+        """
+        if need is Need.WEIGHTS:
+            return partial(self.weights, corpus.name)
+        if need in (Need.TABLES, Need.CSV):
+            return self.tables(corpus.name, need)
+        return self.enrichment(corpus, need)
 
-@cache
+
+_shared: list[Engine] = []  # at most one
+_sharing = threading.Lock()
+
+
 def shared_engine() -> Engine:
     """The one engine of this process, with the store of its home folder."""
-    os.environ.setdefault(
-        "OMP_NUM_THREADS", "1"
-    )  # one query is searched twice as fast by one thread as by two
-    from core.store import Store
+    with _sharing:
+        if not _shared:
+            # one query is searched twice as fast by one thread as by two
+            os.environ.setdefault("OMP_NUM_THREADS", "1")
+            from core.store import Store
 
-    settings = settings_module.current()
-    return Engine(settings, Store(settings.home / "routescope.sqlite"))
+            settings = settings_module.current()
+            _shared.append(Engine(settings, Store(settings.home / "routescope.sqlite")))
+        return _shared[0]
+
+
+def reload_engine() -> Engine:
+    """The engine anew, with the settings as they are now; runs under way end as they began.
+
+    Raises BadInput where the settings are wrong: the engine then stays as it is.
+    """
+    before = shared_engine()
+    settings_module.current.cache_clear()
+    now = Engine(settings_module.current(), before.store)
+    now._jobs, now._answering = before._jobs, before._answering
+    with _sharing:
+        _shared[:] = [now]
+    return now

@@ -61,8 +61,9 @@ class Job:
                 "routes ran": "one after another" if self._one_by_one else "side by side",
                 "llm": llm.model,
                 "llm endpoint": llm.endpoint,
-                "llm mode": engine.settings.llm_mode,
+                "llm mode": request.mode or engine.settings.llm_mode,
                 "embedder": plan.corpus.info.embedder,
+                **({"draw": request.draw} if request.draw else {}),
             },
             status="running",
         )
@@ -185,6 +186,9 @@ class Job:
                 self._cancel,
                 answering=self._request.style if route.name in plan.answered else None,
                 memory=plan.memory,
+                models=self._request.models,
+                mode=self._request.mode,
+                draw=self._request.draw,
             )
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
@@ -224,7 +228,7 @@ class Job:
         return known
 
     def _save(self) -> None:
-        if self._engine.store is not None:
+        if self._engine.store is not None and self._request.stored:
             self._engine.store.save(self.snapshot())
             self.warnings += [w for w in self._engine.store.warnings if w not in self.warnings]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.types import Ranking, RouteResult
+from core.types import Ranking
 
 Kind = Literal["better", "worse", "same", "new"]
 
@@ -57,20 +57,3 @@ def moves(baseline: Ranking, ranking: Ranking, depth: int) -> Moves:
     lost = tuple(id for id, rank in before.items() if rank <= depth and id not in of)
     counts = Counter(move.kind for move in of.values())
     return Moves(of, lost, {kind: counts[kind] for kind in ("better", "worse", "same", "new")})
-
-
-def fate(result: RouteResult, id: str) -> str:
-    """Why a passage is not in a route's top, told from its spans: the last list that had it, and what came
-    after.
-    """
-    rank = ranks(result.hits).get(id)
-    if rank is not None:
-        return f"at rank {rank}"
-    lists = [span for span in result.spans if span.hits is not None]
-    having = [n for n, span in enumerate(lists) if any(hit[0] == id for hit in span.hits or ())]
-    if not having:
-        return "not found by any step"
-    last = lists[having[-1]]
-    place = [hit[0] for hit in last.hits or ()].index(id) + 1
-    dropped = f", dropped by “{lists[having[-1] + 1].name}”" if having[-1] + 1 < len(lists) else ""
-    return f"rank {place} in “{last.name}”{dropped}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
+from core.backends.llm.none import WHY as NO_MODEL
 from core.errors import RouteScopeError
 from core.route import Need, Route
 
 if TYPE_CHECKING:
     from core.engine import Engine
+    from core.request import Mode
     from core.settings import Settings
 
 
@@ -52,14 +55,47 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
         for need in (Need.TABLES, Need.CSV):
             if lack := tables.missing(need, corpus, engine.settings):
                 gaps[need] = lack
+        if lack := _no_weights(engine, corpus, gaps):
+            gaps[Need.WEIGHTS] = lack
         if lack := _too_long(corpus, engine.settings):
             gaps[Need.FITS] = lack
     return gaps
 
 
+def lacking(engine: Engine, corpus: str, *, models: bool, mode: Mode | None) -> Callable[[Route], str | None]:
+    """Why a route cannot run on a corpus with its default knobs, or None; looked up when first asked.
+
+    `models` and `mode` are those of the request: without models none is to be had, and stored answers need
+    no model to be here.
+    """
+
+    @cache
+    def gaps() -> Mapping[Need, str]:
+        found = dict(missing(engine, corpus))
+        if mode is not None:
+            lack = engine.llm(mode).status()
+            found = {need: why for need, why in found.items() if need is not Need.LLM}
+            found |= {Need.LLM: lack} if lack else {}
+        return found if models else found | dict.fromkeys((Need.LLM, Need.SELF_RAG, Need.WEB), NO_MODEL)
+
+    return lambda route: next((gaps()[n] for n in route.needed(route.settle({})) if n in gaps()), None)
+
+
 def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
     """The reason a route cannot run, or None."""
     return next((gaps[need] for need in route.needs if need in gaps), None)
+
+
+def _no_weights(engine: Engine, corpus: str, gaps: Mapping[Need, str]) -> str | None:
+    """Why the newest fitted weights of a corpus cannot be used, or None: they may fuse what is not there."""
+    try:
+        fitted = engine.weights(corpus)
+    except RouteScopeError as error:
+        return str(error)
+    for need in fitted.needs():
+        if need in gaps:
+            return f"the fitted weights {fitted.name} of {corpus} need {need.value}: {gaps[need]}"
+    return None
 
 
 def _too_long(corpus: str, settings: Settings) -> str | None:

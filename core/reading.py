@@ -205,6 +205,12 @@ def reuse(run: Run, result: RouteResult) -> Reuse:
     return Reuse(shared, cached, recorded, None if told is None else str(told), min(made, default=None))
 
 
+def title_of(run: Run, id: str) -> str:
+    """A passage's title, else its document's id; its own id where the run does not hold it."""
+    passage = run.passages.get(id)
+    return passage.title or passage.doc_id if passage else id
+
+
 def worked(run: Run) -> list[RouteResult]:
     """The routes that have a ranking to compare."""
     return [result for result in run.results if result.status == "ok"]
@@ -212,23 +218,6 @@ def worked(run: Run) -> list[RouteResult]:
 
 def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def found_by_text(result: RouteResult, depth: int) -> dict[str, set[str]]:
-    """Passages in the top `depth` of the searches made with each text; a vector belongs to the text embedded
-    last.
-    """
-    found: dict[str, set[str]] = {}
-    embedded = None
-    for span in top(result):
-        text = span.inputs.get("text")
-        if span.kind == "EMBEDDING":
-            embedded = text
-        elif span.kind == "RETRIEVER" and span.hits is not None:
-            searched = text if isinstance(text, str) else embedded
-            if isinstance(searched, str):
-                found.setdefault(searched, set()).update(hit[0] for hit in span.hits[:depth])
-    return found
 
 
 def asked_again(result: RouteResult, span: Span) -> str | None:

@@ -20,13 +20,18 @@ MAX_HISTORY = 50  # turns
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 Answers = Literal["none", "selected", "all"]
+Mode = Literal["live", "record", "replay"]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to run. `knobs` by route; `answered` names the routes that write an answer where `answers` is
     selected, and `style` says how. Of a named `session` what was said before counts, and the question is
-    remembered in it.
+    remembered in it. A run that is not `stored` is known to nobody but who began it; one without `models`
+    asks no language model and no web, and routes do without them where they can. `mode` stands in for the
+    setting `llm_mode` in this run alone: with "replay" no language model is called, and a step whose answer
+    is not stored ends its route. A `draw` from 1 on gives every model call another seed: the same run by
+    another chance.
     """
 
     query: Query
@@ -38,6 +43,10 @@ class Request:
     timing: Literal["shared", "isolated"] = "shared"
     session: str = ""
     style: AnswerStyle = field(default_factory=AnswerStyle)
+    stored: bool = True
+    models: bool = True
+    mode: Mode | None = None
+    draw: int = 0
 
 
 @dataclass(frozen=True, slots=True)

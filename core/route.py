@@ -39,24 +39,31 @@ class Need(Enum):
     FID = "a Fusion-in-Decoder model"
     TABLES = "tables of the corpus"
     CSV = "CSV files of the corpus"
+    WEIGHTS = "weights fitted on labels of the corpus"
 
     @property
     def enrichment(self) -> str | None:
         """The enrichment that meets this need, made once for each corpus; None for other needs."""
         others = (
             Need.LLM, Need.WEB, Need.CROSS_ENCODER, Need.SELF_RAG, Need.FITS, Need.FID, Need.TABLES,
-            Need.CSV,
+            Need.CSV, Need.WEIGHTS,
         )  # fmt: skip
         return self.name.lower() if self not in others else None
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """Bounds and help of one keyword argument of a route; choices come from a Literal, switches from bool."""
+    """Bounds and help of one keyword argument of a route; choices come from a Literal, switches from bool.
+
+    `tunes` names the input of a step that the knob sets, so that what is tried on a stored run can be kept:
+    "k", "weights.0" (the first list's weight), "weights.2,3" (that of two lists), "alpha" (weights 1 - alpha
+    and alpha), "lam", "low"; "strip_floor" is the floor of strips, "floor" that of whole passages.
+    """
 
     low: float | None = None
     high: float | None = None
     help: str = ""
+    tunes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,7 @@ class KnobSpec:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    tunes: str = ""
 
     def read(self, value: Any, owner: str) -> Any:
         """`value` (text or typed) as this knob's type, or BadInput saying what is allowed."""
@@ -225,5 +233,7 @@ def _knobs(function: Callable[..., Answer]) -> tuple[KnobSpec, ...]:
             hint, knob = get_args(hint)[:2]
         choices = tuple(get_args(hint)) if get_origin(hint) is Literal else ()
         kind = str if choices else hint
-        specs.append(KnobSpec(name, kind, parameter.default, knob.help, knob.low, knob.high, choices))
+        specs.append(
+            KnobSpec(name, kind, parameter.default, knob.help, knob.low, knob.high, choices, knob.tunes)
+        )
     return tuple(specs)

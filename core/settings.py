@@ -61,6 +61,12 @@ class Settings(BaseSettings):
     llm_context: int = Field(
         8192, ge=512, description="tokens of context the model has; the embedded server is started with it"
     )
+    llm_price_prompt: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="price of a million prompt tokens; none: not told"
+    )
+    llm_price_completion: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="the same of completion tokens, in the same currency"
+    )
     late_model: str = Field(
         "all-MiniLM-L6-v2",
         min_length=1,

@@ -19,12 +19,17 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "doctor": "doctor",
     "eval": "evaluate",
     "export": "sessions",
+    "fit": "fit",
+    "gate": "gate",
     "import": "sessions",
     "index": "corpora",
+    "labels": "labels",
     "memory": "memory",
     "models": "models",
+    "module": "module",
     "raft": "raft",
     "routes": "routes",
+    "sweep": "sweep",
 }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from core.cli.common import emit, note, output_options
+from core.cli.named import chosen_by, preset_of, with_preset
 from core.cli.text import cut, one_line, table
 from core.errors import BadInput
 
@@ -41,19 +42,25 @@ def answer_options(function: F) -> F:
     return by(order(function))
 
 
-def answer_style(by: AnswerBy | None, order: AnswerOrder | None, now: Settings) -> AnswerStyle:
+def answer_style(
+    by: AnswerBy | None, order: AnswerOrder | None, now: Settings, evidence: float | None = None
+) -> AnswerStyle:
     """How answers are written: as given, else as the settings say."""
     from core.types import AnswerStyle
 
-    return AnswerStyle(by or now.answer_by, order or now.answer_order, now.answer_evidence)
+    return AnswerStyle(
+        by or now.answer_by, order or now.answer_order, now.answer_evidence if evidence is None else evidence
+    )
 
 
 @click.command("ask")
 @click.argument("question")
 @click.option("--corpus", default="support", show_default=True, help="A corpus that `corpora` lists.")
-@click.option("--routes", default="all", show_default=True, metavar="A,B", help="Routes that `routes` lists.")
+@click.option("--routes", metavar="A,B", help="Routes that `routes` lists, or all. Without it: those of "
+              "--settings, else all.")  # fmt: skip
 @click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
               help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".')  # fmt: skip
+@click.option("--settings", "preset", metavar="NAME", help="Named settings, which --knob stands before.")
 @click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
 @click.option("--answers", type=click.Choice(["none", "selected", "all"]),
               help="For which routes to write an answer.")  # fmt: skip
@@ -67,8 +74,9 @@ def answer_style(by: AnswerBy | None, order: AnswerOrder | None, now: Settings) 
 def ask_(
     question: str,
     corpus: str,
-    routes: str,
+    routes: str | None,
     history: Path | None,
+    preset: str | None,
     knobs: Sequence[str],
     answers: Literal["none", "selected", "all"] | None,
     answered: str,
@@ -91,19 +99,21 @@ def ask_(
         raise BadInput(
             "--answers selected and --answered A,B go together: one says so, the other which routes"
         )
-    chosen = pick(routes)
     engine = shared_engine()
+    named = preset_of(engine, preset) if preset is not None else None
+    chosen = chosen_by(named, pick(routes) if routes is not None else []) or pick("all")
+    applied = with_preset(named, chosen, read_knobs(knobs, chosen))
     job = engine.start(
         Request(
             Query(question, read_history(history) if history else ()),
             corpus,
-            tuple(route.name for route in chosen),
-            read_knobs(knobs, chosen),
+            applied.routes,
+            applied.knobs,
             answers=answers,
             answered=tuple(route.name for route in pick(answered)) if answered else (),
             timing=timing or now.timing,
             session=session,
-            style=answer_style(answer_by, answer_order, now),
+            style=answer_style(answer_by, answer_order, now, applied.evidence),
         )
     )
     run = _wait(job)

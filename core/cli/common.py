@@ -10,10 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
 import click
+
+from core.errors import BadInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 EVERY_S = 20.0  # between two lines of progress where stderr is no terminal
@@ -41,6 +44,17 @@ def finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: finite(item) for key, item in value.items()}
     return [finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def write_new(file: Path, content: bytes) -> None:
+    """Write a file that is not there yet; BadInput where it is, or cannot be written."""
+    try:
+        with file.open("xb") as target:
+            target.write(content)
+    except FileExistsError:
+        raise BadInput(f"{file} is there already; give another --out") from None
+    except OSError as error:
+        raise BadInput(f"--out {file} cannot be written: {error.strerror or error}") from None
 
 
 def note(text: str) -> None:
@@ -112,7 +126,7 @@ class Bar:
             self.close()
 
     def _count(self, count: int) -> str:
-        from core.cli.text import size
+        from core.quantities import size
 
         return size(count) if self._unit == "B" else f"{count:,}"
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from core.cli.common import Bar, emit, note, output_options, stoppable
-from core.cli.text import size, table
+from core.cli.text import table
+from core.quantities import size
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus, CorpusInfo

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from core.cli.common import emit, note, output_options
-from core.cli.text import one_line, size
-from core.errors import RouteScopeError
+from core.cli.text import one_line
 
 if TYPE_CHECKING:
-    from core.settings import Settings
-
-LEAST_DISK = 2 * 1024**3
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding. `failed`: nothing works without it; `warning`: a part does not work, the rest does."""
-
-    name: str
-    state: Literal["ok", "warning", "failed"]
-    detail: str
-    fix: str | None = None
-
-
-Checks = Iterator[Check]
+    from core.checks import Check
 
 
 @click.command("doctor")
@@ -45,195 +21,15 @@ Checks = Iterator[Check]
 def doctor_(quick: bool, as_json: bool) -> int:
     """Check this installation and say how to mend what does not work."""
     from core import settings
+    from core.checks import examine
 
-    now = settings.current()
-    checks: list[Callable[[Settings], Checks]] = [
-        _python,
-        _packages,
-        _disk,
-        _store,
-        _corpora,
-        _web,
-        _model_file,
-    ]
-    checks += [] if quick else [_embedder, _language_model]
-    found = [finding for check in [*checks, _browser] for finding in _guarded(check, now)]
+    found = list(examine(settings.current(), quick=quick, note=lambda what: note(f"checking {what}")))
     healthy = all(check.state != "failed" for check in found)
     emit({"ok": healthy, "checks": [asdict(check) for check in found]}, lambda: _text(found), as_json=as_json)
     return 0 if healthy else 1
 
 
-def _guarded(check: Callable[[Settings], Checks], settings: Settings) -> Checks:
-    """The check's findings; one that breaks is itself a finding."""
-    name = check.__name__.strip("_").replace("_", " ")
-    note(f"checking {name}")
-    try:
-        yield from check(settings)
-    except Exception as error:  # noqa: BLE001 - a doctor that dies of what it examines helps nobody
-        yield Check(
-            name, "failed", f"{type(error).__name__}: {error}", "run again with --debug, or report this"
-        )
-
-
-def _python(_: Settings) -> Checks:
-    found = ".".join(map(str, sys.version_info[:3]))
-    old = sys.version_info < (3, 11)
-    yield Check("python", "failed" if old else "ok", found, "install Python 3.11 or newer" if old else None)
-
-
-def _packages(_: Settings) -> Checks:
-    from core.settings import PROJECT
-
-    pins = [line.strip().split("==") for line in (PROJECT / "requirements.txt").read_text().splitlines()]
-    missing, other, right = [], [], 0
-    for name, pin in (pin for pin in pins if len(pin) == 2):
-        try:
-            have = version(name)
-        except PackageNotFoundError:
-            missing.append(name)
-            continue
-        if have.split("+")[0] == pin:
-            right += 1
-        else:
-            other.append(f"{name} {have} instead of {pin}")
-    fix = "run: make setup (or pip install -r requirements.txt)"
-    if missing:
-        yield Check("packages", "failed", f"not installed: {', '.join(missing)}", fix)
-    if other:
-        yield Check("packages", "warning", f"other versions than tested: {', '.join(other)}", fix)
-    if not missing and not other:
-        yield Check("packages", "ok", f"all {right} as pinned")
-
-
-def _disk(settings: Settings) -> Checks:
-    for name, folder in {"home": settings.home, "models": settings.models_dir}.items():
-        there = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        free = shutil.disk_usage(there).free
-        low = free < LEAST_DISK
-        yield Check(
-            f"disk for {name}",
-            "warning" if low else "ok",
-            f"{size(free)} free at {folder}",
-            "free some space, or set ROUTESCOPE_HOME or ROUTESCOPE_MODELS_DIR to another disk"
-            if low
-            else None,
-        )
-
-
-def _store(settings: Settings) -> Checks:
-    fix = "make the folder writable, or set ROUTESCOPE_HOME to one that is"
-    file = settings.home / "routescope.sqlite"
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=settings.home) as probe:
-            probe.write(b"x")
-        if file.exists():
-            with sqlite3.connect(file, timeout=5) as database:
-                database.execute("BEGIN IMMEDIATE")
-                database.rollback()
-    except (OSError, sqlite3.Error) as error:
-        yield Check("sessions", "failed", f"{file} cannot be written: {error}", fix)
-    else:
-        yield Check("sessions", "ok", f"{file} can be written")
-
-
-def _corpora(settings: Settings) -> Checks:
-    from core.corpus import catalogue
-
-    for known in catalogue.known(settings):
-        good = known.state == "ready"
-        yield Check(
-            f"corpus {known.name}",
-            "ok" if good else "warning",
-            known.state,
-            None if good else f"run: python -m core index {known.name}",
-        )
-
-
-def _web(settings: Settings) -> Checks:
-    """Which web search is set; a live one is asked for one word."""
-    from core.backends.searxng import Searxng
-    from core.backends.web import HOW, NONE, SNAPSHOT
-    from core.corpus.index import current_fingerprint
-
-    if settings.web_search == NONE:
-        yield Check("web search", "ok", "none, as set: routes that correct themselves have the corpus alone")
-    elif settings.web_search == SNAPSHOT:
-        there = current_fingerprint("web", settings=settings) is not None
-        yield Check(
-            "web search",
-            "ok" if there else "warning",
-            "local snapshot, not a live web search" if there else "the local snapshot is not indexed",
-            None if there else "run: python -m core index web",
-        )
-    else:
-        try:
-            search = Searxng(settings.web_search)
-            began = time.perf_counter()
-            found = search.search("weather", 5, timeout=min(10.0, settings.llm_timeout_s))
-        except RouteScopeError as error:
-            yield Check("web search", "warning", str(error), HOW)
-        else:
-            took = time.perf_counter() - began
-            yield Check("web search", "ok", f"{search.label}: {len(found)} results in {took:.1f} s")
-
-
-def _model_file(settings: Settings) -> Checks:
-    from core.backends.llm import load_llm
-
-    llm = load_llm(settings)
-    missing = llm.status()
-    yield Check("model", "warning" if missing else "ok", missing or f"{llm.model} ({llm.endpoint})")
-
-
-def _embedder(settings: Settings) -> Checks:
-    from core.backends.embedder import load_embedder
-
-    began = time.perf_counter()
-    try:
-        embedder = load_embedder(settings.embedder, settings=settings)
-        embedder.embed_query("Does it work?")
-    except RouteScopeError as error:
-        yield Check("embedder", "failed", str(error), "run: make setup")
-    else:
-        took = time.perf_counter() - began
-        yield Check(
-            "embedder", "ok", f"{embedder.name}, {embedder.dim} dimensions, first text in {took:.1f} s"
-        )
-
-
-def _language_model(settings: Settings) -> Checks:
-    """One token from the model itself, not from the cache."""
-    from core.backends.base import LLMRequest, Message
-    from core.backends.llm import load_llm
-
-    llm = load_llm(settings).backend
-    if llm.status():
-        return
-    request = LLMRequest("doctor/1", (Message("user", "Say yes."),), 1)
-    began = time.perf_counter()
-    try:
-        llm.complete(request, timeout=settings.llm_timeout_s, cancel=threading.Event())
-    except RouteScopeError as error:
-        fix = "check ROUTESCOPE_LLM_BASE_URL, ROUTESCOPE_LLM and the key" if settings.llm_base_url else None
-        yield Check(
-            "model answers", "warning", str(error), fix or "see the message; routes without a model work"
-        )
-    else:
-        yield Check("model answers", "ok", f"first token after {time.perf_counter() - began:.1f} s")
-
-
-def _browser(_: Settings) -> Checks:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    yield Check(
-        "browser for tests",
-        "ok" if found else "warning",
-        found or "no Chromium; only `make test` needs it",
-        None if found else "sudo apt-get install chromium",
-    )
-
-
-def _text(found: list[Check]) -> str:
+def _text(found: Sequence[Check]) -> str:
     marks = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
     lines = []
     for check in found:

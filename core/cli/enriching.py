@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.cli.common import Bar, note, stoppable
-from core.cli.text import size
+from core.quantities import size
 
 if TYPE_CHECKING:
     from core.corpus.catalogue import Known

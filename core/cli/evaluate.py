@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from core.cli.ask import answer_options, answer_style, read_knobs
-from core.cli.common import Bar, emit, note, output_options
+from core.cli.ask import answer_options, read_knobs
+from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.figures import figures_text
+from core.cli.named import chosen_by, preset_of, with_preset
 from core.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.engine import Engine
-    from core.evaluate.dataset import LabelledSet
-    from core.evaluate.execution import Executed
-    from core.evaluate.journal import Journal
-    from core.evaluate.runner import Outcomes, Plan
     from core.types import AnswerBy, AnswerOrder
 
 SEED = 13  # of the sample that --queries draws
@@ -52,6 +46,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--qrels", type=_FILE, metavar="FILE", help="TREC judgements of --questions, in place of their own."
 )
+@click.option("--labels", metavar="NAME", help="Questions and labels of a set made on the Label page.")
+@click.option("--settings", "preset", metavar="NAME", help="Named settings, which --knob stands before.")
 @click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
 @click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
 @click.option("--answers", type=click.Choice(["none", "all"]), default="none", show_default=True,
@@ -62,6 +58,15 @@ _FILE = click.Path(path_type=Path)
     type=_FILE,
     metavar="DIR",
     help="Write metrics, run files and a report; goes on where it stopped.",
+)
+@click.option("--keep", metavar="NAME", help="The same, under a name by which the Evaluate page shows it.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 20),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Ask the language model N times, with other seeds, to tell how stable the figures are.",
 )
 @click.option("--fresh", is_flag=True, help="Forget what --out has.")
 @click.option("--retry-failed", is_flag=True, help="Ask again what failed in --out.")
@@ -78,12 +83,16 @@ def eval_(
     seed: int,
     questions: Sequence[Path],
     qrels: Path | None,
+    labels: str | None,
+    preset: str | None,
     knobs: Sequence[str],
     timing: Literal["shared", "isolated"] | None,
     answers: Literal["none", "all"],
     answer_by: AnswerBy | None,
     answer_order: AnswerOrder | None,
     out: Path | None,
+    keep: str | None,
+    repeats: int,
     fresh: bool,
     retry_failed: bool,
     as_json: bool,
@@ -100,106 +109,60 @@ def eval_(
     from core import settings
     from core.cli.corpora import ensure
     from core.corpus import catalogue
-    from core.engine import Engine
-    from core.evaluate import dataset, report, runner, sets, summary
-    from core.needs import missing, why_not
+    from core.engine import shared_engine
+    from core.evaluate import dataset, sets
+    from core.evaluate.evaluation import perform, prepare
+    from core.evaluate.keeping import place
+    from core.evaluate.spec import Spec
+    from core.evaluate.summary import check_baseline
     from core.route import pick
-    from core.route import routes as known
 
     now = settings.current()
-    source = catalogue.source(target, settings=now, name=name)
-    engine = Engine(now)
-    gaps = missing(engine, source.name)
-    free = [route for route in known().values() if not route.asks() and not why_not(route, gaps)]
-    chosen = pick(routes) if routes else free
-    names = tuple(route.name for route in chosen)
-    baseline = summary.check_baseline(baseline, names)
+    if keep is not None:
+        if out is not None:
+            raise BadInput("--keep NAME and --out DIR are two places; give one")
+        out = place(now, keep)
     if out is None and (fresh or retry_failed):
         raise BadInput("--fresh and --retry-failed need --out DIR, whose contents they are about")
     if answers == "none" and (answer_by or answer_order):
         raise BadInput("--answer-by and --answer-order are about the answers of --answers all")
-    set_knobs = read_knobs(knobs, chosen)
-    found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
-    found = dataset.of_mode(found, mode) if mode else found
-    ensure(source, now)
-    corpus = engine.corpus(source.name)
-    labelled, said = sets.tie(found, corpus)
-    warnings = dict.fromkeys([*corpus.warnings, *said])
-    drawn = labelled.sample_modes(per_mode, seed) if per_mode else labelled
-    drawn = drawn.sample(queries, seed) if queries else drawn
-    style = answer_style(answer_by, answer_order, now) if answers == "all" else None
-    plan = runner.Plan(corpus.name, names, set_knobs, timing or now.timing, style)
-    bar = Bar("q")
-    with _journal(out, _conditions(plan, engine), fresh=fresh, retry=retry_failed) as journal:
-        outcomes, whole = runner.run(
-            engine,
-            drawn,
-            plan,
-            journal=journal,
-            progress=lambda done, total: bar("questions", done, total),
-            warn=lambda warning: warnings.update({warning: None}),
+    if labels is not None and (questions or qrels):
+        raise BadInput(
+            "--labels NAME brings its own questions and judgements: not with --questions or --qrels"
         )
+    source = catalogue.source(target, settings=now, name=name)
+    engine = shared_engine()
+    named = preset_of(engine, preset) if preset is not None else None
+    chosen = chosen_by(named, pick(routes) if routes else [])
+    if chosen:
+        check_baseline(baseline, [route.name for route in chosen])
+    applied = with_preset(named, chosen, read_knobs(knobs, chosen))
+    found = None
+    if labels is None:  # before an index is built: a broken file is told at once
+        found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
+        if mode:
+            dataset.of_mode(found, mode)
+    ensure(source, now)
+    spec = Spec(
+        source.name, applied.routes, applied.knobs, split, mode, queries,
+        per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
+        answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
+    )  # fmt: skip
+    ready = prepare(engine, spec, found, source.path)
+    bar = Bar("q")
+    with stoppable() as asked:
+        figures, _, _ = perform(
+            engine, ready, out=out, fresh=fresh, retry=retry_failed, ended=asked.is_set,
+            progress=lambda done, total: bar("questions", done, total),
+        )  # fmt: skip
     bar.close()
-    executed = _executed(drawn, outcomes, names, engine, corpus.name)
-    if remark := executed.remark():
-        warnings[remark] = None
-    figures = {
-        **summary.summarise(drawn, outcomes, names, baseline=baseline, extra=executed.values),
-        "corpus": corpus.name,
-        "fingerprint": corpus.fingerprint,
-        "split": split,
-        "sample": {"of": len(labelled.questions), "seed": seed} if queries or per_mode else None,
-        "timing": plan.timing,
-        "answering": asdict(style) if style else None,
-        "interrupted": not whole,
-        "warnings": list(warnings),
-    }
-    for warning in warnings:
+    for warning in figures["warnings"]:
         note(f"warning: {warning}")
-    if out is not None:
-        report.write(out, figures, drawn, outcomes)
     emit(figures, lambda: figures_text(figures, out), as_json=as_json)
-    if not whole:
+    if figures["interrupted"]:
         note(
             "stopped by the user; what is done is kept"
             + (f", and the same command goes on with it in {out}" if out else "")
         )
-    return 0 if whole and any(row["statuses"]["ok"] for row in figures["routes"].values()) else 1
-
-
-def _executed(
-    labelled: LabelledSet, outcomes: Outcomes, names: Sequence[str], engine: Engine, corpus: str
-) -> Executed:
-    """How the routes' SQL does on the corpus' database; nothing without one, or without gold SQL."""
-    from core.errors import Unavailable
-    from core.evaluate.execution import Executed, measured
-    from core.route import Need
-
-    if not any(question.sql for question in labelled.questions):
-        return Executed({})
-    try:
-        return measured(labelled, outcomes, names, engine.tables(corpus, Need.TABLES))
-    except Unavailable:
-        return Executed({})  # routes that need the database have said so
-
-
-def _journal(
-    out: Path | None, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
-) -> AbstractContextManager[Journal | None]:
-    from core.evaluate.journal import Journal
-
-    return nullcontext() if out is None else Journal.open(out, conditions, fresh=fresh, retry=retry)
-
-
-def _conditions(plan: Plan, engine: Engine) -> dict[str, Any]:
-    """What must be the same for outcomes to be put together."""
-    return {
-        "corpus": plan.corpus,
-        "fingerprint": engine.corpus(plan.corpus).fingerprint,
-        "routes": list(plan.routes),
-        "knobs": plan.knobs,
-        "timing": plan.timing,
-        "answers": asdict(plan.style) if plan.style else None,
-        "llm": engine.llm().model,
-        "llm endpoint": engine.llm().endpoint,
-    }
+    good = any(row["statuses"]["ok"] for row in figures["routes"].values())
+    return 0 if good and not figures["interrupted"] else 1

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from core.cli.text import amount, one_line, table
-from core.evaluate.metrics import COMPARED
+from core.evaluate import told
+from core.evaluate.metrics import UNJUDGED, title
 
 SHOWN = {  # measures of answers, and what their columns are called
     "correct": "correct",
@@ -21,17 +22,37 @@ SHOWN = {  # measures of answers, and what their columns are called
     "false_abstention": "abst false",
 }
 
+KEY = "+/=/-: questions better, the same, worse; seen: the smallest difference seen with power 80 %"
+SHORT = {  # of the columns of means, so that they fit a terminal
+    "recall@10": "R@10",
+    "recall@100": "R@100",
+    "precision@5": "P@5",
+    "precision@10": "P@10",
+    **{name: name.replace("unjudged", "unj") for name in UNJUDGED.values()},
+}
+
 
 def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     """What was found, what differs from the baseline, how it is by kind of question, and what went wrong."""
-    parts = [_head(figures), _overall(figures["routes"])]
+    parts = [
+        _head(figures),
+        *told.found(figures),
+        "",
+        _overall(figures["routes"]),
+        "",
+        _use(figures["routes"]),
+    ]
     against = _against(figures["routes"])
     if against:
-        parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", against]
+        parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", KEY, against]
+    if best := told.chosen_by_question(figures):
+        parts += ["", best]
+    if rounds := told.rounds(figures):
+        parts += ["", "Asked again", *rounds]
     if figures.get("answers"):
         parts += ["", "Answers", _answers(figures["routes"]), figures["answers"]["support"]]
-        told = _against({route: row.get("answers", {}) for route, row in figures["routes"].items()})
-        parts += ["", f"Answers against {figures['baseline']}", told] if told else []
+        of_answers = _against({route: row.get("answers", {}) for route, row in figures["routes"].items()})
+        parts += ["", f"Answers against {figures['baseline']}", of_answers] if of_answers else []
     if any("extra" in row for row in figures["routes"].values()):
         parts += ["", _extra(figures["routes"])]
     for route, row in figures["routes"].items():
@@ -57,15 +78,15 @@ def _extra(routes: Mapping[str, Any]) -> str:
     return table(("route", "measure", "mean", "95 %", "questions"), rows, right=(2, 3, 4))
 
 
-def _routing(route: str, told: Mapping[str, Any]) -> str:
+def _routing(route: str, block: Mapping[str, Any]) -> str:
     """A router's classes against the kinds of question, and what it gave away."""
-    rows = [(name, *row) for name, row in zip(told["classes"], told["confusion"], strict=True) if any(row)]
-    headers = ("is / taken for", *told["classes"])
+    rows = [(name, *row) for name, row in zip(block["classes"], block["confusion"], strict=True) if any(row)]
+    headers = ("is / taken for", *block["classes"])
     parts = [
-        f"{route}: {amount(told['accuracy'])} of {told['asked']} questions were taken for what they are",
+        f"{route}: {amount(block['accuracy'])} of {block['asked']} questions were taken for what they are",
         table(headers, rows, right=range(1, len(headers))),
     ]
-    if lost := told.get("regret"):
+    if lost := block.get("regret"):
         best = ", ".join(f"{name} {count}" for name, count in sorted(lost["best"].items()))
         parts.append(
             f"{lost['metric']} given away against the best route of each question: {amount(lost['mean'])} "
@@ -84,19 +105,34 @@ def _head(figures: Mapping[str, Any]) -> str:
 
 
 def _overall(routes: Mapping[str, Any]) -> str:
+    """The means; the share of passages without a judgement stands behind the metrics that look as deep."""
+    deep: dict[str, list[str]] = {}
+    for name, unjudged in UNJUDGED.items():
+        deep.setdefault(unjudged, []).append(name)
+    names = [name for unjudged in sorted(deep, key=_depth) for name in (*deep[unjudged], unjudged)]
+    rows = [(route, *(amount(row[name], 3) for name in names)) for route, row in routes.items()]
+    headers = ("route", *(SHORT.get(name, title(name)) for name in names))
+    return table(headers, rows, right=range(1, len(headers)))
+
+
+def _use(routes: Mapping[str, Any]) -> str:
+    """Questions counted apart, times and model calls."""
     rows = [
         (
             route,
-            *(amount(row[name]) for name in COMPARED),
+            *(row[key] for key in ("scored", "not_scored", "failed")),
             amount(row["p50_ms"], 1),
             amount(row["p95_ms"], 1),
-            row["failed"],
             row["llm_calls"],
         )
         for route, row in routes.items()
     ]
-    headers = ("route", *COMPARED, "p50 ms", "p95 ms", "failed", "calls")
+    headers = ("route", "scored", "not scored", "failed", "p50 ms", "p95 ms", "calls")
     return table(headers, rows, right=range(1, len(headers)))
+
+
+def _depth(metric: str) -> int:
+    return int(metric.rpartition("@")[2])
 
 
 def _answers(routes: Mapping[str, Any]) -> str:
@@ -115,13 +151,22 @@ def _answers(routes: Mapping[str, Any]) -> str:
 
 def _against(routes: Mapping[str, Any]) -> str:
     rows = [
-        (route, name, f"{one['delta']:+.4f}", f"{one['p_holm']:.4f}", one["verdict"])
+        (
+            route,
+            title(name),
+            f"{one['delta']:+.3f}",
+            f"{one['ci95'][0]:+.3f}…{one['ci95'][1]:+.3f}" if one["ci95"] else "-",
+            amount(one["d_z"], 2),
+            f"{one['wins']}/{one['ties']}/{one['losses']}",
+            f"{one['p_holm']:.3f}",
+            amount(one["detectable_holm"], 3),
+            one["verdict"],
+        )
         for route, row in routes.items()
         for name, one in row.get("vs_baseline", {}).items()
     ]
-    return (
-        table(("route", "metric", "difference", "p", "what that shows"), rows, right=(2, 3)) if rows else ""
-    )
+    headers = ("route", "metric", "delta", "95 %", "d_z", "+/=/-", "p", "seen", "what that shows")
+    return table(headers, rows, right=range(2, 8)) if rows else ""
 
 
 def _by_mode(figures: Mapping[str, Any]) -> str:

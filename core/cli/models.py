@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from core.cli.common import Bar, emit, output_options, stoppable
-from core.cli.text import size, table
+from core.cli.text import table
+from core.quantities import size
 
 
 @click.group("models", invoke_without_command=True)

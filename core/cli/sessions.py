@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from core.cli.common import emit, output_options
+from core.cli.common import emit, output_options, write_new
 from core.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
@@ -39,13 +39,7 @@ def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: boo
         sys.stdout.buffer.write(content)
         return 0
     file = out or Path(f"{store.load(run_ids[0]).id}.{ENDINGS[kind]}")
-    try:
-        with file.open("xb") as opened:
-            opened.write(content)
-    except FileExistsError:
-        raise BadInput(f"{file} is there already; give another --out") from None
-    except OSError as error:
-        raise BadInput(f"--out {file} cannot be written: {error.strerror or error}") from None
+    write_new(file, content)
     document = {"format": kind, "runs": list(run_ids), "path": str(file), "bytes": len(content)}
     emit(document, lambda: f"Wrote {len(run_ids)} runs to {file}", as_json=as_json)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import unicodedata
 from collections.abc import Sequence
@@ -47,12 +46,6 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: Se
 def amount(value: float | None, digits: int = 4) -> str:
     """A figure, or a dash where there is none."""
     return "-" if value is None else f"{value:.{digits}f}"
-
-
-def size(count: float) -> str:
-    """Bytes for people."""
-    power = min(3, int(math.log(count, 1024))) if count >= 1 else 0
-    return f"{count / 1024**power:.{1 if power else 0}f} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
 def _columns(text: str) -> int:

@@ -24,6 +24,7 @@ from core.errors import Cancelled
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
 PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"
+READ, CUT = "read documents", "cut into passages"
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
 PAUSE = 0.1  # seconds between two reports
 
@@ -71,13 +72,21 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     """Read and cut the documents into `folder`, and give the fingerprint of the index to be."""
     report = LoadReport()
 
+    reading = 0.0
+
     def counted() -> Iterator[Document]:
+        nonlocal reading
+        began = time.perf_counter()
         for number, document in enumerate(source.documents(report), 1):
             stages.tick(number, 0)
+            reading += (time.perf_counter() - began) * 1000
             yield document
+            began = time.perf_counter()
+        reading += (time.perf_counter() - began) * 1000
 
-    with stages.stage("read documents"):
+    with stages.stage(READ):
         documents, count, digest = passages.write(counted(), source.chunking, folder / PASSAGES)
+    stages.ms = {READ: reading, CUT: stages.ms[READ] - reading}  # they take turns, document by document
     approximate = count >= max(1, exact_below)
     decides = [
         manifest.FORMAT, digest, asdict(source.chunking), asdict(analyzer(source.language)),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.corpus.build import Progress
+from core.corpus.source import Source
 from core.errors import BadInput, Cancelled
 from core.settings import Settings
 from core.trace import describe
@@ -67,7 +68,7 @@ class Build:
             self.error = describe(error)
 
 
-def start(name: str, source: str | Path, settings: Settings) -> Build:
+def start(name: str, source: Source | str | Path, settings: Settings) -> Build:
     """Begin building a corpus; BadInput if it is being built already."""
 
     def work(progress: Progress, cancel: threading.Event) -> None:
@@ -92,11 +93,16 @@ def start_enrichment(corpus: str, name: str, settings: Settings) -> Build:
     return _begin(f"{corpus} {name}", work)
 
 
+def start_work(name: str, work: Work) -> Build:
+    """Begin any other work; BadInput if one of this name is under way."""
+    return _begin(name, work)
+
+
 def _begin(name: str, work: Work) -> Build:
     with _lock:
         known = _builds.get(name)
         if known is not None and not known.done:
-            raise BadInput(f"{name!r} is being built already; wait for it or stop it")
+            raise BadInput(f"{name!r} is under way already; wait for it or stop it")
         build = _builds[name] = Build(name, work)
         build.begin()
         return build

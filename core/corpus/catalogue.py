@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,9 @@ BUILT_IN: Mapping[str, Source] = {
         ),
     )
 }
+LOOK_AGAIN_S = 5.0  # a source is looked at for changes no more often
+_seen: dict[tuple[Source, Path], tuple[float, str]] = {}  # by source and index: when, and its stamp
+
 State = Literal["ready", "not built", "stale", "damaged"]
 
 
@@ -86,11 +90,20 @@ def _freshness(
         changed = "has changed" if info.embedder == settings.embedder else f"now it is {settings.embedder}"
         return "stale", f"indexed with embedder {info.embedder}; {changed}"
     try:
-        if origin.stamp() != found.stamp:
+        if _stamp(origin, found) != found.stamp:
             return "stale", "the source has changed since it was indexed"
     except (BadInput, OSError) as error:
         return "ready", f"the source cannot be read any more: {error}"
     return "ready", ""
+
+
+def _stamp(origin: Source, found: index.Current) -> str:
+    """The source's stamp, not older than `LOOK_AGAIN_S`: pages ask at each click, and it reads many files."""
+    key, now = (origin, found.folder), time.monotonic()
+    seen = _seen.get(key)
+    if seen is None or now - seen[0] >= LOOK_AGAIN_S:
+        seen = _seen[key] = (now, origin.stamp())
+    return seen[1]
 
 
 def source(

@@ -11,10 +11,11 @@ import numpy as np
 from core.backends.base import Matrix, Rows, SparseIndex, Vector
 from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index
+from core.backends.terms import Analyzer
 from core.backends.vector import FaissIndex
 from core.corpus import build, manifest
 from core.corpus.embeddings import VECTORS
-from core.corpus.passages import PassageStore
+from core.corpus.passages import Listed, PassageStore
 from core.corpus.types import Document
 from core.errors import BadInput
 from core.types import Hit, Passage, Ranking
@@ -73,6 +74,14 @@ class Corpus:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found
 
+    def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
+        """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
+        return self._store.documents(holding, after, limit)
+
+    def lengths(self) -> tuple[int, float, int]:
+        """The least, the mean and the greatest length of a passage in characters; zeros without any."""
+        return self._store.lengths()
+
     def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> Ranking:
         """The `k` passages of highest BM25 score; those without a common term are no hits.
 
@@ -112,6 +121,11 @@ class Corpus:
     def bm25(self, text: str, rows: Sequence[int]) -> Vector:
         """The BM25 scores of `rows` for `text`, shape (n,); 0 for one without a common term."""
         return self._words.scores(text)[list(rows)]
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """How texts become terms here."""
+        return self._words.analyzer
 
     def idf(self, words: Sequence[str]) -> list[float]:
         """The weight BM25 gives each word; 0 for one that does not count, such as a stop word."""

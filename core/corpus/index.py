@@ -159,13 +159,16 @@ def names(settings: Settings) -> list[str]:
 
 
 def remove(name: str, *, settings: Settings) -> None:
-    """Delete the index of a corpus (never its source); raises BadInput when there is none."""
+    """Delete the index of a corpus and its enrichments (never its source); BadInput when there is none."""
+    from core.enrich import store
+
     home = _home(name, settings)
     if current(name, settings) is None:
         raise BadInput(f"corpus {name!r} has no index; indexed are: {', '.join(names(settings)) or 'none'}")
     with alone(home / ".lock", threading.Event()):
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
+    store.remove(name, settings)
 
 
 def _build(

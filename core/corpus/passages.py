@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,16 @@ CREATE UNIQUE INDEX documents_by_id ON documents (id);
 COLUMNS = "p.row, p.id, d.id, d.title, p.text, p.start, p.end"
 FROM = "FROM passages p JOIN documents d ON d.number = p.document"
 AT_ONCE = 500  # values in one query
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A document in a list: how many passages it has, and how many characters they reach to."""
+
+    id: str
+    title: str
+    passages: int
+    characters: int
 
 
 def searchable(title: str, text: str) -> str:
@@ -123,6 +135,26 @@ class PassageStore:
         query = f"SELECT {COLUMNS} {FROM} WHERE p.document = ? ORDER BY p.start"
         pieces = [Passage(*found[1:]) for found in self._db.execute(query, (number,))]
         return Document(id, title, pieces[0].text if text is None else text, json.loads(meta)), pieces
+
+    def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
+        """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
+        sought = "%" + re.sub(r"([\\%_])", r"\\\1", holding.strip()) + "%"
+        rows = self._db.execute(
+            "SELECT d.id, d.title, (SELECT count(*) FROM passages p WHERE p.document = d.number),"
+            " (SELECT max(p.end) FROM passages p WHERE p.document = d.number) FROM documents d"
+            " WHERE d.id > ? AND (d.id LIKE ? ESCAPE '\\' OR d.title LIKE ? ESCAPE '\\')"
+            " ORDER BY d.id LIMIT ?",
+            (after, sought, sought, limit),
+        )
+        return [Listed(*found) for found in rows]
+
+    def lengths(self) -> tuple[int, float, int]:
+        """The least, the mean and the greatest length of a passage in characters; zeros without any."""
+        found: tuple[int, float, int] = self._db.execute(
+            "SELECT coalesce(min(end - start), 0), coalesce(avg(end - start), 0.0),"
+            " coalesce(max(end - start), 0) FROM passages"
+        ).fetchone()
+        return found
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         """Every row with its passage and its document's metadata, in the order of rows."""

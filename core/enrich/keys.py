@@ -123,6 +123,12 @@ class KeyIndex:
             np.float32,
         )
 
+    def scored(self, vector: Vector, row: int) -> list[tuple[str, float]]:
+        """The keys of the passage in `row` as shown, in their order, each with its inner product."""
+        a, b = np.searchsorted(self._owners, [row, row + 1], "left").tolist()
+        scores = (self._vectors[a:b] * vector).sum(axis=1).tolist()
+        return list(zip(self._shown[a:b], scores, strict=True))
+
     def _match(self, search: Any, k: int) -> Match:
         """Search for more and more keys until `k` different passages have one, or no key is left."""
         wanted = 2 * k

@@ -109,6 +109,16 @@ def load(name: str, corpus: Corpus, settings: Settings) -> Any:
     return recipe(name).open(corpus, folder, settings)
 
 
+def remove(corpus: str, settings: Settings) -> None:
+    """Delete all that was made for a corpus, after what is being made for it has ended."""
+    for name in RECIPES:
+        home = _home(corpus, name, settings)
+        if home.parent.is_dir():
+            with alone(home.with_suffix(".lock"), threading.Event()):
+                shutil.rmtree(home, ignore_errors=True)
+    shutil.rmtree(_home(corpus, "", settings), ignore_errors=True)
+
+
 def build(
     name: str,
     corpus: Corpus,

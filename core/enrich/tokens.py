@@ -191,7 +191,8 @@ class _Former:
         self.rows = {key.tobytes(): row for row, key in enumerate(stored)}
 
     def at(self, row: int) -> Stored:
-        assert self._files is not None  # else `rows` is empty
+        if self._files is None:
+            raise LookupError(f"there is no earlier index that row {row} could be of")
         return self._files.tokens_of(row), self._files.vectors_of(row)
 
 

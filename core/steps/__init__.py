@@ -8,6 +8,7 @@ from core.steps.compress import Compress
 from core.steps.confide import Confide
 from core.steps.correct import Correct
 from core.steps.decompose import Decompose
+from core.steps.fitted import FuseFitted
 from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
@@ -40,6 +41,7 @@ class Steps(
     Decompose,
     Gatekeeper,
     Samples,
+    FuseFitted,
     Indexed,
     LateInteraction,
     LearnedTerms,

@@ -6,7 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.corpus.index import Corpus
     from core.route import Need, Route
 
+SEEDS = 1000  # between the seeds of one draw and the next: more than the samples of any step
 A = TypeVar("A")
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,6 +60,7 @@ class Context:
     reflection: Callable[[], LLM] = no_reflection  # the reflection-token model, or Unavailable
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
     turn_vectors: KeptVectors = field(default_factory=KeptVectors)
+    draw: int = 0  # from 1 on every model call has another seed than it would have
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
@@ -169,6 +171,7 @@ class StepBase:
         """One call of the language model, or of `llm`, as a span of its own."""
         context = self.context
         llm = llm or context.llm
+        request = replace(request, seed=request.seed + SEEDS * context.draw)
         context.take_call()
         timeout = min(context.llm_timeout_s, context.left())
         shown = "\n\n".join(f"{message.role}: {message.content}" for message in request.messages)

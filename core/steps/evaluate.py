@@ -89,7 +89,7 @@ class Evaluate(Rerank):
             return ()
         corpus, pool = self.context.corpus, hits + others
         cosine = self._cosines(pool, self.embed(text))
-        found = self._blended(text, pool, self._rows(pool), cosine)
+        found = self._blended(text, pool, self.rows_of(pool), cosine)
         maxsim = found.raw["maxsim"]
         asked = corpus.terms(text)
         total = sum(weight for _, weight in asked) or 1.0

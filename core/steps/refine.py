@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from core.corpus.passages import searchable
+from core.enrich.keys import KeyIndex
+from core.errors import Unavailable
+from core.route import Need
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 from core.types import Ranking
@@ -14,6 +19,7 @@ from core.types import Ranking
 if TYPE_CHECKING:
     from semantic_text_splitter import TextSplitter
 
+Piece = tuple[str, str, float]  # passage id, text, cosine with the question
 STRIP = (60, 220)  # characters: about one or two sentences, as the paper's strips
 
 
@@ -36,22 +42,55 @@ class Refine(Retrieve):
         each passage's best.
 
         `titled` compares each strip with its passage's title before it, as passages are embedded for search:
-        a strip alone often does not say what it is about.
+        a strip alone often does not say what it is about. Where such pieces were made with the corpus
+        (`index --with children`), those are the strips, and nothing has to be embedded now.
         Source: Yan et al. 2024, arXiv:2401.15884, section 4.4; there a trained evaluator scores the
         strips, here the embedder does.
         """
-        pieces = [(hit.passage, piece) for hit in hits for piece in cut(hit.passage.text)]
-        if not pieces:
-            return ()
-        texts = [searchable(passage.title if titled else "", piece) for passage, piece in pieces]
-        scores = self.context.embedder.embed(texts) @ self.embed(text)
-        best: dict[str, float] = {}
-        for (passage, _), score in zip(pieces, scores, strict=True):
-            best[passage.id] = max(best.get(passage.id, -1.0), float(score))
+        pieces = (self._made(text, hits) if titled else None) or self._cut(text, hits, titled)
+        kept = keep([(id, score) for id, _, score in pieces], floor)
         return tuple(
-            Strip(passage.id, piece, float(score), bool(score >= floor or float(score) == best[passage.id]))
-            for (passage, piece), score in zip(pieces, scores, strict=True)
+            Strip(id, piece, score, keeps) for (id, piece, score), keeps in zip(pieces, kept, strict=True)
         )
+
+    def _made(self, text: str, hits: Ranking) -> list[Piece] | None:
+        """The pieces of the passages that were embedded with the corpus, titled; None where not all were."""
+        with self.context.trace.aside():  # what is opened once for all questions is no time of this one
+            try:
+                index: KeyIndex = self.context.prepared(Need.CHILDREN)
+            except Unavailable as error:
+                self.span.inputs["embedded"] = f"now: {error}"
+                return None
+        rows = self.rows_of(hits)
+        if len(rows) < len(hits):
+            self.span.inputs["embedded"] = "now: not all of the passages are of this corpus"
+            return None
+        vector = self.embed(text)
+        self.span.inputs["embedded"] = "with the corpus"
+        return [
+            (hit.passage.id, piece, score)
+            for at, hit in enumerate(hits)
+            for piece, score in index.scored(vector, rows[at])
+        ]
+
+    def _cut(self, text: str, hits: Ranking, titled: bool) -> list[Piece]:
+        """The strips of the passages, embedded now."""
+        found = [(hit.passage, piece) for hit in hits for piece in cut(hit.passage.text)]
+        if not found:
+            return []
+        texts = [searchable(passage.title if titled else "", piece) for passage, piece in found]
+        scores = self.context.embedder.embed(texts) @ self.embed(text)
+        return [
+            (passage.id, piece, float(score)) for (passage, piece), score in zip(found, scores, strict=True)
+        ]
+
+
+def keep(scored: Sequence[tuple[str, float]], floor: float) -> tuple[bool, ...]:
+    """Of each strip, given as (passage id, score), whether it is kept: from `floor` on, and each best one."""
+    best: dict[str, float] = {}
+    for id, score in scored:
+        best[id] = max(best.get(id, -math.inf), score)
+    return tuple(score >= floor or score == best[id] for id, score in scored)
 
 
 def cut(text: str) -> list[str]:

@@ -60,7 +60,7 @@ class Rerank(Judge, Retrieve, Fuse):
         if not hits:
             return self._nothing()
         vector = self.embed(text)
-        rows = self._rows(hits)
+        rows = self.rows_of(hits)
         cosine = self._cosines(hits, vector)
         self._by_pieces(cosine, vector, rows)
         found = self._blended(text, hits, rows, cosine)
@@ -71,13 +71,6 @@ class Rerank(Judge, Retrieve, Fuse):
                 name: [float(found.raw[name][at]), float(found.parts[name][at])] for name in found.parts
             },
         )
-
-    def _rows(self, hits: Ranking) -> dict[int, int]:
-        """By position, the corpus' row of each hit that is of the corpus."""
-        corpus = self.context.corpus
-        ids = [hit.passage.id for hit in hits]
-        own = corpus.by_ids(ids)
-        return {at: corpus.row(id) for at, id in enumerate(ids) if own.get(id) == hits[at].passage}
 
     def _cosines(self, hits: Ranking, vector: Vector) -> Cosines:
         found: Cosines = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)

@@ -32,12 +32,7 @@ class Retrieve(StepBase):
         Within a step: its span counts those embedded.
         """
         corpus, embedder = self.context.corpus, self.context.embedder
-        own = corpus.by_ids([hit.passage.id for hit in hits])
-        rows = {
-            at: corpus.row(hit.passage.id)
-            for at, hit in enumerate(hits)
-            if own.get(hit.passage.id) == hit.passage
-        }
+        rows = self.rows_of(hits)
         vectors = np.empty((len(hits), embedder.dim), np.float32)
         if rows:
             vectors[list(rows)] = corpus.vectors(list(rows.values()))
@@ -47,6 +42,13 @@ class Retrieve(StepBase):
             texts = [searchable(hits[at].passage.title, hits[at].passage.text) for at in others]
             vectors[others] = embedder.embed(texts)
         return vectors
+
+    def rows_of(self, hits: Ranking) -> dict[int, int]:
+        """By position, the corpus' row of each hit that is of the corpus."""
+        corpus = self.context.corpus
+        ids = [hit.passage.id for hit in hits]
+        own = corpus.by_ids(ids)
+        return {at: corpus.row(id) for at, id in enumerate(ids) if own.get(id) == hits[at].passage}
 
     @step("RETRIEVER", "search vectors")
     def nearest(self, vector: Vector, k: int = POOL) -> Ranking:

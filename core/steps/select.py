@@ -18,6 +18,7 @@ from core.types import Hit, Ranking
 
 Alike = Literal["words", "embedding"]
 SHINGLE = 3  # words; long enough that sharing one is no accident, short enough for passages of 100 words
+DECIMALS = 6  # of similarities: what they are exact to, and what a span keeps
 _WORD = re.compile(r"\w+")
 
 
@@ -32,19 +33,21 @@ class Pick:
     nearest: int | None = None  # row; the first pick has nothing before it
 
 
-def mmr(relevance: NDArray[np.floating], vectors: Matrix, lam: float, k: int) -> tuple[Pick, ...]:
+def mmr(
+    relevance: NDArray[np.floating], similarity: NDArray[np.floating], lam: float, k: int
+) -> tuple[Pick, ...]:
     """The `k` rows that maximal marginal relevance selects, in order (fewer if there are fewer).
 
-    Each time the row with the largest lam * relevance - (1 - lam) * (highest inner product with a row chosen
-    before); nothing chosen yet counts 0, ties go to the lower row. `relevance` has shape (n,), `vectors`
-    (n, dim), both best first. Each choice costs one product with all rows: O(k n dim).
+    Each time the row with the largest lam * relevance - (1 - lam) * (highest similarity to a row chosen
+    before); nothing chosen yet counts 0, ties go to the lower row. `relevance` has shape (n,), best first,
+    `similarity` (n, n).
     Source: Carbonell & Goldstein 1998, "The Use of MMR ...", SIGIR, doi:10.1145/290941.291025, section 2.
     """
     if not 0 <= lam <= 1:
         raise BadInput(f"MMR lambda is {lam:g}; give 0 to 1")
     if k < 1:
         raise BadInput(f"MMR k is {k}; give 1 or more")
-    wanted, rows = relevance.astype(np.float64), vectors.astype(np.float64)
+    wanted = relevance.astype(np.float64)
     similar, nearest = np.zeros(len(wanted)), np.full(len(wanted), -1)
     left = np.ones(len(wanted), np.bool_)
     picks: list[Pick] = []
@@ -54,10 +57,41 @@ def mmr(relevance: NDArray[np.floating], vectors: Matrix, lam: float, k: int) ->
         before = int(nearest[row]) if picks else None
         picks.append(Pick(row, float(scores[row]), float(wanted[row]), float(similar[row]), before))
         left[row] = False
-        to_it = (rows * rows[row]).sum(axis=1)  # row by row, so that equal vectors get equal values
+        to_it = similarity[row]
         closer = (to_it > similar) | (nearest < 0)
         similar[closer], nearest[closer] = to_it[closer], row
     return tuple(picks)
+
+
+def places(n: int) -> NDArray[np.float64]:
+    """Relevance by place alone: it falls evenly from 1, shape (n,)."""
+    return 1 - np.arange(n) / max(1, n)
+
+
+def likeness(vectors: Matrix) -> NDArray[np.float64]:
+    """Inner products of each two of `vectors`, shape (n, dim) -> (n, n), to 6 decimals: as a span keeps them.
+
+    So that what is chosen by them can be chosen again from the span, exactly.
+    """
+    rows = vectors.astype(np.float64)
+    return np.round(rows @ rows.T, DECIMALS)
+
+
+def pack(similarity: NDArray[np.float64]) -> list[int]:
+    """The lower triangle of a symmetric (n, n) row by row, without its diagonal, in millionths."""
+    rows, columns = np.tril_indices(len(similarity), -1)
+    packed: list[int] = np.rint(similarity[rows, columns] * 10**DECIMALS).astype(int).tolist()
+    return packed
+
+
+def unpack(packed: Sequence[int], n: int) -> NDArray[np.float64]:
+    """The opposite of `pack`, with ones on the diagonal; BadInput unless there are n (n - 1) / 2 numbers."""
+    if len(packed) != n * (n - 1) // 2:
+        raise BadInput(f"{len(packed)} similarities for {n} passages; there should be {n * (n - 1) // 2}")
+    similarity = np.eye(n)
+    rows, columns = np.tril_indices(n, -1)
+    similarity[rows, columns] = similarity[columns, rows] = np.asarray(packed, np.float64) / 10**DECIMALS
+    return similarity
 
 
 def resemblance(texts: Sequence[str], w: int = SHINGLE) -> NDArray[np.float64]:
@@ -119,14 +153,20 @@ class Select(Retrieve):
         Relevance is the cosine with `asked`, a text or its vector, so that lam = 1 gives a dense ranking
         back; or ("rank") it falls evenly from 1 with the place in `hits`, so that lam = 1 gives any ranking
         back. Scores become 1 / rank: MMR's of the selected would not compare with the others'. The span tells
-        each selected passage's.
+        each selected passage's, and keeps the cosines ("near") and similarities ("alike", see `pack`) of the
+        first POOL hits, from which other values can be tried.
         """
         vector = self.embed(asked) if isinstance(asked, str) else asked
+        known = hits[: max(pool, POOL)]  # more than the pool, so that a larger one can be tried later
+        vectors = self.vectors_of(known)
+        near = np.round((vectors * vector).sum(axis=1).astype(np.float64), DECIMALS)
+        alike = likeness(vectors)
+        self.span.inputs["lists"] = [self.context.trace.made(hits)]
+        if len(known) <= POOL:
+            self.span.inputs |= {"near": near.tolist(), "alike": pack(alike)}
         head = hits[:pool]
-        vectors = self.vectors_of(head)
-        near = (vectors * vector).sum(axis=1)  # summed as the index does, so equal to it
-        places = 1 - np.arange(len(head)) / max(1, len(head))
-        picks = mmr(near if relevance == "cosine" else places, vectors, lam, k)
+        wanted = near if relevance == "cosine" else places(len(head))
+        picks = mmr(wanted[: len(head)], alike[: len(head), : len(head)], lam, k)
         self.span.inputs["chosen"] = [
             {
                 "id": head[pick.row].passage.id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from core.errors import Stopped
@@ -16,6 +16,7 @@ from core.types import Hit, SpanKind, Tokens
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=StepBase)
+LISTS = "lists"  # the input that names the spans whose rankings a step combined
 
 
 def step(
@@ -42,7 +43,7 @@ def step(
                 while not work.done.wait(0.05):
                     context.left()
                 if not isinstance(work.error, Stopped):
-                    reused: R = _reuse(context, work, key, (name, kind, shown(given)))
+                    reused: R = _reuse(context, work, key, (name, kind, shown(given)), given)
                     return reused
 
         return cast("Callable[Concatenate[S, P], R]", functools.wraps(method)(call))
@@ -81,7 +82,7 @@ def _do(context: Context, work: Work, key: str, head: Head, method: Callable[[],
         work.done.set()
 
 
-def _reuse(context: Context, work: Work, key: str, head: Head) -> Any:
+def _reuse(context: Context, work: Work, key: str, head: Head, given: Mapping[str, Any]) -> Any:
     """Take over a step's outcome. The first time the route is charged what it took; a repeat is free."""
     name, kind, inputs = head
     first = key not in context.used
@@ -92,6 +93,9 @@ def _reuse(context: Context, work: Work, key: str, head: Head) -> Any:
             opened.kind = work.span.kind
             opened.output, opened.hits, opened.cached = work.span.output, work.span.hits, work.cached
             opened.inputs = {**work.span.inputs, **inputs}
+            if LISTS in work.span.inputs:  # named by the owner's spans; these are the same lists' here
+                lists = given.get(LISTS, (given.get("hits", ()),))
+                opened.inputs[LISTS] = [context.trace.made(ranking) for ranking in lists]
             if first:
                 opened.original_ms = work.span.ms
                 opened.calls, opened.tokens = work.calls, work.tokens

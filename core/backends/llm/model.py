@@ -142,6 +142,10 @@ class CachedLLM:
         self.model, self.endpoint, self.local = backend.model, backend.endpoint, backend.local
         self._cache, self._recordings, self._mode = cache, recordings, mode
 
+    def in_mode(self, mode: str) -> CachedLLM:
+        """The same model, cache and recordings, in another order."""
+        return CachedLLM(self.backend, cache=self._cache, recordings=self._recordings, mode=mode)
+
     def status(self) -> str | None:
         """None if calls can be made; in replay mode, if anything of this model is recorded."""
         if self._mode != "replay":

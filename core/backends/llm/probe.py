@@ -3,48 +3,97 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from core.backends.base import LLM, LLMRequest, Message
-from core.errors import RouteScopeError
+from core.backends.base import LLM, Completion, LLMRequest, Message
+from core.errors import Cancelled, RouteScopeError
 
 _PLAIN = LLMRequest("probe/1", (Message("user", "Is water wet? Answer yes or no."),), max_tokens=2)
+_LONG = "The depot opens at six, the first vans leave at seven, and the last one is back by nine. " * 24
+_READ = LLMRequest("probe/2", (Message("user", f"{_LONG}\n\nWhen do the vans leave?"),), max_tokens=1)
+_WRITE = LLMRequest("probe/3", (Message("user", "Count from 1 to 60, one number a line."),), max_tokens=64)
 _SCHEMA = {
     "type": "object",
     "properties": {"wet": {"type": "boolean"}},
     "required": ["wet"],
     "additionalProperties": False,
 }
+Report = Callable[[str, int, int], None]  # (what is tried, done, of how many)
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What works at an endpoint. `ms` is the time of a two-token call, `error` why even that fails."""
+    """What works at an endpoint. `ms` is the time of a two-token call, `error` why even that fails.
+
+    `read_per_s` and `write_per_s` are tokens a second, measured in one call each; None where that call failed
+    or the endpoint told no tokens. `pieces` is how many times a streamed text grew.
+    """
 
     logprobs: bool
     schema: bool
     ms: float
     error: str | None = None
+    pieces: int = 0
+    read_per_s: float | None = None
+    write_per_s: float | None = None
+
+    @property
+    def streams(self) -> bool:
+        """Whether a text comes while it is written."""
+        return self.pieces > 1
 
 
-def probe(llm: LLM, *, timeout: float = 60.0, cancel: threading.Event | None = None) -> Capabilities:
-    """Make three small calls, past any cache; an endpoint that fails is told in the result, not raised."""
+def probe(
+    llm: LLM,
+    *,
+    timeout: float = 60.0,
+    cancel: threading.Event | None = None,
+    report: Report = lambda _what, _done, _total: None,
+) -> Capabilities:
+    """Make five small calls, past any cache; an endpoint that fails is told in the result, not raised.
+
+    Raises Cancelled only.
+    """
     target: LLM = getattr(llm, "backend", llm)
     stop = cancel or threading.Event()
+    grown: list[int] = []
 
-    def call(request: LLMRequest) -> float:
-        return target.complete(request, timeout=timeout, cancel=stop).ms
+    def call(request: LLMRequest, written: Callable[[str], None] | None = None) -> Completion:
+        return target.complete(request, timeout=timeout, cancel=stop, written=written)
 
-    def works(request: LLMRequest) -> bool:
+    def tried(request: LLMRequest, written: Callable[[str], None] | None = None) -> Completion | None:
         try:
-            call(request)
+            return call(request, written)
+        except Cancelled:
+            raise
         except RouteScopeError:
-            return False
-        return True
+            return None
 
+    report("a first answer", 0, 5)
     try:
-        ms = call(_PLAIN)
+        ms = call(_PLAIN).ms
+    except Cancelled:
+        raise
     except RouteScopeError as error:
         return Capabilities(logprobs=False, schema=False, ms=0.0, error=str(error))
-    schema = replace(_PLAIN, schema=_SCHEMA, max_tokens=40)
-    return Capabilities(works(replace(_PLAIN, top_logprobs=5)), works(schema), ms)
+    report("token probabilities", 1, 5)
+    logprobs = tried(replace(_PLAIN, top_logprobs=5))
+    report("JSON of a schema", 2, 5)
+    schema = tried(replace(_PLAIN, schema=_SCHEMA, max_tokens=40))
+    report("writing, streamed", 3, 5)
+    wrote = tried(_WRITE, lambda text: grown.append(len(text)))
+    report("reading a prompt", 4, 5)
+    read = tried(_READ)
+    return Capabilities(
+        logprobs is not None and any(token.top for token in logprobs.logprobs),
+        schema is not None,
+        ms,
+        pieces=len(grown),
+        read_per_s=None if read is None else _speed(read.prompt_tokens - read.cached_tokens, read.ms),
+        write_per_s=None if wrote is None else _speed(wrote.completion_tokens, wrote.ms),
+    )
+
+
+def _speed(tokens: int, ms: float) -> float | None:
+    return tokens / ms * 1000 if tokens > 0 and ms > 0 else None

@@ -1,0 +1,96 @@
+"""`fit`: weights of a corpus' lists, fitted on labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.text import table
+from core.errors import BadInput, Cancelled
+
+if TYPE_CHECKING:
+    from core.backends.fitted import FittedWeights
+
+
+@click.command("fit")
+@click.argument("corpus", metavar="CORPUS")
+@click.option("--evaluation", metavar="NAME", help="Labels of a kept evaluation, whose routes are compared.")
+@click.option("--labels", metavar="SET", help="Labels of a set made on the Label page.")
+@click.option(
+    "--split",
+    metavar="SPLIT",
+    help="Questions to fit on; the others are held out. Without it: dev where there is more, else all.",
+)
+@click.option("--lists", metavar="A,B", help="What to fuse; without it, all that can be searched.")
+@click.option("--name", default="fitted", show_default=True, help="What to call the weights.")
+@output_options
+def fit_(
+    corpus: str,
+    evaluation: str | None,
+    labels: str | None,
+    split: str | None,
+    lists: str | None,
+    name: str,
+    as_json: bool,
+) -> int:
+    """Fit weights for the route learned_fusion on labelled questions, and tell what they are worth.
+
+    The weights are those of a logistic regression over what each list says of a passage. They are compared
+    with fusions that need no labels, on questions they were not fitted on. No model is asked.
+    """
+    from core import settings
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
+    from core.engine import shared_engine
+    from core.tune import fitting
+
+    if evaluation is not None and labels is not None:
+        raise BadInput("--evaluation and --labels are two sets of labels; give one")
+    if evaluation is None:
+        ensure(catalogue.source(corpus, settings=settings.current(), known_only=True), settings.current())
+    chosen = tuple(one.strip() for one in lists.split(",") if one.strip()) if lists else ()
+    wanted = fitting.Wanted(corpus, name, chosen, evaluation, labels, split)
+    bar = Bar("q")
+    with stoppable() as asked:
+        try:
+            fitted = fitting.perform(
+                shared_engine(), wanted, lambda done, of: bar("questions", done, of), note, asked.is_set
+            )
+        except Cancelled:
+            bar.close()
+            note("stopped by the user; nothing was kept")
+            return 1
+    bar.close()
+    emit(asdict(fitted), lambda: fitted_text(fitted), as_json=as_json)
+    return 0
+
+
+def fitted_text(fitted: FittedWeights) -> str:
+    """The finding, the weights, and each comparison."""
+    from core.tune import learn_told as told
+
+    lines = [f"{fitted.name}: {fitted.made['of']}: {told.labels(fitted.made['counts'])}", ""]
+    lines += [*told.worth(fitted), told.weights(fitted)]
+    for part in ("held out", "out of fold"):
+        for group in ("against", "measured"):
+            if found := told.rivals(fitted, part, group):
+                rows = [
+                    [one.name, f"{one.value:.3f}", f"{one.delta:+.3f}",
+                     "-" if one.low is None else f"{one.low:+.3f} to {one.high:+.3f}", f"{one.p:.3f}",
+                     one.verdict]
+                    for one in found
+                ]  # fmt: skip
+                heads = [f"{part}, fitted minus", "nDCG@10", "difference", "95 % interval", "p (Holm)", ""]
+                lines += ["", table(heads, rows, right=(1, 2, 3, 4))]
+    if found := told.left_out(fitted):
+        rows = [[one.name, f"{one.value:.3f}", f"{one.delta:+.3f}", one.verdict] for one in found]
+        lines += ["", table(["out of fold, without", "nDCG@10", "difference", ""], rows, right=(1, 2))]
+    lines += [
+        "",
+        f"the route learned_fusion uses them now. Measured on the {len(fitted.made['questions'])} questions "
+        "they were fitted on it would look better than it is: measure it on others.",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,145 @@
+"""`gate`: which measured route may be shipped; the exit code says whether one may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.cli.common import emit, note, output_options
+from core.cli.text import amount, one_line, table
+from core.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.release.against import Against
+    from core.release.gate import Candidate, Decision
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_SHARE = click.FloatRange(0, 1)
+_AMOUNT = click.FloatRange(min=0)
+
+
+@click.command("gate")
+@click.argument("metrics", metavar="METRICS")
+@click.option("--metric", default="ndcg@10", show_default=True, help="What quality is measured by.")
+@click.option("--min-quality", type=float, metavar="X", help="Least mean of the metric.")
+@click.option("--max-p95-ms", type=_AMOUNT, metavar="MS", help="Longest 95th percentile of time.")
+@click.option("--max-cost", type=_AMOUNT, metavar="X", help="Most for 1,000 questions, at the prices set.")
+@click.option("--max-tokens", type=_AMOUNT, metavar="N", help="Most model tokens a question.")
+@click.option("--max-calls", type=_AMOUNT, metavar="N", help="Most model calls a question.")
+@click.option("--max-failed", type=_SHARE, default=0.0, show_default=True, metavar="SHARE",
+              help="Largest share of questions at which the route may not end well.")  # fmt: skip
+@click.option("--max-unjudged", type=_SHARE, metavar="SHARE",
+              help="Largest share of the first ten judged by nobody; above, nothing is decided.")  # fmt: skip
+@click.option("--no-loss/--allow-loss", default=True, show_default=True,
+              help="Whether a kind of question may be shown to be worse than with the baseline.")  # fmt: skip
+@click.option("--cheapest/--best", default=True, show_default=True,
+              help="Ship the cheapest not shown to be worse than the best, or the best.")  # fmt: skip
+@click.option("--against", type=_FILE, metavar="SNAPSHOT", help="Also fail where this release was better.")
+@click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
+@click.option("--snapshot", "keep_in", type=_FILE, metavar="FILE",
+              help="Write what the next release is compared with.")  # fmt: skip
+@output_options
+def gate_(
+    metrics: str,
+    metric: str,
+    min_quality: float | None,
+    max_p95_ms: float | None,
+    max_cost: float | None,
+    max_tokens: float | None,
+    max_calls: float | None,
+    max_failed: float,
+    max_unjudged: float | None,
+    no_loss: bool,
+    cheapest: bool,
+    against: Path | None,
+    report_to: Path | None,
+    keep_in: Path | None,
+    as_json: bool,
+) -> int:
+    """Say which route of an evaluation may be shipped: METRICS is the folder of `eval --out`, the
+    metrics.json in it, or the name of a kept evaluation.
+
+    Exits with 0 when a route meets every criterion (and, with --against, no regression is shown), 1 when none
+    does, 2 on bad input. What a missing figure leaves open does not pass. A metrics.json without its folder
+    tells less: how sure the choice is, and differences between routes that are not the baseline, stay open.
+    """
+    from dataclasses import asdict
+
+    from core import settings
+    from core.release.against import compare
+    from core.release.criteria import Criteria
+    from core.release.gate import decide
+    from core.release.measured import find
+    from core.release.report import report
+    from core.release.snapshot import read, snapshot
+
+    if report_to is not None and report_to.suffix not in (".html", ".md"):
+        raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
+    criteria = Criteria(
+        metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged, no_loss,
+        cheapest,
+    )  # fmt: skip
+    before = read(_content(against), str(against)) if against is not None else None
+    measured = find(settings.current(), metrics)
+    if measured.evaluation is None:
+        note("warning: metrics.json alone: what needs the values of each question cannot be told")
+    decision = decide(measured, criteria)
+    change = compare(before, measured, decision) if before is not None else None
+    if report_to is not None:
+        _write(
+            report_to,
+            report(measured, decision, change, kind="html" if report_to.suffix == ".html" else "markdown"),
+        )
+    if keep_in is not None:
+        _write(keep_in, snapshot(measured, decision))
+    document: dict[str, Any] = decision.document()
+    if change is not None:
+        document["against"] = asdict(change)
+    emit(document, lambda: _text(decision, change), as_json=as_json)
+    good = decision.chosen is not None and (change is None or change.state == "no regression shown")
+    return 0 if good else 1
+
+
+def _text(decision: Decision, change: Against | None) -> str:
+    from core.release import words
+
+    ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
+    said = [words.headline(decision), *words.why(decision), words.sure(decision)]
+    said += [change.told, *change.notes] if change is not None else []
+    lines = [one_line(text) for text in said]
+    lines += ["", f"Asked for: {'; '.join(words.asked(decision.criteria))}", _table(ordered, decision)]
+    return "\n".join(lines)
+
+
+def _table(ordered: list[Candidate], decision: Decision) -> str:
+    from core.charts.look import milliseconds
+    from core.release.words import lacking
+
+    rows = [
+        (
+            one.route,
+            "ship" if one.route == decision.chosen else "passes" if one.passes else "no",
+            amount(one.mean),
+            "-" if one.p95_ms is None else milliseconds(one.p95_ms),
+            amount(one.tokens, 0),
+            "" if one.passes else lacking(one),
+        )
+        for one in ordered
+    ]
+    return table(("route", "gate", decision.criteria.metric, "p95", "tokens", "lacks"), rows, right=(2, 3, 4))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"--against {path} cannot be read: {error.strerror or error}") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror or error}") from None

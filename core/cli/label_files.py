@@ -1,0 +1,100 @@
+"""`labels export` and `labels import`: labels as files, both ways."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from core.cli.common import emit, output_options, write_new
+from core.cli.sessions import open_store
+from core.errors import BadInput
+
+Format = Literal["qrels", "csv"]
+LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("export")
+@click.argument("name")
+@click.option("--format", "kind", type=click.Choice(["qrels", "csv"]), default="qrels", show_default=True,
+              help="qrels: the grades that count, as TREC judgements; csv: every judgement.")  # fmt: skip
+@click.option("--annotator", metavar="WHO", help="With qrels: the grades of this annotator alone.")
+@click.option("--unjudged", is_flag=True, help="With csv: also the passages that nobody judged.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
+              help="Where to write; - is stdout. Without it, a file called after the set.")  # fmt: skip
+@output_options
+def export_(
+    name: str, kind: Format, annotator: str | None, unjudged: bool, out: Path | None, as_json: bool
+) -> int:
+    """Write the labels of a set to a file."""
+    from core.labels import desk, exchange
+
+    if annotator is not None and kind != "qrels":
+        raise BadInput("--annotator is about qrels; a CSV file has every annotator")
+    if unjudged and kind != "csv":
+        raise BadInput("--unjudged is about csv; judgements have only what is graded")
+    if str(out) == "-" and as_json:
+        raise BadInput("--json and --out - both want stdout; give --out FILE")
+    opened = desk.load(open_store(), name)
+    content = (
+        exchange.qrels(opened, annotator) if kind == "qrels" else exchange.table(opened, unjudged=unjudged)
+    )
+    if str(out) == "-":
+        sys.stdout.buffer.write(content)
+        return 0
+    file = out or Path(f"{_file_name(opened.set.name)}.{kind}")
+    write_new(file, content)
+    lines = content.count(b"\n") if kind == "qrels" else None
+    emit(
+        {
+            "set": opened.set.name,
+            "format": kind,
+            "path": str(file),
+            "bytes": len(content),
+            "judgements": lines,
+        },
+        lambda: f"Wrote {file}",
+        as_json=as_json,
+    )
+    return 0
+
+
+@click.command("import")
+@click.argument("name")
+@click.argument("file", type=_FILE, metavar="FILE")
+@click.option("--annotator", metavar="WHO",
+              help="Whose judgements these are: needed for TREC judgements.")  # fmt: skip
+@output_options
+def import_(name: str, file: Path, annotator: str | None, as_json: bool) -> int:
+    """Add the judgements of a file to a set, all or none: CSV (.csv), or TREC or BEIR judgements."""
+    from core.engine import shared_engine
+    from core.labels import desk, exchange
+
+    store = open_store()
+    try:
+        if file.stat().st_size > LARGEST:
+            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB; that is no file of labels")
+        content = file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
+    if file.suffix.lower() == ".csv":
+        added = exchange.import_table(store, name, content, str(file), annotator)
+    elif annotator is None:
+        raise BadInput(f"{file} does not say whose judgements it has; give --annotator WHO")
+    else:
+        corpus = shared_engine().corpus(desk.load(store, name).set.corpus)
+        added = exchange.import_qrels(store, name, content, str(file), annotator, corpus)
+    emit(
+        {"set": name, **asdict(added)},
+        lambda: f"Added {added.added} judgements and {added.passages} passages; {added.known} stood already",
+        as_json=as_json,
+    )
+    return 0
+
+
+def _file_name(name: str) -> str:
+    return "".join(char if char.isalnum() or char in "._-" else "-" for char in name)

@@ -1,0 +1,256 @@
+"""`labels`: sets of labels from questions to the grades that count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.label_files import export_, import_
+from core.cli.sessions import open_store
+from core.cli.text import amount, table
+from core.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.evaluate.dataset import Question
+    from core.labels.agreement import Agreement
+    from core.labels.pool import Pooling
+    from core.labels.suggest import Suggesting
+    from core.labels.types import Desk
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group("labels")
+def labels_() -> None:
+    """Label sets: questions, the passages to judge, and what people said of them.
+
+    People judge on the Label page; `eval --labels NAME` measures routes on a set.
+    """
+
+
+labels_.add_command(export_)
+labels_.add_command(import_)
+
+
+@labels_.command("list")
+@output_options
+def list_(as_json: bool) -> int:
+    """List the label sets with how far they are."""
+    from core.labels import desk
+
+    store = open_store()
+    found = [_summary(desk.load(store, one.name)) for one in desk.sets(store)]
+    head = ("set", "corpus", "questions", "passages", "graded", "annotators")
+    emit(
+        {"sets": found},
+        lambda: (
+            table(
+                head,
+                [(*(row[key] for key in head[:-1]), ", ".join(row["annotators"]) or "-") for row in found],
+                right=(2, 3, 4),
+            )
+            if found
+            else "There are no label sets; make one with: labels create NAME --corpus CORPUS"
+        ),
+        as_json=as_json,
+    )  # fmt: skip
+    return 0
+
+
+@labels_.command("create")
+@click.argument("name")
+@click.option("--corpus", required=True, metavar="CORPUS", help="An indexed corpus, which is to be searched.")
+@click.option("--questions", type=_FILE, multiple=True, metavar="FILE",
+              help="Questions as JSONL or CSV; repeatable. Without it: those of the corpus.")  # fmt: skip
+@click.option("--from-sessions", is_flag=True, help="The questions that were asked of the corpus before.")
+@click.option("--relevant-from", type=click.IntRange(1, 3), default=2, show_default=True, metavar="GRADE",
+              help="The grade from which a passage is relevant.")  # fmt: skip
+@output_options
+def create_(
+    name: str,
+    corpus: str,
+    questions: Sequence[Path],
+    from_sessions: bool,
+    relevant_from: Literal[1, 2, 3],
+    as_json: bool,
+) -> int:
+    """Make a label set of questions; `labels pool` then finds the passages to judge."""
+    from core import settings
+    from core.corpus import catalogue
+    from core.labels import desk
+
+    if questions and from_sessions:
+        raise BadInput("--questions and --from-sessions are two sources; give one")
+    store = open_store()
+    known = catalogue.source(corpus, settings=settings.current(), known_only=True).name
+    asked = _questions(known, questions, from_sessions=from_sessions)
+    made = desk.create(store, name, known, asked, relevant_from=relevant_from)
+    emit(
+        {"set": made.name, "corpus": known, "questions": len(asked)},
+        lambda: f"Made label set {made.name} of {len(asked)} questions; next: labels pool '{made.name}'",
+        as_json=as_json,
+    )
+    return 0
+
+
+@labels_.command("pool")
+@click.argument("name")
+@click.option(
+    "--routes",
+    metavar="A,B",
+    help="Routes that `routes` lists. Without it: those that can run and need no language model.",
+)
+@click.option("--depth", type=click.IntRange(1, 100), default=10, show_default=True, metavar="K",
+              help="Passages of each route and question.")  # fmt: skip
+@click.option("--evaluation", metavar="EVALUATION",
+              help="Take what routes found in a kept evaluation; nothing is asked.")  # fmt: skip
+@output_options
+def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_json: bool) -> int:
+    """Find the passages to judge: the best of every route for each question. What is there stays."""
+    from core.engine import shared_engine
+    from core.evaluate import keeping
+    from core.labels import desk, pool
+    from core.route import pick
+
+    engine, store = shared_engine(), open_store()
+    names = tuple(route.name for route in pick(routes)) if routes else ()
+    if evaluation is not None:
+        opened = keeping.opened(keeping.place(engine.settings, evaluation))
+        corpus = engine.corpus(desk.load(store, name).set.corpus)
+        added = pool.from_evaluation(store, name, opened, corpus, names=names, depth=depth)
+        if added.missing:
+            note(f"warning: the text of {added.missing} passages could not be had")
+        emit(
+            {"set": name, **asdict(added)},
+            lambda: f"{added.new} new passages for {added.questions} questions",
+            as_json=as_json,
+        )
+        return 0 if added.questions else 1
+    under_way = pool.begin(engine, name, names, depth=depth)
+    _followed(under_way, "questions")
+    for route, count in under_way.failed.items():
+        note(f"warning: {route} gave nothing for {count} questions: {under_way.why[route]}")
+    document = {
+        "set": under_way.name, "routes": list(under_way.routes), "new": under_way.new,
+        "questions": under_way.finished, "failed": dict(under_way.failed), "interrupted": under_way.cancelled,
+    }  # fmt: skip
+    emit(
+        document,
+        lambda: (
+            f"{under_way.new} new passages for {under_way.finished} of {under_way.total} questions, by "
+            f"{len(under_way.routes)} routes"
+        ),
+        as_json=as_json,
+    )
+    return _ended(under_way)
+
+
+@labels_.command("suggest")
+@click.argument("name")
+@output_options
+def suggest_(name: str, as_json: bool) -> int:
+    """Have the language model suggest grades, which are shown apart and count for nothing."""
+    from core.engine import shared_engine
+    from core.labels import suggest
+
+    under_way = suggest.begin(shared_engine(), name)
+    _followed(under_way, "passages")
+    if under_way.why:
+        note(f"warning: {under_way.unscored} not scored, for example: {next(iter(under_way.why.values()))}")
+    document = {
+        "set": under_way.name, "annotator": under_way.annotator, "scored": under_way.scored,
+        "not_scored": under_way.unscored, "interrupted": under_way.cancelled,
+    }  # fmt: skip
+    emit(
+        document,
+        lambda: (
+            f"{under_way.scored} passages graded by {under_way.annotator}, {under_way.unscored} not scored"
+        ),
+        as_json=as_json,
+    )
+    return _ended(under_way)
+
+
+@labels_.command("agreement")
+@click.argument("name")
+@output_options
+def agreement_(name: str, as_json: bool) -> int:
+    """Tell how far annotators agree beyond chance: Cohen's kappa for each pair; models apart."""
+    from core.labels import agreement, desk
+
+    opened = desk.load(open_store(), name)
+    pairs, models = agreement.between(opened), agreement.suggestions(opened)
+    apart = agreement.disagreements(opened)
+    document = {
+        "set": opened.set.name,
+        "annotators": [asdict(one) for one in pairs],
+        "models": [asdict(one) for one in models],
+        "disagreements": len(apart),
+        "adjudicated": sum(one.adjudication is not None for one in apart),
+    }
+    emit(document, lambda: _agreement_text(pairs, models, document), as_json=as_json)
+    return 0
+
+
+def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], document: dict[str, Any]) -> str:
+    head = ("first", "second", "both", "same", "kappa", "linear", "quadratic", "")
+    rows = [
+        (a.first, a.second, a.n, *(amount(v, 3) for v in (a.observed, a.kappa, a.linear, a.quadratic)), a.why)
+        for a in (*pairs, *models)
+    ]
+    if not rows:
+        return "Nobody to compare: two annotators are needed, or one and a model's suggestions"
+    told = (
+        f"{document['disagreements']} passages with different grades, {document['adjudicated']} adjudicated"
+    )
+    return f"{table(head, rows, right=(2, 3, 4, 5, 6))}\n{told}"
+
+
+def _summary(opened: Desk) -> dict[str, Any]:
+    from core.labels.final import final
+
+    counted = final(opened).values()
+    return {
+        "set": opened.set.name, "corpus": opened.set.corpus, "questions": len(opened.questions),
+        "passages": sum(map(len, opened.pool.values())),
+        "graded": sum(one.grade is not None for one in counted),
+        "annotators": list(opened.annotators()), "models": list(opened.models()),
+        "relevant_from": opened.set.relevant_from, "created": opened.set.created,
+    }  # fmt: skip
+
+
+def _questions(corpus: str, files: Sequence[Path], *, from_sessions: bool) -> tuple[Question, ...]:
+    from core import settings
+    from core.evaluate import dataset
+    from core.labels import origins
+
+    if files:
+        return dataset.written(files, name=corpus).questions
+    if not from_sessions:
+        return origins.of_corpus(corpus, settings.current())
+    if asked := origins.of_sessions(open_store(), corpus):
+        return asked
+    raise BadInput(f"nothing was asked of corpus {corpus} yet; ask first, or give --questions FILE")
+
+
+def _followed(under_way: Pooling | Suggesting, unit: str) -> None:
+    """Wait with a bar until it has ended; Ctrl-C stops it and keeps what is done."""
+    bar = Bar("")
+    with stoppable() as asked:
+        while not under_way.wait(0.2):
+            bar(unit, under_way.finished, under_way.total)
+            if asked.is_set():
+                under_way.cancel()
+    bar(unit, under_way.finished, under_way.total)
+    bar.close()
+
+
+def _ended(under_way: Pooling | Suggesting) -> int:
+    if under_way.error:
+        note(f"error: {under_way.error}")
+    return 1 if under_way.error or under_way.cancelled else 0

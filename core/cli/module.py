@@ -1,0 +1,63 @@
+"""`module`: a route with its knobs as a Python module that answers questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from core.cli.ask import read_knobs
+from core.cli.common import emit, output_options
+from core.errors import BadInput
+
+
+@click.command("module")
+@click.argument("route_name", metavar="ROUTE")
+@click.option("--corpus", default="support", show_default=True, help="A corpus that `corpora` lists.")
+@click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
+@click.option("--settings", "preset", metavar="NAME", help="Named settings, which --knob stands before.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it; else stdout."
+)
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@output_options
+def module_(
+    route_name: str,
+    corpus: str,
+    knobs: Sequence[str],
+    preset: str | None,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Write ROUTE as a small Python module that imports `core`: the same code path as `ask` and `eval`."""
+    from core.engine import shared_engine
+    from core.errors import Unavailable
+    from core.release.module import module
+    from core.route import pick
+    from core.store import presets
+
+    (route,) = pick([route_name])
+    engine = shared_engine()
+    values, evidence, purpose = dict(read_knobs(knobs, [route]).get(route.name, {})), None, "chosen by hand"
+    if preset is not None:
+        if engine.store is None:
+            raise Unavailable(f"the named settings {preset!r} cannot be read: nothing is stored here")
+        kept = presets.named(engine.store, preset)
+        values = {**kept.knobs.get(route.name, {}), **values}
+        evidence, purpose = kept.evidence, f"with the settings named {kept.name}"
+    if out is not None and out.exists() and not force:
+        raise BadInput(f"{out} is there already; give another --out, or --force to write over it")
+    text = module(
+        engine, route.name, corpus, values, evidence=evidence, purpose=purpose,
+        file=out.name if out is not None else "route.py",
+    )  # fmt: skip
+    if out is not None:
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"--out {out} cannot be written: {error.strerror or error}") from None
+    told = {"route": route.name, "corpus": corpus, "file": str(out) if out else None, "source": text}
+    emit(told, lambda: f"written to {out}" if out else text, as_json=as_json)
+    return 0

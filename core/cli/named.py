@@ -1,0 +1,53 @@
+"""Named settings on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.errors import Unavailable
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+    from core.route import Route
+    from core.store.presets import Preset
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The routes and knobs that named settings and what was given beside them make together."""
+
+    routes: tuple[str, ...]
+    knobs: Mapping[str, Mapping[str, Any]]
+    evidence: float | None
+
+
+def preset_of(engine: Engine, name: str) -> Preset:
+    """The named settings, checked against the routes there are; BadInput or Unavailable with the reason."""
+    from core.store import presets
+    from core.tune.saving import settled
+
+    if engine.store is None:
+        raise Unavailable(f"sessions are not stored here, so the named settings {name!r} cannot be read")
+    kept = presets.named(engine.store, name)
+    settled(kept)
+    return kept
+
+
+def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
+    """The routes chosen; where none are, those of the settings."""
+    from core.route import pick
+
+    return list(chosen) or (pick(list(preset.knobs)) if preset is not None and preset.knobs else [])
+
+
+def with_preset(
+    preset: Preset | None, chosen: Sequence[Route], knobs: Mapping[str, Mapping[str, Any]]
+) -> Applied:
+    """The settings for the routes chosen; a knob given beside them stands before theirs."""
+    names = tuple(route.name for route in chosen)
+    if preset is None:
+        return Applied(names, knobs, None)
+    both = {name: {**preset.knobs.get(name, {}), **knobs.get(name, {})} for name in names}
+    return Applied(names, {name: values for name, values in both.items() if values}, preset.evidence)

@@ -1,0 +1,183 @@
+"""`sweep`: a knob of a measured route over a grid of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.errors import BadInput, Unavailable
+
+if TYPE_CHECKING:
+    from core.route import KnobSpec
+    from core.tune.sweep import Curve, Effect
+    from core.tune.sweep_run import Running, Todo
+
+
+@click.command("sweep")
+@click.argument("evaluation", metavar="EVALUATION")
+@click.argument("knobs", nargs=-1, required=True, metavar="ROUTE.KNOB...")
+@click.option(
+    "--grid", "grids", multiple=True, metavar="[KNOB=]VALUES",
+    help='The values: "0, 0.1, 0.2" or "0..1 step 0.1"; without it, some over the range.',
+)  # fmt: skip
+@click.option("--metric", default="ndcg@10", show_default=True, help="What is compared.")
+@click.option("--ask", is_flag=True, help="Also run values at which a language model may be asked.")
+@output_options
+def sweep_(
+    evaluation: str, knobs: Sequence[str], grids: Sequence[str], metric: str, ask: bool, as_json: bool
+) -> int:
+    """Try other values of one knob of a route, or of two, on a kept evaluation's questions.
+
+    Rankings are made again from the steps that the evaluation kept, and where they cannot be, the route is
+    run, unless a language model may be asked: that takes --ask. Values are chosen on dev questions and shown
+    on test questions.
+    """
+    from core import settings
+    from core.engine import shared_engine
+    from core.evaluate import keeping
+    from core.route import pick
+    from core.tune import sweep_run
+    from core.tune.sweep import METRICS, curve, waiting
+    from core.tune.sweep_subject import Rankings, subject
+
+    if metric not in METRICS:
+        raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
+    route, names = _named(knobs)
+    (known,) = pick([route])
+    now = settings.current()
+    about = subject(keeping.opened(keeping.place(now, evaluation)), route, names)
+    points = _points(dict(zip(names, about.way.knobs, strict=True)), grids, route, about.now)
+    rankings = Rankings(about)
+    todo = waiting(rankings, points, metric, {})
+    fresh: dict[Any, Any] = {}
+    stopped = False
+    if todo:
+        engine = shared_engine()
+        for point, why in sweep_run.lacking(engine, about, todo).items():
+            note(f"warning: {known.name} cannot run with {about.values(point)}: {why}")
+            todo.pop(point)
+        held_back = sweep_run.asking(about, todo)
+        if held_back and not ask:
+            note(_price(sweep_run.cost(about, held_back)))
+            todo = {point: ids for point, ids in todo.items() if point not in held_back}
+        running = sweep_run.running(engine, about)
+        stopped = _run(running, todo)
+        fresh = running.rankings
+    found = curve(rankings, points, metric, fresh)
+    emit(_document(found), lambda: _text(found), as_json=as_json)
+    return 1 if stopped else 0
+
+
+def _named(knobs: Sequence[str]) -> tuple[str, list[str]]:
+    """The one route and its knobs."""
+    pairs = [knob.partition(".") for knob in knobs]
+    routes = {route for route, _, _ in pairs}
+    if len(routes) != 1 or not all(name for _, _, name in pairs):
+        raise BadInput(f"knobs {', '.join(knobs)}: give ROUTE.KNOB, or two knobs of one route")
+    return routes.pop(), [name for _, _, name in pairs]
+
+
+def _points(
+    specs: dict[str, KnobSpec], given: Sequence[str], route: str, now: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], ...]:
+    from core.tune.sweep_grid import cells, default, read
+
+    texts: dict[str, str] = {}
+    for one in given:
+        name, equals, values = one.partition("=")
+        name, values = (name.strip(), values) if equals else (next(iter(specs)), one)
+        if name not in specs or (not equals and len(specs) > 1):
+            raise BadInput(f"--grid {one!r}: give KNOB=VALUES for one of {', '.join(specs)}")
+        texts[name] = values
+    grids = [
+        read(texts[name], spec, route) if name in texts else default(spec, now[at], paired=len(specs) > 1)
+        for at, (name, spec) in enumerate(specs.items())
+    ]
+    return tuple((value,) for value in grids[0]) if len(grids) == 1 else cells(grids[0], grids[1])
+
+
+def _run(running: Running, todo: Todo) -> bool:
+    """Run what takes a run, with progress; whether it was stopped."""
+    if not todo:
+        return False
+    bar = Bar("q")
+    with stoppable() as asked:
+        running.ask(todo)
+        while not running.wait(0.2):
+            bar("questions", running.finished, running.total)
+            if asked.is_set():
+                running.cancel()
+    bar("questions", running.finished, running.total)
+    bar.close()
+    if running.error:
+        raise Unavailable(running.error)
+    for message, count in running.errors.items():
+        note(f"warning: {count} questions failed: {message}")
+    return running.cancelled
+
+
+def _price(cost: Any) -> str:
+    from core.charts.look import milliseconds
+
+    of = f"{cost.questions} questions at {cost.points} value(s) take a run that may ask a language model"
+    if cost.calls is None or cost.seconds is None:
+        return f"{of}; what that costs is not known. Add --ask to run them"
+    return f"{of}: about {cost.calls} calls, {milliseconds(1000 * cost.seconds)}. Add --ask to run them"
+
+
+def _document(found: Curve) -> dict[str, Any]:
+    from core.tune.sweep_words import counted, told
+
+    about = found.subject
+    return {
+        "evaluation": about.evaluation.name,
+        "route": about.route,
+        "knobs": list(about.names),
+        "metric": found.metric,
+        "in_use": about.values(about.now),
+        "best": about.values(found.best.point),
+        "holds": found.holds,
+        "held_out": None if found.held is None else _effect(found.held),
+        "points": [
+            {
+                "values": about.values(one.point), "from": one.by,
+                "waiting": one.waiting, "failed": one.failed,
+                **({} if one.effect is None else _effect(one.effect)), "p_holm": one.p_holm,
+                "verdict": one.verdict or None,
+            }
+            for one in found.tried
+        ],
+        "chosen_on": len(found.split.chosen_on),
+        "held_out_questions": len(found.split.held_out),
+        "failed": len(about.failed),
+        "unlabelled": about.unlabelled,
+        "told": [*told(found), counted(found)],
+    }  # fmt: skip
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return {
+        "mean": effect.mean, "delta": effect.delta, "ci95": effect.interval and list(effect.interval),
+        "p": effect.p, "n": effect.n,
+    }  # fmt: skip
+
+
+def _text(found: Curve) -> str:
+    from core.tune.sweep import METRICS
+    from core.tune.sweep_words import counted, difference, named, told
+
+    lines = [*told(found), ""]
+    wide = max(len(named(found.subject, one.point)) for one in found.tried)
+    for one in found.tried:
+        name = named(found.subject, one.point).ljust(wide)
+        if one.effect is None:
+            lines.append(f"{name}  {one.waiting} questions wait for a run")
+        elif one.point == found.subject.now:
+            lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  in use")
+        else:
+            lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  {difference(one.effect)}  "
+                         f"{one.verdict}")  # fmt: skip
+    return "\n".join([*lines, "", counted(found)])

@@ -1,0 +1,172 @@
+"""Changes settings from a page: written to the settings file, checked first. Secrets go in and never out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import SecretStr
+
+from core.errors import BadInput, Unavailable
+from core.settings import ENV_PREFIX, Settings, load
+
+FILE = "routescope.toml"
+FIXED = ("home", "models_dir")  # where this file and what people made are: decided before it is read
+# A key is for one address: whoever may change the address must not thereby be sent the key.
+KEY_OF = {
+    "llm_base_url": "llm_api_key",
+    "reranker": "reranker_api_key",
+    "self_rag_base_url": "self_rag_api_key",
+}
+Source = Literal["default", "file", "environment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as a page may show it. `value` is None for a secret, whatever it is; `given` tells whether
+    there is one.
+    """
+
+    name: str
+    help: str
+    value: Any
+    given: bool
+    source: Source
+    secret: bool
+    kind: type
+    choices: tuple[str, ...] = ()
+    optional: bool = False
+
+    @property
+    def editable(self) -> bool:
+        """Whether the file decides it: the environment goes first."""
+        return self.source != "environment" and self.name not in FIXED
+
+
+def listed(settings: Settings) -> list[Setting]:
+    """Every setting in force, in the order they are defined."""
+    in_file = _read(settings.home / FILE)
+    found = []
+    for name, field in Settings.model_fields.items():
+        kind, choices, optional = _kind(field.annotation)
+        source: Source = (
+            "environment" if _from_environment(name) else "file" if name in in_file else "default"
+        )
+        value = getattr(settings, name)
+        found.append(
+            Setting(
+                name,
+                field.description or "",
+                None if kind is SecretStr else value,
+                value not in (None, ""),
+                source,
+                kind is SecretStr,
+                kind,
+                choices,
+                optional,
+            )
+        )
+    return found
+
+
+def write(changes: Mapping[str, Any], home: Path) -> None:
+    """Put `changes` into the settings file of `home`; None takes a setting out. In force once it is loaded.
+
+    All or none: raises BadInput for an unknown, a wrong or an environment's setting, Unavailable if the file
+    cannot be written. The file is replaced at once and readable by its owner only. An address that changes
+    loses the key that was stored for it, unless one is given with it.
+    """
+    for name in changes:
+        if name not in Settings.model_fields or name in FIXED:
+            known = ", ".join(field for field in Settings.model_fields if field not in FIXED)
+            raise BadInput(f"setting {name}: not one that can be changed here; there are: {known}")
+        if _from_environment(name):
+            raise BadInput(
+                f"setting {name}: {ENV_PREFIX}{name.upper()} of the environment goes first; change it there"
+            )
+    import tomlkit
+
+    wanted = {**changes, **_dropped_keys(changes, home)}
+
+    document = tomlkit.parse(_text(home / FILE))
+    for name, value in wanted.items():
+        if value is None:
+            document.pop(name, None)
+        else:
+            document[name] = value
+    text = tomlkit.dumps(document)
+    load(**{name: value for name, value in tomllib.loads(text).items() if not _from_environment(name)})
+    _replace(home / FILE, text)
+
+
+def _dropped_keys(changes: Mapping[str, Any], home: Path) -> dict[str, None]:
+    """The keys that must not follow an address that changes."""
+    gone: dict[str, None] = {}
+    stored = _read(home / FILE)
+    for address, key in KEY_OF.items():
+        if address not in changes or key in changes or changes[address] == stored.get(address):
+            continue
+        if _from_environment(key):
+            raise BadInput(
+                f"setting {address}: its key comes from the environment ({ENV_PREFIX}{key.upper()}); "
+                "set the address there too, so that the key is sent nowhere else"
+            )
+        if key in stored:
+            gone[key] = None
+    return gone
+
+
+def _kind(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
+    """The plain type of a field, its choices if it is a Literal, and whether it may be None."""
+    if get_origin(annotation) is Literal:
+        return str, tuple(map(str, get_args(annotation))), False
+    parts = [part for part in get_args(annotation) if part is not type(None)]
+    if parts and get_origin(annotation) is not None:
+        kind, choices, _ = _kind(parts[0])
+        return kind, choices, True
+    return annotation, (), False
+
+
+def _from_environment(name: str) -> bool:
+    return any(f"{ENV_PREFIX}{name}".lower() == given.lower() for given in os.environ)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"{path} cannot be read: {error}") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path}: not TOML: {error}") from None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the file, then rename: a crash leaves the old one or the new one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(scratch).replace(path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                Path(scratch).unlink()
+            raise
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be written: {error}") from None

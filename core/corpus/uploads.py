@@ -1,0 +1,214 @@
+"""Documents given as uploaded files: kept in one folder a corpus, which is indexed like any other folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.corpus import index
+from core.corpus.catalogue import BUILT_IN
+from core.corpus.load import ENDINGS, MAX_BYTES, documents
+from core.corpus.source import slug
+from core.corpus.types import Document, LoadReport
+from core.errors import BadInput
+from core.settings import Settings
+
+BEIR = "corpus.jsonl"  # would make the folder a BEIR set, and every other file in it unread
+LONGEST = 120  # bytes of a file's name
+REMOVED = ".removed"  # in the folder; hidden, so that it is not read
+_NOT_ALLOWED = re.compile(r"[^\w.() +-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One uploaded file."""
+
+    name: str
+    bytes: int
+
+
+def folder(corpus: str, settings: Settings) -> Path:
+    """Where the files of a corpus are kept; BadInput for a name that cannot be one."""
+    return settings.home / "uploads" / slug(corpus)
+
+
+def is_uploaded(path: Path | str | None, settings: Settings) -> bool:
+    """Whether a corpus' source is a folder of uploaded files."""
+    return path is not None and Path(path).parent == (settings.home / "uploads").resolve()
+
+
+def safe_name(given: str) -> str:
+    """The name a file is kept under: the last part of what was given, in letters, digits and a few marks.
+
+    The result has no path, does not begin with a dot, and ends as one of ENDINGS; equal names stay equal.
+    Raises BadInput for a name of another ending, or of which nothing is left.
+    """
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", given))[-1]
+    stem, dot, ending = last.rpartition(".")
+    ending = f"{dot}{ending}".lower()
+    if ending not in ENDINGS:
+        raise BadInput(f"{_shown(last)} is no document; give files ending in {', '.join(ENDINGS)}")
+    clean = " ".join(_NOT_ALLOWED.sub("_", stem).split()).strip(" .")
+    clean = clean.encode()[: LONGEST - len(ending)].decode("utf-8", "ignore").strip(" .")
+    if not re.search(r"\w", clean.replace("_", "")):
+        raise BadInput(f"{_shown(last)} has no name; give one of letters or digits before the {ending}")
+    return clean + ending
+
+
+def read(name: str, content: bytes) -> list[Document]:
+    """The documents of one file as indexing will read them; BadInput says why there are none."""
+    kept = safe_name(name)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / kept
+        path.write_bytes(content)
+        return _documents(path)
+
+
+def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str]:
+    """Keep files, all or none, and give their names; one of a known name takes the place of the earlier one.
+
+    Each file is read first as indexing reads it. Raises BadInput for what holds no text, in one message for
+    all of them, and when nothing was given.
+    """
+    if not files:
+        raise BadInput("no file was given; choose at least one")
+    home = folder(corpus, settings)
+    if home.name in BUILT_IN:
+        raise BadInput(f"{home.name!r} is the name of a built-in corpus; give another one")
+    other = index.current(home.name, settings)
+    if other is not None and not is_uploaded(other.source.path, settings):
+        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; give another name")
+    names = _names(files)
+    home.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+    try:
+        _check(names, files, scratch)
+        for name in names:
+            os.replace(scratch / name, home / name)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if not any(home.iterdir()):
+            home.rmdir()
+    return list(names)
+
+
+def kept(corpus: str, settings: Settings) -> list[Kept]:
+    """The files of a corpus by name."""
+    home = folder(corpus, settings)
+    if not home.is_dir():
+        return []
+    found = [entry for entry in os.scandir(home) if entry.is_file() and not entry.name.startswith(".")]
+    return sorted((Kept(entry.name, entry.stat().st_size) for entry in found), key=lambda one: one.name)
+
+
+def documents_of(corpus: str, name: str, settings: Settings) -> list[Document]:
+    """The documents of a kept file, also before it is indexed; raises BadInput."""
+    return _documents(_one(corpus, name, settings))
+
+
+def remove(corpus: str, name: str, settings: Settings) -> None:
+    """Take a file out; `restore` brings it back until another one is taken out. BadInput for the last one."""
+    path = _one(corpus, name, settings)
+    if len(kept(corpus, settings)) == 1:
+        raise BadInput(f"{name!r} is the only document of {corpus}; delete the corpus instead")
+    bin_ = path.parent / REMOVED
+    shutil.rmtree(bin_, ignore_errors=True)
+    bin_.mkdir()
+    os.replace(path, bin_ / name)
+
+
+def removed(corpus: str, settings: Settings) -> str | None:
+    """The name of the file that `restore` would bring back."""
+    found = folder(corpus, settings) / REMOVED
+    return next((entry.name for entry in os.scandir(found)), None) if found.is_dir() else None
+
+
+def restore(corpus: str, settings: Settings) -> str:
+    """Bring the file back that was taken out last; BadInput where there is none or its name is taken."""
+    name = removed(corpus, settings)
+    home = folder(corpus, settings)
+    if name is None:
+        raise BadInput(f"no document was taken out of {corpus}")
+    if (home / name).exists():
+        raise BadInput(f"{name!r} was added anew; take that one out first")
+    os.replace(home / REMOVED / name, home / name)
+    (home / REMOVED).rmdir()
+    return name
+
+
+def delete(corpus: str, settings: Settings) -> None:
+    """Delete all files of a corpus, those taken out too."""
+    shutil.rmtree(folder(corpus, settings), ignore_errors=True)
+
+
+def corpora(settings: Settings) -> list[str]:
+    """The corpora that have uploaded files, indexed or not."""
+    return sorted(path.name for path in (settings.home / "uploads").glob("*") if kept(path.name, settings))
+
+
+def _names(files: Mapping[str, bytes]) -> dict[str, str]:
+    """What each file is kept as, with what it was called."""
+    names: dict[str, str] = {}
+    for given in files:
+        name = safe_name(given)
+        if name.lower() == BEIR:
+            raise BadInput(f"{BEIR} is a BEIR set: give the path of its folder instead of uploading it")
+        if name in names:
+            raise BadInput(
+                f"{_shown(given)} and {_shown(names[name])} would both be {name!r}; rename one of them"
+            )
+        names[name] = given
+    return names
+
+
+def _check(names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path) -> None:
+    """Write the files and read them; BadInput names each one that cannot be used."""
+    wrong, seen = [], dict[str, str]()
+    for name, given in names.items():
+        (scratch / name).write_bytes(files[given])
+        try:
+            for document in _documents(scratch / name):
+                if document.id in seen:
+                    raise BadInput(f"{name}: id {document.id!r} stands in {seen[document.id]} too")
+                seen[document.id] = name
+        except BadInput as error:
+            wrong.append(str(error).replace(f"{scratch}{os.sep}", ""))
+    if wrong:
+        kept_none = (
+            "" if len(names) == 1 else f" Nothing was added; the other {len(names) - len(wrong)} can be."
+        )
+        raise BadInput(
+            "; ".join(wrong[:5])
+            + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+            + "."
+            + kept_none
+        )
+
+
+def _documents(path: Path) -> list[Document]:
+    report = LoadReport()
+    size = path.stat().st_size
+    if not size:
+        raise BadInput(f"{path.name} is empty")
+    if size > MAX_BYTES:
+        raise BadInput(f"{path.name} has {size / 1e6:.0f} MB; a file may have {MAX_BYTES // 1_000_000} MB")
+    found = [one for one in documents(path, report) if one.text.strip()]
+    if not found:
+        raise BadInput("; ".join(report.skipped) or f"{path.name} holds no text")
+    return found
+
+
+def _one(corpus: str, name: str, settings: Settings) -> Path:
+    if name not in {one.name for one in kept(corpus, settings)}:
+        raise BadInput(f"corpus {corpus} has no uploaded document {name!r}")
+    return folder(corpus, settings) / name
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else f"{name[:77]}...")

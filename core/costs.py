@@ -1,0 +1,99 @@
+"""What a route asks of language models: calls, tokens, and what they cost where prices are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from core.types import RouteResult, Span, Tokens
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Model use of one route as if it ran alone; `cached_prompt` of the prompt tokens came from the
+    endpoint's prompt cache.
+
+    Part of it was not spent in this run: `shared_...` is work that another route of the run did, `stored_...`
+    came from the cache of answers or a recording.
+    """
+
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+    cached_prompt: int = 0
+    shared_calls: int = 0
+    shared_prompt: int = 0
+    shared_completion: int = 0
+    stored_calls: int = 0
+    stored_prompt: int = 0
+    stored_completion: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt + self.completion
+
+    @property
+    def reused_calls(self) -> int:
+        """Calls that were not made by this route in this run."""
+        return self.shared_calls + self.stored_calls
+
+    @property
+    def spent(self) -> Totals:
+        """What this route did ask of a model in this run: the totals without what was reused."""
+        return Totals(
+            self.calls - self.reused_calls,
+            self.prompt - self.shared_prompt - self.stored_prompt,
+            self.completion - self.shared_completion - self.stored_completion,
+            # Nobody tells which of the reused tokens were cached: no more than what is left can have been.
+            min(self.cached_prompt, self.prompt - self.shared_prompt - self.stored_prompt),
+        )
+
+
+def totals(result: RouteResult) -> Totals:
+    """Add up a route's spans. A span's own figures stand for all that is below it, so that a step that tells
+    the sum of its calls is not counted besides them.
+    """
+    known = {span.id for span in result.spans}
+    under: dict[int | None, Totals] = {}  # by the step they were done in; None is the route itself
+    for span in reversed(result.spans):  # steps stand before what was done in them
+        own = _of(span, under.pop(span.id, Totals()))
+        at = span.parent if span.parent in known else None
+        under[at] = add([under.get(at, Totals()), own])
+    return add(under.values())
+
+
+def add(parts: Iterable[Totals]) -> Totals:
+    """The sum of several totals, field by field; of none, nothing."""
+    given = list(parts)
+    return Totals(*(sum(getattr(part, one.name) for part in given) for one in fields(Totals)))
+
+
+def price(
+    totals: Totals, prompt_per_million: float | None, completion_per_million: float | None
+) -> float | None:
+    """What the tokens cost, in the currency of the prices; None where a price is not told.
+
+    Cached prompt tokens count in full: what endpoints take off for them differs.
+    """
+    if prompt_per_million is None or completion_per_million is None:
+        return None
+    return (totals.prompt * prompt_per_million + totals.completion * completion_per_million) / MILLION
+
+
+def _of(span: Span, under: Totals) -> Totals:
+    if not span.calls and span.tokens is None:
+        return under
+    calls = max(span.calls, under.calls)
+    # One that tells of calls alone leaves their tokens to what is below.
+    own = span.tokens or Tokens(under.prompt, under.completion, under.cached_prompt)
+    same = (calls, own.prompt, own.completion)
+    shared = (under.shared_calls, under.shared_prompt, under.shared_completion)
+    stored = (under.stored_calls, under.stored_prompt, under.stored_completion)
+    if span.shared_with:
+        shared, stored = same, (0, 0, 0)
+    elif span.cached:
+        shared, stored = (0, 0, 0), same
+    return Totals(*same, own.cached, *shared, *stored)

@@ -1,0 +1,158 @@
+"""The chain of steps that determines how long a route takes: nothing else could make it quicker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from core.types import RouteResult, Span
+
+NEAR = 1e-6  # ms: sums of floating-point times that differ by less are one moment
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The steps a route waited for, one after another, on its own clock, ms.
+
+    `took` is what each step on the path (by id) adds to the route's time; `ms` their sum. `gap` is the rest
+    of `total`: the route's own time between its steps. `slack` has every other step: so much longer, at
+    least, it could have taken without making the route slower.
+    """
+
+    total: float
+    spans: tuple[Span, ...]
+    took: Mapping[int, float]
+    slack: Mapping[int, float]
+
+    @property
+    def ms(self) -> float:
+        """What the steps on the path took."""
+        return sum(self.took.values())
+
+    @property
+    def gap(self) -> float:
+        """What the route took besides."""
+        return max(0.0, self.total - self.ms)
+
+    @property
+    def longest(self) -> Span | None:
+        """The step that takes most of it; None where there is no step."""
+        return max(self.spans, key=lambda span: self.took[span.id], default=None)
+
+    def share(self, id: int) -> float:
+        """How much of the route's time a step on the path takes, 0 to 1."""
+        return self.took[id] / self.total if self.total > 0 else 0.0
+
+
+def timed(spans: Sequence[Span]) -> list[Span]:
+    """The spans with a time that can be drawn: an imported run may hold any number."""
+    return [
+        one for one in spans if isfinite(one.start_ms) and isfinite(one.ms) and min(one.start_ms, one.ms) >= 0
+    ]
+
+
+def ended(result: RouteResult) -> float:
+    """When the route was over, ms on its own clock: its time, or the end of its last step if that is later
+    (a route that was given up may have left one open).
+    """
+    last = max((span.start_ms + span.ms for span in timed(result.spans) if span.parent is None), default=0.0)
+    return max(result.ms, last) if isfinite(result.ms) else last
+
+
+def critical(result: RouteResult) -> Path:
+    """The critical path of the steps that the route itself called.
+
+    Walks back from the end: the step that ended last, then the one that ended last before it began, and so
+    on (Zhang et al. 2022, "CRISP: Critical Path Analysis of Large-Scale Microservice Architectures"). Spans
+    do not tell which thread they ran in. They stand in the order in which they began, branch after branch, so
+    a step can have waited only for those listed before it.
+    """
+    steps = timed([span for span in result.spans if span.parent is None])
+    return _walk(steps, ended(result))
+
+
+def on_path(result: RouteResult) -> frozenset[int]:
+    """The ids of all spans that determine the route's time: the steps on its path and, within each of them,
+    the calls on the path there.
+    """
+    children: dict[int | None, list[Span]] = {}
+    for span in timed(result.spans):
+        children.setdefault(span.parent, []).append(span)
+    found: set[int] = set()
+    waiting = [(children.get(None, []), ended(result))]
+    while waiting:
+        steps, end = waiting.pop()
+        for span in _walk(steps, end).spans:
+            if span.id not in found:
+                found.add(span.id)
+                waiting.append((children.get(span.id, []), span.start_ms + span.ms))
+    return frozenset(found)
+
+
+def own_ms(result: RouteResult) -> dict[int, float]:
+    """What each span took besides the calls below it, ms, by id; calls side by side count once."""
+    children: dict[int | None, list[tuple[float, float]]] = {}
+    spans = timed(result.spans)
+    for span in spans:
+        children.setdefault(span.parent, []).append((span.start_ms, span.start_ms + span.ms))
+    return {
+        span.id: max(
+            0.0, span.ms - covered(children.get(span.id, []), span.start_ms, span.start_ms + span.ms)
+        )
+        for span in spans
+    }
+
+
+def between_ms(result: RouteResult) -> float:
+    """What the route took besides all of its steps, ms."""
+    steps = timed([span for span in result.spans if span.parent is None])
+    end = ended(result)
+    return max(0.0, end - covered([(span.start_ms, span.start_ms + span.ms) for span in steps], 0.0, end))
+
+
+def _walk(steps: Sequence[Span], end: float) -> Path:
+    path: list[Span] = []
+    took: dict[int, float] = {}
+    now, before = end, len(steps)
+    while True:
+        ends = [(n, steps[n].start_ms + steps[n].ms) for n in range(before)]
+        over = [(n, at) for n, at in ends if at <= now + NEAR]
+        if not over:
+            break
+        latest = max(at for _, at in over)
+        before = max(n for n, at in over if at >= latest - NEAR)
+        span = steps[before]
+        path.append(span)
+        took[span.id] = max(0.0, min(span.start_ms + span.ms, now) - span.start_ms)
+        now = span.start_ms
+    path.reverse()
+    return Path(end, tuple(path), took, _slack(steps, took, end))
+
+
+def _slack(steps: Sequence[Span], path: Mapping[int, float], end: float) -> dict[int, float]:
+    """The backward pass of the critical path method: the latest end of each step, less its end. Whatever
+    began after a step ended counts as having waited for it, so this is never too much.
+    """
+    latest_start: list[float] = [end] * len(steps)
+    slack: dict[int, float] = {}
+    for n in reversed(range(len(steps))):
+        over = steps[n].start_ms + steps[n].ms
+        after = (m for m in range(n + 1, len(steps)) if steps[m].start_ms >= over - NEAR)
+        latest = min((latest_start[m] for m in after), default=end)
+        if steps[n].id in path:
+            latest_start[n] = steps[n].start_ms
+        else:
+            latest_start[n] = latest - steps[n].ms
+            slack[steps[n].id] = max(0.0, latest - over)
+    return slack
+
+
+def covered(intervals: Sequence[tuple[float, float]], low: float, high: float) -> float:
+    """The length of the union of `intervals` within [low, high]."""
+    total, reached = 0.0, low
+    for start, stop in sorted(intervals):
+        start, stop = max(start, reached), min(stop, high)
+        if stop > start:
+            total, reached = total + stop - start, stop
+    return total

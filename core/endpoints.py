@@ -1,0 +1,176 @@
+"""What the engine talks to, and what each can do when it is tried: models, embedder, reranker, web search."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from core.backends.rerankers import EMBEDDED, LLM
+from core.charts.look import milliseconds
+from core.errors import RouteScopeError
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+
+Report = Callable[[str, int, int], None]
+_TEXTS = [f"Parcel {n} waits at the depot until it is fetched or sent back." for n in range(32)]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One thing that is called: what for, which model, where; `why_not` if it cannot be called at all."""
+
+    name: str
+    role: str
+    model: str
+    address: str
+    why_not: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of trying an endpoint: measured facts (name, value), or the reason why it does not work."""
+
+    when: str  # ISO 8601, UTC
+    facts: tuple[tuple[str, str], ...] = ()
+    error: str | None = None
+
+
+_tried: dict[Endpoint, Tried] = {}  # of this process
+
+
+def endpoints(engine: Engine) -> list[Endpoint]:
+    """All that the settings name, in the order of a route's steps. Calls nobody."""
+    now = engine.settings
+    found = [Endpoint("embedder", "vectors of questions and passages", now.embedder, "in this process")]
+    try:
+        llm = engine.llm()
+        found.append(Endpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
+    except RouteScopeError as error:
+        found.append(Endpoint("llm", "language model", now.llm, "not usable", str(error)))
+    where = "in this process"
+    if "://" in now.reranker:
+        where = now.reranker
+    elif now.reranker == LLM:
+        where = "the language model"
+    found.append(Endpoint("reranker", "reranker", now.reranker_model or now.reranker, where))
+    if now.self_rag_base_url:
+        found.append(
+            Endpoint("self_rag", "reflection-token model", now.self_rag_model, now.self_rag_base_url)
+        )
+    found.append(Endpoint("web", "web search", now.web_search, now.web_search))
+    return found
+
+
+def outcome(endpoint: Endpoint) -> Tried | None:
+    """What came of trying it last in this process."""
+    return _tried.get(endpoint)
+
+
+def attempt(engine: Engine, endpoint: Endpoint, report: Report, cancel: threading.Event) -> Tried:
+    """Call an endpoint a few times, past any cache, and keep what came of it. Raises Cancelled only."""
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    work = {"embedder": _embedder, "llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
+    try:
+        tried = Tried(when, work[endpoint.name](engine, report, cancel))
+    except RouteScopeError as error:
+        if cancel.is_set():
+            raise
+        tried = Tried(when, error=str(error))
+    _tried[endpoint] = tried
+    return tried
+
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
+    from core.backends.llm.probe import probe
+    from core.errors import ModelFailed
+
+    began = time.perf_counter()
+    found = probe(engine.llm(), timeout=engine.settings.llm_timeout_s, cancel=cancel, report=report)
+    if found.error:
+        raise ModelFailed(found.error)
+    return (
+        ("first answer (2 tokens)", milliseconds(found.ms)),
+        ("token probabilities", _yes(found.logprobs)),
+        ("JSON of a given schema", _yes(found.schema)),
+        ("streaming", f"yes, {found.pieces} pieces" if found.streams else "no"),
+        ("reads", "not told" if found.read_per_s is None else f"{found.read_per_s:,.0f} tokens a second"),
+        ("writes", "not told" if found.write_per_s is None else f"{found.write_per_s:,.0f} tokens a second"),
+        ("all of this took", milliseconds((time.perf_counter() - began) * 1000)),
+    )
+
+
+def _self_rag(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
+    from core.backends.base import LLMRequest, Message
+
+    report("a first answer", 0, 1)
+    request = LLMRequest("probe/4", (Message("user", "Is water wet?"),), 2, top_logprobs=5)
+    found = engine.reflection().complete(request, timeout=engine.settings.llm_timeout_s, cancel=cancel)
+    return (
+        ("first answer (2 tokens)", milliseconds(found.ms)),
+        ("token probabilities", _yes(any(token.top for token in found.logprobs))),
+    )
+
+
+def _embedder(engine: Engine, report: Report, _cancel: threading.Event) -> Facts:
+    report("a question", 0, 2)
+    began = time.perf_counter()
+    embedder = engine.embedder(engine.settings.embedder)
+    embedder.embed_query("Is water wet?")
+    loaded = time.perf_counter()
+    embedder.embed_query("Is ice wet?")
+    one = time.perf_counter()
+    report("32 passages", 1, 2)
+    embedder.embed(_TEXTS)
+    many = time.perf_counter()
+    return (
+        ("dimensions", str(embedder.dim)),
+        ("first question, with loading if it was not loaded", milliseconds((loaded - began) * 1000)),
+        ("a question", milliseconds((one - loaded) * 1000)),
+        ("passages", f"{len(_TEXTS) / (many - one):,.0f} a second (short ones)"),
+    )
+
+
+def _reranker(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
+    from core.types import Passage
+
+    rerankers = engine.rerankers()
+    began = time.perf_counter()
+    report("loading", 0, 2)
+    rerankers.load(rerankers.configured)
+    loaded = ("loading, if it was not loaded", milliseconds((time.perf_counter() - began) * 1000))
+    if rerankers.configured in (EMBEDDED, LLM):
+        return (loaded, ("works with", "what the corpus' index knows of each passage"))[
+            : 2 if rerankers.configured == EMBEDDED else 1
+        ]
+    report("two passages", 1, 2)
+    passages = [Passage(f"probe/{n}", "probe", "", text) for n, text in enumerate(_TEXTS[:2])]
+    began = time.perf_counter()
+    scores = rerankers.paired().rerank("When is it sent back?", passages, cancel=cancel)
+    return (
+        loaded,
+        ("two passages", milliseconds((time.perf_counter() - began) * 1000)),
+        ("scores", ", ".join(f"{score:.3f}" for score in scores)),
+    )
+
+
+def _web(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
+    report("one search", 0, 1)
+    search = engine.web()
+    if search is None:
+        return (("web search", "none, as set"),)
+    began = time.perf_counter()
+    found = search.search("weather", 5, timeout=min(10.0, engine.settings.llm_timeout_s), cancel=cancel)
+    took = milliseconds((time.perf_counter() - began) * 1000)
+    return (("kind", search.label), ("results", f"{len(found)} in {took}"))
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
