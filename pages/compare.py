@@ -7,7 +7,7 @@ import streamlit as st
 from core.engine import Job
 from core.errors import RouteScopeError
 from core.types import Run
-from ui import ask, corpora, health, link, live, results, state
+from ui import ask, corpora, health, link, live, results, state, tour
 from ui.hello import hello
 from ui.markup import md
 
@@ -39,6 +39,7 @@ def start(corpus: str) -> None:
 
 
 corpus: str = st.session_state[state.CORPUS]
+tour.show(corpus)
 inputs, below = st.container(), st.container()
 with below:
     run, job = opened()

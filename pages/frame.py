@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import corpora, enrichments, health, link, state
+from ui import corpora, health, link
 
 UI = Path(__file__).resolve().parent.parent / "ui"
 
@@ -18,15 +18,35 @@ st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
 st.logo(UI / f"logo-{theme}.svg", size="large")
 link.adopt()
 navigation = st.navigation(
-    [
-        st.Page("compare.py", title="Compare", icon=":material/view_column:", default=True),
-        st.Page("sessions.py", title="Sessions", icon=":material/history:"),
-    ]
+    {
+        "Question": [
+            st.Page("compare.py", title="Compare", icon=":material/view_column:", default=True),
+            st.Page("why.py", title="Why", icon=":material/filter_alt:"),
+            st.Page("transform.py", title="Transform", icon=":material/edit_note:"),
+            st.Page("fusion.py", title="Fusion", icon=":material/merge:"),
+            st.Page("evaluators.py", title="Evaluators", icon=":material/rule:"),
+            st.Page("latency.py", title="Latency", icon=":material/timer:"),
+        ],
+        "Decide": [
+            st.Page("label.py", title="Label", icon=":material/label:"),
+            st.Page("evaluate.py", title="Evaluate", icon=":material/leaderboard:"),
+            st.Page("tune.py", title="Tune", icon=":material/tune:"),
+            st.Page("release.py", title="Release", icon=":material/verified:"),
+        ],
+        "Workspace": [
+            st.Page("sessions.py", title="Sessions", icon=":material/history:"),
+            st.Page("present.py", title="Present", icon=":material/slideshow:"),
+            st.Page("corpus.py", title="Corpus", icon=":material/library_books:"),
+        ],
+        "System": [
+            st.Page("settings.py", title="Settings and health", icon=":material/settings:"),
+            st.Page("shortcuts.py", title="Shortcuts", icon=":material/keyboard:"),
+        ],
+    },
+    expanded=True,
 )
 with st.sidebar:
     corpora.choose()
-    enrichments.menu(st.session_state[state.CORPUS])
-    corpora.add()
     health.summary()
 navigation.run()
 with st.sidebar:

@@ -1,19 +1,29 @@
-"""Sessions: every run ever made, reopened exactly as it was."""
+"""Sessions: every run ever made, reopened exactly as it was, compared, and run again."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from core.corpus import catalogue
 from core.errors import RouteScopeError
-from ui import state
+from ui import opened, session_again, session_compare, session_pair, state
 from ui.markup import md
-from ui.session_actions import actions, bring_in, undo
+from ui.session_actions import actions, export_found, undo
+from ui.session_import import bring_in
 from ui.session_list import listing
 
 
 def page() -> None:
-    """The list, and what can be done with the rows that are picked."""
+    """The list with what can be done with its rows; or the comparison or repetition the address names."""
+    pair, again = session_pair.pair(), session_pair.chosen()
+    if pair is not None:
+        session_compare.draw(*pair)
+    elif again is not None:
+        _again(again)
+    else:
+        _list()
+
+
+def _list() -> None:
     store = state.engine().store
     if store is None:
         st.info("Runs are not stored here, so there is nothing to list.")
@@ -24,17 +34,30 @@ def page() -> None:
         st.caption("Every run is kept here with all it found, and opens again without any model. Ask first:")
         st.page_link("compare.py", label="Go to Compare")
     else:
-        picked = listing(
-            store, [item.name for item in catalogue.known(state.engine().settings) if item.askable]
-        )
+        picked, search, only = listing(store)
         if picked:
             actions(store, picked)
         else:
-            st.caption("Pick a run at the left of its row to open, tag, export or delete it.")
+            st.caption(
+                "Pick a run at the left of its row to open, tag, run again, export or delete it; pick two to "
+                "compare them."
+            )
+            export_found(store, search, only)
     bring_in(store)
+
+
+def _again(run_id: str) -> None:
+    try:
+        run, _ = state.find(run_id)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        st.button("All runs", key="back", on_click=session_pair.back)
+        return
+    session_again.form(run)
 
 
 try:
     page()
 except RouteScopeError as error:
     st.error(md(str(error)))
+opened.link()

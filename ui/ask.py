@@ -13,10 +13,11 @@ from core.errors import BadInput
 from core.needs import missing, why_not
 from core.route import Need, routes
 from core.types import Query
-from ui import knobs, remembered, state
+from ui import knobs, named_settings, remembered, state
 from ui.markup import md, show
 from ui.routes import by_family, directory, title
 
+MOST = 25  # routes that are compared at once: more columns are not read
 BY = {"model": "The language model", "extract": "Nobody: the best sentences are copied"}
 ORDERS = {
     "best first": "best first",
@@ -44,6 +45,7 @@ def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
         remembered.menu()
         _route_menu(gaps)
         _knob_menu()
+        named_settings.menu(corpus)
         _answer_menu()
     return run, stop
 
@@ -53,6 +55,8 @@ def request(corpus: str) -> Request:
     names = tuple(st.session_state[state.ROUTES])
     if not names:
         raise BadInput("no route is chosen; choose at least one under Routes")
+    if len(names) > MOST:
+        raise BadInput(f"{len(names)} routes are chosen; at most {MOST} are compared at once")
     given: Mapping[str, Any] = st.session_state.get(state.KNOBS, {})
     return Request(
         Query(st.session_state[state.QUESTION] or "", state.history()),
@@ -130,8 +134,15 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             for label, chosen in _choices(gaps).items():
                 st.button(f"{label} ({len(chosen)})", key=f"choose:{label}", on_click=_choose, args=(chosen,))
         st.multiselect(
-            "Routes to run", names, key=state.ROUTES, format_func=title, persist_state="session", width=620
+            f"Routes to run, up to {MOST}",
+            names,
+            key=state.ROUTES,
+            format_func=title,
+            persist_state="session",
+            width=620,
         )
+        if (over := len(st.session_state[state.ROUTES]) - MOST) > 0:
+            st.caption(f"{over} too many: at most {MOST} are compared at once.")
         if lacking:
             st.caption(f"{len(lacking)} of these cannot run now; they are shown with the reason.")
         with st.container(width=620, height=360):
@@ -141,10 +152,12 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
 def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:
     """Ready-made choices of routes."""
     able = [route for route in by_family() if why_not(route, gaps) is None]
+    free = [route.name for route in able if not route.asks()]
+    everything = "All that can run" if len(able) <= MOST else f"The first {MOST} that can run"
     return {
         "First choice": [route.name for route in by_family() if route.first],
-        "Without a language model": [route.name for route in able if not route.asks()],
-        "All that can run": [route.name for route in able],
+        "Without a language model": free[:MOST],
+        everything: [route.name for route in able][:MOST],
     }
 
 

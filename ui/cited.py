@@ -6,8 +6,9 @@ import re
 
 from markupsafe import Markup
 
+from core.reading import title_of
 from core.reading_answers import Checked, checked, decisions
-from core.types import RouteResult, Run
+from core.types import Passage, RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 
 _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
@@ -31,8 +32,8 @@ def note(run: Run, result: RouteResult) -> Markup:
 
 
 def said(run: Run, found: Checked) -> Markup:
-    """The text; a marker tells its passage's title, one that means none is marked, sentences without any
-    are underlined.
+    """The text; a marker opens its passage where it stands, one that means none is marked, sentences
+    without any are underlined.
     """
     parts = []
     for piece in _pieces(found):
@@ -59,12 +60,21 @@ def _marker(run: Run, found: Checked, part: str) -> Markup:
     shown = []
     for number in (int(n) for n in re.findall(r"\d+", part)):
         passage = run.passages.get(found.cited.get(number, ""))
-        if number in found.cited:
-            told = f"{passage.title}: {cut(passage.text, 300)}" if passage else found.cited[number]
-            shown.append(tag("span", f"[{number}]", css="cite", title=told))
+        if passage is not None:
+            told = f"{passage.title}: {cut(passage.text, 300)}"
+            head = tag("summary", f"[{number}]", title=told)
+            shown.append(
+                tag("details", head, tag("div", _whole(passage), css="full", dir="auto"), css="cite")
+            )
+        elif number in found.cited:
+            shown.append(tag("span", f"[{number}]", css="cite", title=found.cited[number]))
         else:
             shown.append(tag("span", f"[{number}?]", css="cite bad", title="no passage has this number"))
     return join(shown)
+
+
+def _whole(passage: Passage) -> Markup:
+    return join([tag("b", passage.title or passage.doc_id), "\n", passage.text])
 
 
 def _head(found: Checked) -> Markup:
@@ -86,7 +96,7 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
     sources = [
         tag(
             "details",
-            tag("summary", f"[{number}] ", tag("span", _title(run, id), dir="auto")),
+            tag("summary", f"[{number}] ", tag("span", title_of(run, id), dir="auto")),
             tag("div", passage.text if (passage := run.passages.get(id)) else id, css="full", dir="auto"),
         )
         for number, id in sorted(found.cited.items())
@@ -101,8 +111,3 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
         *sources,
         css="rs-block",
     )
-
-
-def _title(run: Run, id: str) -> str:
-    passage = run.passages.get(id)
-    return passage.title or passage.doc_id if passage else id

@@ -1,4 +1,4 @@
-"""The corpora: choosing one, building it, adding one from a folder."""
+"""The corpora: choosing one, building it, and the builds under way."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from pathlib import Path
 import streamlit as st
 
 from core.corpus import builds, catalogue
-from core.errors import RouteScopeError
+from core.corpus.chunk import Chunking
 from ui import state
 from ui.markup import md
 
+WANTED = "corpus_wanted"  # a corpus that is being built, to be chosen when it is there
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
 def choose() -> None:
     """The corpus every page works on, and the state it is in."""
     known = {item.name: item for item in catalogue.known(state.engine().settings) if item.askable}
+    if (wanted := st.session_state.get(WANTED)) in known:
+        st.session_state[state.CORPUS] = wanted
+        del st.session_state[WANTED]
     if st.session_state.get(state.CORPUS) not in known:
         st.session_state[state.CORPUS] = next(iter(known))
     name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
@@ -27,6 +31,8 @@ def choose() -> None:
         st.warning(md(f"{item.reason}."))
     if item.state in ("stale", "damaged") and st.button("Build again", key="rebuild"):
         begin(name, name)
+    if builds.under_way():
+        follow()
 
 
 def size(item: catalogue.Known) -> str:
@@ -41,33 +47,22 @@ def size(item: catalogue.Known) -> str:
     return f"{info.documents:,} documents, {info.passages:,} passages, {search}"
 
 
-def add() -> None:
-    """A new corpus from a path on this machine."""
-    with st.expander("Add a corpus"):
-        path = st.text_input(
-            "Folder or file", key="new_path", placeholder="/home/me/handbook",
-            help="A BEIR folder, or documents as md, txt, html, pdf, jsonl or csv",
-        )  # fmt: skip
-        name = st.text_input("Name", key="new_name", placeholder=suggested(path) or "handbook")
-        if st.button("Build index", key="new_build", disabled=not path.strip()):
-            try:
-                begin(name.strip() or suggested(path), Path(path.strip()).expanduser())
-            except RouteScopeError as error:
-                st.error(md(str(error)))
-    if builds.under_way():
-        follow()
-
-
 def suggested(path: str) -> str:
     """A corpus name made of a path's last part."""
     return _OTHER.sub("-", Path(path.strip()).name.lower()).strip("-")
 
 
-def begin(name: str, source: str | Path) -> None:
-    """Start a build; BadInput for a name or path that cannot be."""
+def begin(name: str, source: str | Path, chunking: Chunking | None = None) -> str:
+    """Start a build, cut as before unless `chunking` says how; the corpus' name. BadInput for a name or path
+    that cannot be.
+    """
     settings = state.engine().settings
-    origin = catalogue.source(source, settings=settings, name=name if isinstance(source, Path) else None)
-    builds.start(origin.name, source, settings)
+    origin = catalogue.source(
+        source, settings=settings, name=name if isinstance(source, Path) or name != source else None,
+        chunking=chunking,
+    )  # fmt: skip
+    builds.start(origin.name, origin, settings)
+    return origin.name
 
 
 @st.fragment(run_every=0.5)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from core.corpus import catalogue
 from core.corpus.samples import question_files
 from core.errors import RouteScopeError
+from core.labels.desk import sets
+from core.labels.desk import version as version_of
 from core.types import Run
 from ui import state
 
@@ -19,17 +21,102 @@ if TYPE_CHECKING:
 
 
 def gold_grades(run: Run) -> Mapping[str, int]:
-    """Grade (0-3) by passage id for a labelled question, from the corpus as indexed now; else empty."""
+    """Grade (0-3) by passage id for a labelled question, from the corpus as indexed now; else empty.
+
+    Of the labels that come with the corpus and those made on the page Label the latter stand.
+    """
     try:
-        written = _written(run.corpus)
         now = catalogue.describe(run.corpus, state.engine().settings)
     except RouteScopeError:
         return {}  # a corpus that is not known here: its runs are shown without labels
-    if written is None or now.state not in ("ready", "stale"):
+    if now.state not in ("ready", "stale") or now.fingerprint is None:
+        return {}
+    return {**_with_corpus(run, now.fingerprint), **_by_people(run, now.fingerprint)}
+
+
+def _with_corpus(run: Run, fingerprint: str) -> Mapping[str, int]:
+    asked = (run.query.text, run.query.history)
+    try:
+        written = _written(run.corpus)
+        if written is None:
+            return _of_folder(run.corpus, fingerprint).get(asked, {})
+    except RouteScopeError:
+        return {}  # its questions cannot be read: the page Evaluate says so
+    question = next((q for q in written.questions if (q.query.text, q.query.history) == asked), None)
+    return {} if question is None else _placed(run.corpus, fingerprint, question.id)
+
+
+def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
+    store = state.engine().store
+    if store is None:
+        return {}
+    found: dict[str, int] = {}
+    try:
+        own = [one.name for one in sets(store) if one.corpus == run.corpus]
+    except RouteScopeError:
+        return found  # the store cannot be read: the page Sessions says so
+    for name in own:
+        grades = _of_people(name, run.corpus, (fingerprint, *version_of(store, name)))
+        found |= grades.get((run.query.text, run.query.history), {})
+    return found
+
+
+@st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
+def _of_folder(corpus: str, fingerprint: str) -> Mapping[tuple[Any, ...], Mapping[str, int]]:  # noqa: ARG001 - part of the cache key
+    """Grades by question, of a corpus whose folder has questions and judgements (BEIR); {} of any other."""
+    from core.whatif.survey import labelled
+
+    try:
+        return labelled(state.engine(), corpus).grades()
+    except RouteScopeError:
+        return {}  # none lie with the corpus, or they cannot be read: the page Evaluate says so
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _of_people(
+    name: str,
+    corpus: str,
+    version: tuple[Any, ...],  # noqa: ARG001 - part of the cache key
+) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
+    """Grades by question, of a set that people labelled; what cannot be used is kept as none, as it would be
+    read anew at each rerun of a page.
+    """
+    from core.labels.final import labelled_set
+
+    engine = state.engine()
+    try:
+        return labelled_set(engine.store, name, engine.corpus(corpus))[0].grades() if engine.store else {}
+    except RouteScopeError:
+        return {}  # not graded yet, or its words are gone: the page Label says so
+
+
+def gold_quotes(run: Run) -> Mapping[str, tuple[str, ...]]:
+    """The labelled words by document for a labelled question, as its author wrote them; else empty."""
+    try:
+        written = _written(run.corpus)
+    except RouteScopeError:
         return {}
     asked = (run.query.text, run.query.history)
-    question = next((q for q in written.questions if (q.query.text, q.query.history) == asked), None)
-    return {} if question is None else _placed(run.corpus, now.fingerprint, question.id)
+    known = written.questions if written is not None else ()
+    question = next((q for q in known if (q.query.text, q.query.history) == asked), None)
+    if written is None or question is None:
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for one in written.evidence.get(question.id, ()):
+        if one.quote:
+            found[one.doc] = (*found.get(one.doc, ()), one.quote)
+    return found
+
+
+def labelled_mode(run: Run) -> str | None:
+    """What makes a labelled question hard, as its author put it; None where that is not told."""
+    try:
+        written = _written(run.corpus)
+    except RouteScopeError:
+        return None
+    asked = (run.query.text, run.query.history)
+    known = written.questions if written is not None else ()
+    return next((one.mode for one in known if (one.query.text, one.query.history) == asked), None)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -52,3 +139,26 @@ def _placed(corpus: str, fingerprint: str | None, question: str) -> dict[str, in
         return dict(place(one, state.engine().corpus(corpus)).qrels.get(question, {}))
     except RouteScopeError:
         return {}  # the documents have changed since they were labelled: the run is shown without labels
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def questions_of(corpus: str, fingerprint: str) -> dict[str, list[tuple[str, str, int]]]:  # noqa: ARG001 - part of the cache key
+    """By passage id: (id, text, grade) of the labelled questions that it answers, best grade first."""
+    from core.evaluate.labels import place
+
+    try:
+        known = _written(corpus)
+    except RouteScopeError:
+        return {}
+    if known is None:
+        return {}
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    for question in known.questions:
+        one = replace(known, questions=(), evidence={question.id: known.evidence.get(question.id, ())})
+        try:
+            grades = place(one, state.engine().corpus(corpus)).qrels.get(question.id, {})
+        except RouteScopeError:
+            continue  # its documents have changed since it was labelled
+        for id, grade in grades.items():
+            found.setdefault(id, []).append((question.id, question.query.text, grade))
+    return {id: sorted(those, key=lambda one: (-one[2], one[0])) for id, those in found.items()}

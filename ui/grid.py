@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import streamlit as st
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
+from core.contributions import Marker
 from core.moves import Moves, moves
 from core.reading import Reuse, reuse, rewritings, top
+from core.relevance import relevant
 from core.types import RouteResult, Run
 from ui import cited
 from ui.hits import Scene, hits
@@ -20,6 +25,25 @@ STATUS = {
     "timeout": "out of time",
     "unavailable": "not available",
     "cancelled": "stopped",
+}
+WHOLE = 400  # hits up to which each opens and holds its whole text; beyond, each is as little as can be
+LINES = 7  # of a text, at the widest density
+NARROW = 60  # characters a line has in the narrowest column
+DENSITY = {  # M is what style.css says
+    "S": """
+.rs .rs-hit { padding-top: .18rem; padding-bottom: .18rem; } .rs .rs-hit .snip { display: none; }
+.rs .rs-hit .title { -webkit-line-clamp: 1; }
+.rs .rs-hit > summary { grid-template-columns: 1.4rem 2.2rem 1fr auto; }
+.rs .rs-hit .move { grid-column: 2; grid-row: 1; text-align: left; }
+.rs .rs-hit .score { flex-direction: row; grid-row: auto; }
+.rs.rs-large .rs-hit { padding-left: 4.6rem; padding-right: 3.9rem; min-height: 0;
+  contain-intrinsic-size: auto 1.6rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.rs.rs-large .rs-hit::before { position: absolute; right: .7rem; }
+.rs.rs-large .rs-hit::after { left: 2.35rem; top: .22rem; text-align: left; }
+.rs.rs-large .rs-hit .snip { display: block; height: 0; visibility: hidden; }
+.rs.rs-large .rs-hit .snip::before { width: 1.4rem; top: .18rem; }""",
+    "L": """
+.rs .rs-hit .snip { -webkit-line-clamp: 7; } .rs.rs-large .rs-hit { contain-intrinsic-size: auto 8rem; }""",
 }
 
 
@@ -35,35 +59,86 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How to draw: the baseline route, hits a column, density S, M or L, and gold grades by passage id."""
+    """How to draw: the baseline route, hits a column, density S, M or L, gold grades by passage id, and the
+    passage that is looked at.
+    """
 
     baseline: str | None = None
     depth: int = 10
     density: str = "M"
     gold: Mapping[str, int] = field(default_factory=dict)
+    lit: str | None = None
 
 
-def grid(run: Run, view: View, waiting: Sequence[Waiting] = ()) -> Markup:
-    """All routes side by side, the baseline first, those without a ranking last."""
+def drawn(run: Run, view: View) -> int:
+    """How many hits the grid shows."""
+    return sum(min(view.depth, len(result.hits)) for result in run.results if result.status == "ok")
+
+
+def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker | None = None) -> Markup:
+    """All routes side by side, the baseline first, those without a ranking last; the same at any density.
+
+    Up to WHOLE hits hold their text, with the words that `marker` finds marked.
+    """
     results = sorted(run.results, key=lambda r: (r.route != view.baseline, r.status != "ok"))
     base = next((r for r in results if r.route == view.baseline and r.status == "ok"), None)
-    scene = Scene(run, base, view.depth, view.gold)
+    wide = max(NARROW, 8 * NARROW // max(1, len(results) + len(waiting)))
+    whole = drawn(run, view) <= WHOLE
+    scene = Scene(run, base, view.depth, view.gold, LINES * wide, whole, marker, numbered(run))
     columns = [_column(scene, result) for result in results] + [_waiting(one) for one in waiting]
     return tag(
         "div",
-        tag("style", _light(len(scene.numbers))),
+        tag("style", _light(scene.shared())),
         tag("div", *columns, css="rs-grid", role="list", aria_label="routes side by side", tabindex="0"),
-        css=f"rs rs-{view.density.lower()}",
+        css="rs" if whole else "rs rs-large",
     )
 
 
-def _light(count: int) -> Markup:
+def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
+    """`grid` of a run that is over, drawn once for all that it shows: with another answer it is another."""
+    by = (marker.kinds, marker.analyzer.language, marker.analyzer.stop_words) if marker is not None else None
+    shown = pickle.dumps((run, view.baseline, view.depth, dict(view.gold), by), pickle.HIGHEST_PROTOCOL)
+    return _kept(hashlib.blake2b(shown, digest_size=16).hexdigest(), run, view, marker)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _kept(shown: str, _run: Run, _view: View, _marker: Marker | None) -> Markup:  # noqa: ARG001 - the cache key
+    return grid(_run, _view, marker=_marker)
+
+
+def numbered(run: Run) -> dict[str, int]:
+    """A number for each passage of a run, whatever is shown of it: no id has to be made safe for CSS."""
+    return {id: number for number, id in enumerate(run.passages)}
+
+
+def dense(density: str) -> Markup:
+    """The style of a density, S, M or L. Apart from the grid, for the same reason as `lit`."""
+    return tag("style", Markup(DENSITY.get(density, ".rs-none{}")))
+
+
+def lit(run: Run, id: str | None) -> Markup:
+    """The style that lights the passage up that is looked at. Apart from the grid, which so stays as it is
+    when another passage is picked: to draw a thousand hits again takes a browser longer than all else.
+    """
+    number = numbered(run).get(id) if id is not None else None
+    if number is None:
+        return tag("style", Markup(".rs-none{}"))
+    return tag(
+        "style",
+        Markup(
+            f'.rs .rs-grid [data-p="{number}"]{{background:var(--lit);border-left-color:var(--lit-line)}}'
+            f'.rs .rs-grid [data-p="{number}"] mark{{background:var(--lit-mark)}}'
+        ),
+    )
+
+
+def _light(numbers: Sequence[int]) -> Markup:
     """Pointing at a passage, or opening it, lights it up in every route."""
     return Markup(
         "".join(
             f'.rs-grid:has([data-p="{n}"]:is(:hover,:focus-within,[open])) [data-p="{n}"]'
             "{background:var(--lit);border-left-color:var(--lit-line)}"
-            for n in range(count)
+            for n in numbers
         )
     )
 
@@ -126,10 +201,9 @@ def _counts(moved: Moves) -> Markup:
 
 
 def _gold_found(scene: Scene, result: RouteResult) -> Markup:
-    floor = min(2, max(1, *scene.gold.values()))  # background (1) is no find where there is better
-    relevant = {id for id, grade in scene.gold.items() if grade >= floor}
-    found = relevant & {hit.passage.id for hit in result.hits[: scene.depth]}
-    words = f"◆ {len(found)} of {len(relevant)} relevant"
+    wanted = set(relevant(scene.gold))
+    found = wanted & {hit.passage.id for hit in result.hits[: scene.depth]}
+    words = f"◆ {len(found)} of {len(wanted)} relevant"
     return tag("div", words, tag("span", f" in the top {scene.depth}", css="dim"), css="line")
 
 

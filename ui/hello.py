@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.corpus.samples import samples
+from ui import tour
 from ui.ask import sample_buttons
 from ui.markup import show, tag
 
@@ -24,6 +25,7 @@ def hello(corpus: str) -> None:
             css="rs rs-hello",
         )
     )
+    tour.offer()
     if not samples(corpus):
         st.caption("This corpus brings no sample questions: write one above.")
         return

@@ -17,14 +17,15 @@ def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
     """The route's knobs as widgets; returns the values that differ from the defaults."""
     changed: dict[str, Any] = {}
     for knob in route.knobs:
-        value = _widget(route, knob, given.get(knob.name, knob.default))
+        value = widget(knob, given.get(knob.name, knob.default), state.knob_key(route.name, knob.name))
         if value is not None and value != knob.default:
             changed[knob.name] = value
     return changed
 
 
-def _widget(route: Route, knob: KnobSpec, value: Any) -> Any:
-    label, key, note = md(knob.name.replace("_", " ")), state.knob_key(route.name, knob.name), md(knob.help)
+def widget(knob: KnobSpec, value: Any, key: str) -> Any:
+    """One knob as a widget that shows `value`; returns what is chosen, None where a field is emptied."""
+    label, note = md(knob.name.replace("_", " ")), md(knob.help)
     if knob.choices:
         return st.selectbox(label, knob.choices, knob.choices.index(value), key=key, help=note)
     if knob.type is bool:

@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import BadInput, RouteScopeError
-from core.route import Route, routes
+from core.again import settled, texts
+from core.errors import RouteScopeError
+from core.route import routes
 from core.types import Query, Run
 from ui import state
 from ui.ask import ANSWERS, BY, ORDERS
@@ -42,16 +43,26 @@ def adopt() -> None:
 
 
 def show(run_id: str) -> None:
-    """Make Compare show a run, and the address say so; the inputs stay as they are."""
+    """Make Compare show a run, and the address say so; the inputs and what of the view holds for any run
+    stay as they are.
+    """
     st.session_state[state.RUN] = run_id
     st.session_state[ADOPTED] = (run_id, None, None)
-    st.query_params.from_dict({"run": run_id})
+    kept = {name: value for name, value in st.query_params.to_dict().items() if name not in ("q", "corpus")}
+    st.query_params.from_dict({**kept, "run": run_id})
+
+
+def at_corpus(name: str) -> None:
+    """Make the address say which corpus is shown, without taking it for a new link."""
+    st.query_params["corpus"] = name
+    params = st.query_params
+    st.session_state[ADOPTED] = (params.get("run"), params.get("q"), name)
 
 
 def restore(run: Run) -> None:
     """Put all that was asked into the inputs, so that Run repeats it; noted is what this version lacks."""
     state.fill_in(run.query)
-    named = _names(run.settings.get("routes")) or [result.route for result in run.results]
+    named = texts(run.settings.get("routes")) or [result.route for result in run.results]
     here = [name for name in named if name in routes()]
     gone = [f"route {name}" for name in named if name not in routes()]
     if here:
@@ -59,13 +70,14 @@ def restore(run: Run) -> None:
     turned: dict[str, dict[str, Any]] = {}
     for result in run.results:
         if result.route in here:
-            changed, unknown = _knobs(routes()[result.route], result.knobs)
-            turned[result.route] = changed
+            kept, unknown = settled(routes()[result.route], result.knobs)
+            defaults = routes()[result.route].settle({})
+            turned[result.route] = {name: value for name, value in kept.items() if value != defaults[name]}
             gone += unknown
     st.session_state[state.KNOBS] = turned
     answers = run.settings.get("answers")
     st.session_state[state.ANSWERS] = answers if answers in list(ANSWERS) else "none"
-    answered = _names(run.settings.get("answered")) if answers == "selected" else []
+    answered = texts(run.settings.get("answered")) if answers == "selected" else []
     st.session_state[state.ANSWERED] = [name for name in answered if name in here]
     st.session_state[state.ANSWER_BY] = _one_of(run.settings.get("answers by"), BY)
     st.session_state[state.ANSWER_ORDER] = _one_of(run.settings.get("answer order"), ORDERS)
@@ -84,24 +96,3 @@ def told(run_id: str) -> None:
 def _one_of(value: object, known: Mapping[str, str]) -> str:
     """Settings of a run of an earlier version may lack this."""
     return value if isinstance(value, str) and value in known else next(iter(known))
-
-
-def _names(value: object) -> list[str]:
-    """Settings of an imported run may be anything."""
-    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
-
-
-def _knobs(route: Route, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What differs from the defaults, and what is unknown or not allowed any more."""
-    known = {knob.name: knob for knob in route.knobs}
-    changed: dict[str, Any] = {}
-    gone = []
-    for name, value in given.items():
-        try:
-            settled = route.settle({name: value})[name]
-        except BadInput:
-            gone.append(f"knob {route.name}.{name}")
-            continue
-        if settled != known[name].default:
-            changed[name] = settled
-    return changed, gone

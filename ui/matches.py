@@ -10,6 +10,7 @@ from markupsafe import Markup
 from core.charts.look import milliseconds
 from core.charts.match import match_heatmap, match_told
 from core.matches import Expansion, Terms, TokenMatch, TokenMatches, expansions, token_matches
+from core.reading import title_of
 from core.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, md, show, tag
 
@@ -38,7 +39,7 @@ def _tokens(run: Run, result: RouteResult, tokens: TokenMatches, key: str, *, da
         chosen = st.selectbox(
             "Passage",
             range(len(whole)),
-            format_func=lambda at: cut(f"{at + 1}. {_title(run, whole[at].id)}", 90),
+            format_func=lambda at: cut(f"{at + 1}. {title_of(run, whole[at].id)}", 90),
             key=f"match-{key}",
             width=420,
         )
@@ -71,7 +72,7 @@ def _best(run: Run, hits: Sequence[TokenMatch]) -> Markup:
     rows = [
         tag(
             "tr",
-            tag("td", cut(_title(run, hit.id), 90), dir="auto"),
+            tag("td", cut(title_of(run, hit.id), 90), dir="auto"),
             tag("td", f"{sum(cosine for _, cosine in hit.best):.2f}", css="num"),
             tag("td", join([_pair(*pair) for pair in zip(hit.query, hit.best, strict=False)], " ")),
         )
@@ -91,7 +92,7 @@ def _expansion(run: Run, result: RouteResult, found: Expansion) -> Markup:
     more = found.terms - len(found.weights)
     rest = tag("div", f"and {more} lighter terms", css="dim") if more > 0 else EMPTY
     hits = [
-        tag("tr", tag("td", cut(_title(run, id), 90), dir="auto"), tag("td", _sum(terms), css="num"),
+        tag("tr", tag("td", cut(title_of(run, id), 90), dir="auto"), tag("td", _sum(terms), css="num"),
             tag("td", join([_share(*term) for term in terms], " ")))
         for id, terms in found.matched.items()
     ]  # fmt: skip
@@ -131,8 +132,3 @@ def _sum(terms: Terms) -> str:
 def _head(result: RouteResult, model: str, name: str, ms: float) -> Markup:
     facts = " · ".join(filter(None, [cut(model, 80), name, milliseconds(ms)]))
     return tag("h4", result.title, tag("span", f"  {facts}", css="dim"))
-
-
-def _title(run: Run, id: str) -> str:
-    passage = run.passages.get(id)
-    return passage.title or passage.doc_id if passage else id

@@ -3,65 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from urllib.parse import urlencode
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from core.charts import rank_matrix, waterfall
 from core.charts.look import milliseconds
 from core.engine import Job
-from core.reading import worked
+from core.reading import rewritings, worked
 from core.reading_answers import being_written
 from core.types import Run, Span
-from ui import answers, decisions, matches, state, trust, written
+from ui import (
+    address,
+    answers,
+    cost,
+    matches,
+    opened,
+    overlap,
+    passage,
+    ranks,
+    state,
+    written,
+)
 from ui.gold import gold_grades
-from ui.grades import grades
-from ui.grid import View, Waiting, grid
+from ui.grid import WHOLE, View, Waiting, dense, drawn, grid, kept, lit
 from ui.markup import cut, join, md, show
-from ui.rewrites import searched_anew, texts
+from ui.plot import dark
 from ui.routes import title
 from ui.steps import steps
-from ui.strips import strips
+from ui.tabs import tabs
 from ui.view import controls
 
+TAB = "tab"  # key of the tabs
+PAGES = {
+    "why.py": "Why",
+    "transform.py": "Transform",
+    "fusion.py": "Fusion",
+    "evaluators.py": "Evaluators",
+    "latency.py": "Latency",
+}
 SPOKEN = {
     "running": "running",
     "cancelled": "stopped early",
     "interrupted": "interrupted: the program ended meanwhile",
 }
-CHART = {"displayModeBar": False}
-
-
-def dark() -> bool:
-    """Whether the browser shows the dark theme."""
-    return st.context.theme.type == "dark"
 
 
 def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
     """Everything a run has to show; routes that have not ended come as waiting columns."""
     gold = gold_grades(run)
-    under_way = run.status == "running"
-    if not under_way:
-        _summary(run)
-    view = controls(run, gold)
-    if under_way or not worked(run):
-        show(grid(run, view, waiting))
+    if run.status == "running":
+        view = controls(run, gold, choose=False)
+        show(join([dense(view.density), grid(run, view, waiting)]))
         return
+    exactly = _summary(run)
+    _pages()
+    ranks.follow()
+    view = controls(run, gold)
+    show(dense(view.density))
+    if worked(run):
+        with st.container():  # there also when empty: what follows keeps its place, and is not drawn again
+            passage.draw(run, view)
+        _tabs(run, view, exactly)
+    else:
+        show(grid(run, view))
+        exactly.code(address.here(), language=None)
+
+
+@st.fragment  # another tab leaves all above as it is: to draw only this halves the time that it takes
+def _tabs(run: Run, view: View, exactly: DeltaGenerator) -> None:
+    if ranks.follow():
+        st.rerun()
     views: dict[str, Callable[[], None]] = {
         "Side by side": lambda: _side_by_side(run, view),
-        "Ranks": lambda: _ranks(run, view),
-        "Rewrites": lambda: show(texts(run, view.depth)),
+        "Ranks": lambda: ranks.draw(run, view),
+        "Overlap": lambda: overlap.draw(run, view),
         "Answers": lambda: written.draw(run),
-        "Decisions": lambda: show(decisions.path(run)),
-        "Grades": lambda: _grades(run),
         "Matches": lambda: matches.draw(run, dark=dark()),
-        "Time": lambda: _time(run),
+        "Cost": lambda: show(cost.costs(run)),
         "Steps": lambda: show(steps(run)),
     }
-    for tab, body in zip(st.tabs(list(views), on_change="rerun", key="tab"), views.values(), strict=True):
-        if tab.open:
-            with tab:
-                body()
+    tabs(views, TAB)
+    exactly.code(address.here(), language=None)  # drawn last, when the address says all of it
+
+
+def _pages() -> None:
+    """The other pages about this run."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for page, label in PAGES.items():
+            opened.to(page, label)
 
 
 def pending(job: Job) -> list[Waiting]:
@@ -88,7 +117,8 @@ def current(spans: Sequence[Span]) -> Span | None:
     return next((span for span in reversed(spans) if span.parent is None), None)
 
 
-def _summary(run: Run) -> None:
+def _summary(run: Run) -> DeltaGenerator:
+    """A line on the run; returns the place for the link to what is shown, which is known at the end."""
     worked_count = len(worked(run))
     facts = [
         f"{worked_count} of {len(run.results)} routes with a result",
@@ -96,7 +126,7 @@ def _summary(run: Run) -> None:
         f"corpus {run.corpus}",
         f"asked {run.created[:16].replace('T', ' ')} UTC",
     ]
-    anew = searched_anew(run)
+    anew = sum(any(one.changed for one in rewritings(result)) for result in worked(run))
     if anew:
         facts.insert(1, f"{anew} searched with another text than the question")
     if run.status in SPOKEN:
@@ -106,37 +136,20 @@ def _summary(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(md(" · ".join(facts)), width="stretch")
         with st.popover("Link", type="tertiary", key="link_menu"):
-            here = (st.context.url or "").split("?")[0].rstrip("/")
-            st.caption("Reopens exactly this run, without any model.")
-            st.code(f"{here}/?run={run.id}", language=None)
+            st.caption("Reopens exactly what is on screen, without any model.")
+            exactly = st.empty()
             st.caption("Opens the question unasked.")
-            st.code(f"{here}/?{urlencode({'q': run.query.text, 'corpus': run.corpus})}", language=None)
+            st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
+    return exactly
 
 
 def _side_by_side(run: Run, view: View) -> None:
     answers.write(run)
-    show(grid(run, view))
-
-
-def _ranks(run: Run, view: View) -> None:
-    figure = rank_matrix(run, depth=view.depth, gold=view.gold, dark=dark())
-    told = "Rank of each passage in each route: the stronger the colour, the higher."
-    st.caption(told + (" ◆ marks labelled passages with their grade." if view.gold else ""))
-    st.plotly_chart(figure, theme=None, width="stretch", config=CHART, key="matrix", alt=told)
-
-
-def _grades(run: Run) -> None:
-    show(join([grades(run), strips(run)]))
-    trust.draw(run, dark=dark())
-
-
-def _time(run: Run) -> None:
-    only = st.toggle(
-        "Retrieval only",
-        key="retrieval_only",
-        help="Leave out the model's steps, beside which searches vanish",
-    )
-    told = "Each route as if it ran alone: every bar begins where the step began."
-    st.caption(f"{told} All of them together took {milliseconds(run.wall_ms)} in this run.")
-    figure = waterfall(run, dark=dark(), retrieval_only=only)
-    st.plotly_chart(figure, theme=None, width="stretch", config=CHART, key="waterfall", alt=told)
+    whole = drawn(run, view) <= WHOLE
+    if not whole:
+        st.caption(
+            f"{drawn(run, view):,} hits: more than {WHOLE} come without their whole texts."
+            " Choose a passage above to read it, or show fewer hits."
+        )
+    show(lit(run, view.lit))
+    show(kept(run, view, passage.marker(run) if whole else None))

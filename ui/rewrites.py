@@ -1,58 +1,136 @@
-"""What each route searched with in place of the question: word diffs, variants, imagined passages."""
+"""What each route searched with in place of the question: word diffs, and what each text found."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.reading import Rewriting, asked_again, found_by_text, reuse, rewritings, worked
+from core.moves import ranks
+from core.reading import Rewriting, asked_again, rewritings, source, title_of, worked
+from core.reading_texts import PROSE, Found, changed, finds, searches
 from core.types import RouteResult, Run
-from ui.grid import marks
 from ui.markup import EMPTY, cut, join, tag
+from ui.routes import title
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
-PROSE = 160  # characters from which a written text is shown as a passage, not as a query
+NAMED = 5  # passages of a list that are named
 
 
-def texts(run: Run, depth: int) -> Markup:
-    """Every text-writing step of every route; says so if there is none."""
-    blocks = [_block(run, r, rewriting, depth) for r in run.results for rewriting in rewritings(r)]
-    if not blocks:
-        return tag("div", "Every route of this run searched with the question as it is.", css="rs dim")
-    return tag("div", *blocks, css="rs")
+def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup:
+    """Every route that wrote a text or searched with another than the question, then those that did not."""
+    own = [one for one in run.results if rewritings(one) or changed(run, one)]
+    shown = [one for one in own if changed(run, one) or any(r.changed for r in rewritings(one))]
+    blocks = [_route(run, one, gold or {}, depth) for one in shown]
+    return tag("div", *blocks, _unchanged(run, shown), css="rs")
 
 
-def _block(run: Run, result: RouteResult, rewriting: Rewriting, depth: int) -> Markup:
-    span = rewriting.span
-    facts = [milliseconds(span.ms), *([] if span.cached is None else [span.cached])]
-    if span.shared_with:
-        facts.append(f"shared with {span.shared_with.split('#', 1)[0]}")
-    facts += [mark for mark in marks(reuse(run, result)) if not mark.endswith("other routes")]
-    head = tag("h4", result.title, tag("span", f"  {span.name} · ", " · ".join(facts), css="dim"))
-    if rewriting.single:
-        body = word_diff(rewriting.before, rewriting.after[0])
-        body = tag("div", body if rewriting.changed else f"{rewriting.before} (unchanged)", dir="auto")
-    else:
-        body = join([_text(result, text, depth) for text in rewriting.after])
-    return tag("div", head, body, _notes(result, rewriting), css="rs-block")
-
-
-def _text(result: RouteResult, text: str, depth: int) -> Markup:
-    """One of several texts; a query also tells how many passages only it brought into a top."""
-    if len(text) >= PROSE:
-        return tag("div", text, css="rs-quote", dir="auto")
-    found = found_by_text(result, depth)
-    if text not in found:
-        return tag("div", text, css="rs-quote", dir="auto")
-    others: set[str] = set().union(*(ids for other, ids in found.items() if other != text))
-    only = len(found[text] - others)
-    told = tag(
-        "span", f"  {only} found only by this" if only else "  nothing the others did not find", css="dim"
+def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
+    """The other routes in one line, with what those said that could have written a text."""
+    same = [one for one in worked(run) if one not in shown]
+    if not same:
+        return EMPTY
+    notes = [
+        tag("li", f"{one.title}: {cut(str(step.span.inputs['note']), 200)}", dir="auto")
+        for one in same
+        for step in rewritings(one)
+        if step.span.inputs.get("note")
+    ]
+    titles = ", ".join(one.title for one in same)
+    return tag(
+        "div",
+        tag("div", f"Searched with the question as it is: {titles}.", css="dim"),
+        tag("ul", *notes, css="dim") if notes else EMPTY,
+        css="rs-block",
     )
-    return tag("div", text, told, css="rs-quote", dir="auto")
+
+
+def _route(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
+    state = "" if result.status == "ok" else f" · {result.status}: {cut(result.error or '', 160)}"
+    head = tag("h4", result.title, tag("span", state, css="bad") if state else EMPTY)
+    steps = [_step(result, one) for one in rewritings(result)]
+    return tag("div", head, *steps, _finds(run, result, gold, depth), css="rs-block")
+
+
+def _step(result: RouteResult, rewriting: Rewriting) -> Markup:
+    """What one step wrote; a list whose texts stand in the table below is not told twice."""
+    span = rewriting.span
+    facts = [span.name, milliseconds(span.ms)]
+    if came_from := source(result, span):
+        facts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}")
+    if span.shared_with:
+        facts.append(f"shared with {title(span.shared_with.split('#', 1)[0])}")
+    head = tag("div", " · ".join(facts), css="dim")
+    if rewriting.single and rewriting.changed:
+        body = tag("div", word_diff(rewriting.before, rewriting.after[0]), dir="auto")
+    elif not rewriting.changed:
+        body = tag("div", f"{rewriting.before} (unchanged)", dir="auto")
+    else:
+        searched = {one.text for one in searches(result)}
+        listed = [text for text in rewriting.after if len(text) >= PROSE or text not in searched]
+        body = join([tag("div", text, css="rs-quote", dir="auto") for text in listed])
+    return tag("div", head, body, _notes(result, rewriting), css="rs-transform-step")
+
+
+def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
+    """One row a text: how much it found, what no other text of the route did, and what became of that."""
+    rows = finds(run, result, depth)
+    if len(rows) < 2:
+        return EMPTY
+    head = tag(
+        "tr",
+        tag("th", "Searched with"),
+        tag("th", f"In the top {depth} of its searches", css="num"),
+        tag("th", "Only this text", css="num"),
+        tag("th", f"Of these in the final top {depth}", css="num"),
+        tag("th", "Found only by this text (final rank)"),
+    )
+    body = [_row(run, result, one, gold) for one in rows]
+    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-transform-finds")
+
+
+def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> Markup:
+    said: object = cut(one.text, 240)
+    if one.text == run.query.text:
+        said = tag("span", f"the question{', by other routes' if one.elsewhere else ''}", css="dim")
+    elif not one.text:
+        count = sum(text != run.query.text for text in one.mean)
+        parts = [f"{count} written text{'s' * (count > 1)}"] if count else []
+        parts += ["the question"] if run.query.text in one.mean else []
+        said = tag("span", f"{one.step}: {' and '.join(parts)}", css="dim", dir="auto")
+    return tag(
+        "tr",
+        tag("td", said, dir="auto"),
+        tag("td", len(one.found), css="num"),
+        tag("td", len(one.only), css="num"),
+        tag("td", len(one.kept), css="num"),
+        tag("td", named(run, result, one.only, gold)),
+    )
+
+
+def named(run: Run, result: RouteResult, ids: Sequence[str], gold: Mapping[str, int]) -> Markup:
+    """Passages by title with their final rank; labelled ones first and marked, the rest counted."""
+    if not ids:
+        return tag("span", "nothing the others did not find", css="dim")
+    final = ranks(result.hits)
+    order = sorted(ids, key=lambda id: (-gold.get(id, 0), final.get(id, len(final) + 1)))
+    items = [
+        tag("span", passage(run, id, gold), tag("span", f" ({final.get(id, 'gone')})", css="dim"), dir="auto")
+        for id in order[:NAMED]
+    ]
+    more = f"; {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return join([join(items, "; "), tag("span", more, css="dim") if more else EMPTY])
+
+
+def passage(run: Run, id: str, gold: Mapping[str, int]) -> Markup:
+    """A passage's title, or its id where the run does not hold it; a labelled one with its grade."""
+    title = cut(title_of(run, id), 70)
+    if not gold.get(id):
+        return tag("span", title)
+    return tag("span", tag("b", f"◆{gold[id]} "), title, css="rs-transform-gold")
 
 
 def _notes(result: RouteResult, rewriting: Rewriting) -> Markup:
@@ -90,8 +168,3 @@ def _change(gone: str, come: str) -> Markup:
             (come or gone)[len((come or gone).rstrip()) :],
         ]
     )
-
-
-def searched_anew(run: Run) -> int:
-    """Routes that searched with something else than the question."""
-    return sum(any(one.changed for one in rewritings(result)) for result in worked(run))

@@ -1,4 +1,4 @@
-"""What can be done with picked runs: open, tag, note, export, delete and its undo; and import."""
+"""What can be done with picked runs: open, compare, run again, tag, note, export, delete and its undo."""
 
 from __future__ import annotations
 
@@ -6,22 +6,36 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.errors import RouteScopeError
-from core.store import SessionRow, Store
+from core.store import Filters, SessionRow, Store
+from ui import session_again, session_pair
 from ui.markup import md
 from ui.session_list import changed
 
 DELETED = "sessions_deleted"  # ids of the last deletion, for Undo
-TOLD = "sessions_told"  # a message that outlives the rerun it caused
+MOST = 500  # runs of one export: a bundle is made in memory
+OPEN = "Shows the run as it was stored. Nothing is searched and no model is asked."
 
 
 def actions(store: Store, picked: Sequence[SessionRow]) -> None:
     """The buttons for the picked rows; for one row also its tags and note."""
     ids = [row.id for row in picked]
     with st.container(horizontal=True, vertical_alignment="center"):
-        if len(picked) == 1 and st.button("Open", type="primary", key="open"):
-            st.switch_page("compare.py", query_params={"run": ids[0]})
+        if len(picked) == 1:
+            if st.button("Open", type="primary", key="open", help=OPEN):
+                st.switch_page("compare.py", query_params={"run": ids[0]})
+            session_again.buttons(picked[0])
+        if len(picked) == 2:
+            first, second = sorted(picked, key=lambda row: (row.created, row.id))
+            st.button(
+                "Compare these two",
+                type="primary",
+                key="compare",
+                on_click=session_pair.show,
+                args=(first.id, second.id),
+            )
         _export(store, picked)
+        if len(picked) == 1 and picked[0].status != "running":
+            _files(store, ids[0])
         if st.button(f"Delete {len(ids)}", key="delete"):
             for id in ids:
                 store.delete(id)
@@ -29,20 +43,68 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
             changed()
             st.rerun()
     if len(picked) == 1:
+        st.caption(
+            f"Open: {OPEN[0].lower()}{OPEN[1:]} Replay: {session_again.REPLAY[0].lower()}"
+            f"{session_again.REPLAY[1:]}"
+        )
         _words(store, picked[0])
+
+
+def export_found(store: Store, search: str, only: Filters) -> None:
+    """All runs that were found as one bundle."""
+    total = store.count(search, **only)
+    if not total:
+        return
+    if total > MOST:
+        st.caption(
+            f"{total:,} runs are found; at most {MOST} are exported at once. Search or filter for fewer, "
+            "or pick rows."
+        )
+        return
+    still = only.copy()
+    still["status"] = "running"
+    running = set(store.ids(search, **still))
+    ended = [id for id in store.ids(search, **only) if id not in running]
+    _bundle(store, ended, f"Export all {len(ended)} found", "export_found")
 
 
 def _export(store: Store, picked: Sequence[SessionRow]) -> None:
     ended = [row.id for row in picked if row.status != "running"]
+    _bundle(store, ended, f"Export {len(ended)}", "export")
+
+
+def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
     st.download_button(
-        f"Export {len(ended)}",
-        data=lambda: store.export_bundle(ended),
-        file_name=f"routescope-{ended[0] if len(ended) == 1 else f'{len(ended)}-runs'}.zip",
+        label,
+        data=lambda: store.export_bundle(ids),
+        file_name=f"routescope-{ids[0] if len(ids) == 1 else f'{len(ids)}-runs'}.zip",
         mime="application/zip",
-        disabled=not ended,
+        disabled=not ids,
         on_click="ignore",
-        key="export",
+        key=key,
+        help="A bundle: the runs with tags and notes, to be imported by any RouteScope",
     )
+
+
+def _files(store: Store, run_id: str) -> None:
+    """One run in the formats that other tools read."""
+    with st.popover("For other tools", key="files", width="content"):
+        st.download_button(
+            "Rankings as a TREC run file",
+            data=lambda: store.export_trec(store.load(run_id)),
+            file_name=f"routescope-{run_id}.trec",
+            mime="text/plain",
+            on_click="ignore",
+            key="trec",
+        )
+        st.download_button(
+            "Results as JSON lines",
+            data=lambda: store.export_jsonl(store.load(run_id)),
+            file_name=f"routescope-{run_id}.jsonl",
+            mime="application/jsonl",
+            on_click="ignore",
+            key="jsonl",
+        )
 
 
 def _words(store: Store, row: SessionRow) -> None:
@@ -64,28 +126,10 @@ def undo(store: Store) -> None:
     if not ids:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted.", width="stretch")
+        st.info(md(f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted."), width="stretch")
         if st.button("Undo", key="undo"):
             for id in ids:
                 store.undelete(id)
             st.session_state[DELETED] = []
             changed()
             st.rerun()
-
-
-def bring_in(store: Store) -> None:
-    """Import a bundle: all of its runs or none."""
-    with st.expander("Import a bundle"):
-        given = st.file_uploader("Bundle", type="zip", key="bundle", label_visibility="collapsed")
-        if given is not None and st.button("Import", key="import"):
-            try:
-                new = store.import_bundle(given.getvalue())
-            except RouteScopeError as error:
-                st.error(md(str(error)))
-                return
-            changed()
-            st.session_state[TOLD] = f"{len(new)} runs imported; the others were here already."
-            st.rerun()
-    told = st.session_state.pop(TOLD, None)
-    if told:
-        st.success(md(told))

@@ -22,6 +22,7 @@ ANSWERS = "answers"
 ANSWERED = "answered"
 ANSWER_BY = "answer_by"
 ANSWER_ORDER = "answer_order"
+EVIDENCE = "answer_evidence"  # that of named settings put in place; without it the setting's
 SESSION = "session_name"  # what is asked is remembered under this name; empty: it is not
 TOLD = "told"  # the warnings the page shows, so that the sidebar does not repeat them
 
@@ -86,5 +87,5 @@ def answer_style() -> AnswerStyle:
     return AnswerStyle(
         "extract" if (by or now.answer_by) == "extract" else "model",
         "best at both ends" if (order or now.answer_order) == "best at both ends" else "best first",
-        now.answer_evidence,
+        st.session_state.get(EVIDENCE, now.answer_evidence),
     )

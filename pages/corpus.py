@@ -1,0 +1,47 @@
+"""Corpus: what is searched, how it was cut and indexed, and what repeats itself."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from core.corpus import catalogue
+from ui import (
+    corpora,
+    corpus_add,
+    corpus_documents,
+    corpus_near,
+    corpus_passages,
+    corpus_state,
+    link,
+    opened,
+    state,
+)
+from ui.tabs import tabs
+
+VIEWS = {
+    "State": corpus_state.draw,
+    "Add": corpus_add.draw,
+    "Documents and chunks": corpus_documents.draw,
+    "Passages": corpus_passages.draw,
+    "Near-duplicates": corpus_near.draw,
+}
+UNBUILT = ("State", "Add")  # what can be drawn of a corpus without a usable index
+
+
+def draw(view: str, name: str) -> None:
+    """One tab; a corpus that cannot be searched says why instead of showing what it has not."""
+    if view not in UNBUILT and catalogue.describe(name, state.engine().settings).state in (
+        "not built",
+        "damaged",
+    ):
+        corpora.notice(name)
+        return
+    VIEWS[view](name)
+
+
+name: str = st.session_state[state.CORPUS]
+link.at_corpus(name)
+tabs({view: partial(draw, view, name) for view in VIEWS}, "corpus_tab")
+opened.link()

@@ -1,0 +1,7 @@
+"""Release: which route to ship, why, and how sure that is."""
+
+from __future__ import annotations
+
+from ui import releasing
+
+releasing.draw()

@@ -1,0 +1,22 @@
+"""The Latency page: one run's times, what they went into, the same over all sessions, and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.types import Run
+from ui import latency_run, latency_sessions, latency_spent
+from ui.tabs import tabs
+
+TAB = "latency_tab"
+
+
+def draw(run: Run, *, dark: bool) -> None:
+    """The whole page below the line on what run it is."""
+    views: dict[str, Callable[[], None]] = {
+        "This run": lambda: latency_run.draw(run, dark=dark),
+        "Where the time goes": lambda: latency_spent.draw(run),
+        "Over all sessions": lambda: latency_sessions.draw(run, dark=dark),
+        "Tokens and cost": lambda: latency_sessions.tokens(run),
+    }
+    tabs(views, TAB)
