@@ -17,11 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from core.backends import fitted
 from core.backends.base import Completion, LLMRequest, TokenLogprob
 from core.backends.fid import Read
+from core.backends.fitted import FittedWeights
 from core.backends.late import TokenVectors
+from core.backends.llm.cache import CompletionCache
+from core.backends.llm.model import CachedLLM
+from core.backends.llm.recordings import Recordings
 from core.backends.rerankers import Rerankers
 from core.backends.sql import Database
+from core.backends.terms import Analyzer
 from core.engine import Engine
 from core.enrich import store
 from core.enrich.learned import LearnedSparse
@@ -128,6 +134,8 @@ _pretend(LearnedSparse, "sparse_model", HashTerms)
 class MemoryCorpus:
     """Brute-force search over a few passages, with the interface of an opened corpus."""
 
+    warnings: tuple[str, ...] = ()
+
     def __init__(self, texts: Mapping[str, str], name: str = "tiny") -> None:
         self.name, self.fingerprint = name, hashlib.md5(repr(sorted(texts.items())).encode()).hexdigest()
         self.all = [
@@ -148,6 +156,7 @@ class MemoryCorpus:
             documents=self.size,
         )
         self.searches: list[str] = []
+        self.analyzer = Analyzer("none")
 
     def passages(self, rows: Sequence[int]) -> list[Passage]:
         return [self.all[row] for row in rows]
@@ -181,6 +190,12 @@ class MemoryCorpus:
     def idf(self, asked: Sequence[str]) -> list[float]:
         having = [set(words(p.text)) for p in self.all]
         return [math.log(1 + self.size / (1 + sum(word in own for own in having))) for word in asked]
+
+    def explain(self, text: str, passage_id: str) -> dict[str, float]:
+        """What each word adds to the score that `search_sparse` gives for it."""
+        inside = Counter(words(self.all[self.row(passage_id)].text))
+        having = Counter(word for p in self.all for word in set(words(p.text)))
+        return {w: inside[w] * math.log(1 + self.size / max(1, having[w])) for w in words(text)}
 
     def search_sparse(self, text: str, k: int, engine: str = "bm25s") -> tuple[Hit, ...]:
         self.searches.append(text)
@@ -218,6 +233,7 @@ class ScriptedLLM:
     model: str = "scripted"
     endpoint: str = "test"
     missing: str | None = None
+    identity: str = "scripted"
     requests: list[LLMRequest] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
 
@@ -298,13 +314,18 @@ class FakeEngine(Engine):
         if web is not None:
             self.fakes["web"] = MemoryCorpus(web, "web")
 
-    def llm(self) -> Any:
-        return self.fake_llm
+    def llm(self, mode: Any = None) -> Any:
+        """The script itself, or, where a mode is asked for, as ever behind a cache and recordings."""
+        if mode is None:
+            return self.fake_llm
+        home = self.settings.home
+        cache, recordings = CompletionCache(home / "cache" / "llm.sqlite"), Recordings(home / "recordings")
+        return CachedLLM(self.fake_llm, cache=cache, recordings=recordings, mode=mode)
 
     def fid(self) -> Any:
         return Reader()
 
-    def reflection(self) -> Any:
+    def reflection(self, mode: Any = None) -> Any:
         return self.fake_reflection
 
     def rerankers(self) -> Rerankers:
@@ -324,12 +345,25 @@ class FakeEngine(Engine):
         connection.executescript(ORDERS)
         return Database(connection.serialize(), "shop.csv" if need is Need.CSV else "shop.sqlite")
 
+    def weights(self, corpus: str, name: str = "") -> FittedWeights:
+        """Those that a test fitted, else some that fuse every kind of list."""
+        if corpus in self.fakes and not fitted.names(self.settings.home, corpus) and not name:
+            return some_weights(corpus, self.fakes[corpus].fingerprint)
+        return super().weights(corpus, name)
+
     def enrichment(self, corpus: Any, need: Need) -> Any:
         """Really made, by a model of its own: what the route asks its model is not mixed with it."""
         name = need.enrichment or ""
         writer = ScriptedLLM({"questions": _questions, "context": _context})
         store.build(name, corpus, settings=self.settings, llm=writer, embedder=corpus.embedder)
         return super().enrichment(corpus, need)
+
+
+def some_weights(corpus: str = "tiny", fingerprint: str = "", name: str = "some") -> FittedWeights:
+    """Weights as if they were fitted, of lists that need something made and of those that do not."""
+    lists = ("bm25", "dense", "maxsim", "children", "learned_sparse")
+    rows = tuple((1.0 + 0.25 * at, -0.125, 0.5) for at in range(len(lists)))
+    return FittedWeights(name, corpus, fingerprint, lists, rows, -3.0, {"of": "a test"})
 
 
 def _questions(request: LLMRequest) -> str:

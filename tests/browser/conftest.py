@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -76,21 +77,29 @@ def address(home):
         store.save(run)
     assert store.flush()
     store.close()
+    with served(home) as (there, _):
+        yield there
+
+
+@contextmanager
+def served(home, log="server.log"):
+    """A server over a home: its address and its process, which a test may kill."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
     serve = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    with (home / "server.log").open("w") as log:
-        server = subprocess.Popen(serve, cwd=ROOT, env=env, stdout=log, stderr=subprocess.STDOUT)
+    with (home / log).open("w") as told:
+        server = subprocess.Popen(serve, cwd=ROOT, env=env, stdout=told, stderr=subprocess.STDOUT)
     try:
         for _ in range(300):
             try:
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1)
                 break
             except OSError:
-                assert server.poll() is None, (home / "server.log").read_text()
+                assert server.poll() is None, (home / log).read_text()
                 time.sleep(0.1)
-        yield f"http://localhost:{port}"
+        yield f"http://localhost:{port}", server
     finally:
         server.terminate()
         server.wait(10)
@@ -120,7 +129,7 @@ def tab(browser, address):
         context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(45_000)  # models of other tests may have the processors
 
         def console(message):
             probe = "/_stcore/" in (message.location or {}).get(

@@ -57,3 +57,15 @@ def visit(engine):
         return app
 
     return go
+
+
+@pytest.fixture
+def view(visit):
+    """Open a tab of a page: `view("release.py", "Ladder", evaluation="first")`."""
+
+    def go(page, tab=None, **params):
+        app = visit(page, **params, **({"tab": tab} if tab else {}))
+        assert not app.exception, app.exception
+        return app
+
+    return go

@@ -11,6 +11,8 @@ from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
 
+TABS = ["Side by side", "Ranks", "Overlap", "Answers", "Matches", "Cost", "Steps"]
+
 
 def html(app):
     """Everything a page shows as HTML."""
@@ -90,32 +92,36 @@ def test_movement_against_another_baseline(visit, stored):
     assert html(app).index("<span>Dense</span>") < html(app).index("<span>BM25</span>")
 
 
-@pytest.mark.parametrize(
-    "tab", ["Side by side", "Ranks", "Rewrites", "Answers", "Decisions", "Grades", "Matches", "Time", "Steps"]
-)
+@pytest.mark.parametrize("tab", TABS)
 def test_every_view_of_a_run_draws(visit, stored, tab):
     app = visit(run="good")
     app.session_state["tab"] = tab
     app.run()
     assert not app.exception
     told = {
-        "Side by side": "rs-grid", "Rewrites": "<ins>", "Grades": "decided: correct",
-        "Matches": "No route of this run tells", "Steps": "rs-trace",
+        "Side by side": "rs-grid", "Overlap": "Found by one route alone", "Answers": "Choose under Answers",
+        "Matches": "No route of this run tells", "Cost": "Prices are not told", "Steps": "rs-trace",
     }  # fmt: skip
     assert told.get(tab, "") in html(app)
-    assert len(app.get("plotly_chart")) == (tab in ("Ranks", "Time"))
+    assert ("matrix" in [table.key for table in app.dataframe]) == (tab == "Ranks")
+    assert (app.query_params.get("tab") or [TABS[0]]) in (tab, [tab])
 
 
 def test_hostile_text_is_shown_as_text(visit, stored):
-    app = visit(run="evil")
-    for tab in ("Ranks", "Rewrites", "Answers", "Decisions", "Grades", "Matches", "Time", "Steps"):
+    app = visit(run="evil", passage=stored["evil"].results[0].hits[0].passage.id)
+    for tab in TABS[1:]:
         app.session_state["tab"] = tab
         app.run()
+        assert not app.exception
         page = html(app)
         for mark in ("<img", "<script", "<svg", 'onmouseover="alert', "</style></div><svg"):
             assert mark not in page, (tab, mark)
     app.session_state["tab"] = "Side by side"
-    assert "&lt;img src=http://evil.example/x.png" in html(app.run())
+    page = html(app.run())
+    assert "&lt;img src=http://evil.example/x.png" in page
+    assert "&lt;<mark>img</mark> <mark>src</mark>=" in page, "marked, and escaped around the marks"
+    for mark in ("<img", "<script", "<svg"):
+        assert mark not in page, mark
     assert HOSTILE[0] in app.text_area(key="question").value
 
 
@@ -142,6 +148,18 @@ def test_routes_are_chosen_together(visit, engine):
     assert free == wanted, "nothing was made for it"
     app.button(key="choose:First choice").click().run()
     assert set(app.session_state["routes"]) == {route.name for route in routes().values() if route.first}
+
+
+def test_more_routes_than_can_be_compared_are_refused_in_one_line(visit, engine):
+    app = visit(corpus="tiny")
+    app.text_area(key="question").set_value("fragile")
+    app.session_state["routes"] = list(routes())[:27]
+    app.button(key="run").click().run()
+    assert len(app.error) == 1
+    assert "27 routes are chosen; at most 25 are compared at once" in shown(app)
+    assert "2 too many: at most 25" in shown(app)
+    app.multiselect(key="routes").set_value(list(routes())[:2]).run()
+    assert "too many" not in shown(app)
 
 
 def test_stop_keeps_what_is_finished(visit, engine):

@@ -1,8 +1,15 @@
 """Sessions: the list of every run."""
 
 from dataclasses import replace
+from datetime import date
 
 from tests.runs import make_run
+
+
+def param(app, name):
+    """A part of the address: a list where the test has set it."""
+    value = app.query_params[name]
+    return value[0] if isinstance(value, list) else value
 
 
 def shown(app):
@@ -29,9 +36,44 @@ def test_search_and_filter(visit, engine, stored):
     assert len(app.dataframe[0].value) == 1
     app.text_input(key="session_search").set_value("nothing like this").run()
     assert "No run matches" in shown(app)
-    app.text_input(key="session_search").set_value("")
-    app.selectbox(key="session_corpus").set_value("other").run()
+    app.button(key="session_clear").click().run()
+    assert len(app.dataframe[0].value) == 3
+
+
+def test_filters_offer_what_is_stored_and_are_in_the_address(visit, engine, stored):
+    engine.store.tag("bad", ["peak season"])
+    app = visit("sessions.py")
+    assert app.selectbox(key="session_corpus").options == ["All corpora", "tiny"]
+    assert app.selectbox(key="session_tag").options == ["Any tag", "peak season"]
+    assert app.selectbox(key="session_status").options == ["Any status", "done"]
+    assert len(app.selectbox(key="session_route").options) == 9
+    app.selectbox(key="session_tag").set_value("peak season").run()
+    assert len(app.dataframe[0].value) == 1
+    assert param(app, "tag") == "peak season"
+    app.date_input(key="session_until").set_value(date(2026, 11, 19)).run()
     assert "No run matches" in shown(app)
+    assert param(app, "until") == "2026-11-19"
+    app.button(key="session_clear").click().run()
+    assert len(app.dataframe[0].value) == 3
+    assert "tag" not in app.query_params
+
+
+def test_the_address_opens_the_filtered_list(visit, engine, stored):
+    engine.store.tag("evil", ["x"])
+    app = visit("sessions.py", tag="x", route="bm25", since="2026-11-20", until="2026-11-20", status="done")
+    assert len(app.dataframe[0].value) == 1
+    assert app.date_input(key="session_since").value == date(2026, 11, 20)
+    for wrong in ({"tag": "gone"}, {"since": "yesterday"}, {"status": "odd"}):
+        assert len(visit("sessions.py", **wrong).dataframe[0].value) == 3
+
+
+def test_a_filter_whose_last_run_is_deleted_falls_away(visit, engine, stored):
+    engine.store.tag("bad", ["one"])
+    app = visit("sessions.py", tag="one")
+    engine.store.delete("bad")
+    app.run()
+    assert not app.exception
+    assert len(app.dataframe[0].value) == 2
 
 
 def test_pages_go_back_and_forth_without_a_gap(visit, engine):

@@ -1,12 +1,15 @@
 """The sidebar: what a corpus is, in words."""
 
+import threading
 from dataclasses import replace
 
 import pytest
 
-from core.corpus import catalogue
+from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
 from core.corpus.manifest import CorpusInfo
+from core.errors import Cancelled
+from ui import corpora
 
 INFO = CorpusInfo(
     "tiny", "f1", 1_200, 60_500, Chunking(), "en", "hash", "hash", 64, "flat", 1.0, "2026-11-21", {}, 9
@@ -33,21 +36,39 @@ def test_how_a_corpus_is_searched_is_said_in_words(visit, monkeypatch, info, wor
     assert said == f"Tiny. {words}"
 
 
-def test_what_can_be_made_is_offered_with_its_cost_and_told_once_it_is(visit, engine, monkeypatch):
-    from core.corpus import builds
-    from core.enrich import store
-    from ui import enrichments
-
-    corpus = engine.corpus("tiny")
-    monkeypatch.setattr(enrichments, "current_fingerprint", lambda *_, **__: corpus.fingerprint)
-    store.build("children", corpus, settings=engine.settings, embedder=corpus.embedder)
-    begun = []
-    monkeypatch.setattr(builds, "start_enrichment", lambda *given: begun.append(given))
+def test_the_sidebar_is_short(visit):
     app = visit()
-    said = " ".join(caption.value.replace("\\", "") for caption in app.sidebar.caption)
-    assert f"Made for more routes (1 of {len(store.RECIPES)})" in [e.label for e in app.sidebar.expander]
-    assert "7 entries in" in said
-    assert "a call of the language model a passage" in said
-    assert "make:tiny:children" not in [button.key for button in app.sidebar.button]
-    app.sidebar.button(key="make:tiny:questions").click().run()
-    assert begun == [("tiny", "questions", engine.settings)]
+    assert [box.label for box in app.sidebar.selectbox] == ["Corpus"]
+    assert [field.label for field in app.sidebar.text_input] == []
+    assert "Add a corpus" not in [expander.label for expander in app.sidebar.expander]
+
+
+def test_progress_of_a_build_is_there_with_stop(visit):
+    stop = threading.Event()
+
+    def work(progress, cancel):
+        progress("embed", 3, 10)
+        while not stop.wait(0.01):
+            if cancel.is_set():
+                raise Cancelled("stopped")
+
+    build = builds.start_work("tiny under way", work)
+    try:
+        app = visit()
+        app.sidebar.button(key="stop:tiny under way").click().run()
+        build.wait(5)
+        assert build.stopped
+    finally:
+        stop.set()
+
+
+def test_a_corpus_that_was_added_is_chosen_when_it_is_there(visit):
+    app = visit()
+    assert app.sidebar.selectbox[0].value == "tiny"
+    app.session_state[corpora.WANTED] = "not there yet"
+    app.run()
+    assert app.sidebar.selectbox[0].value == "tiny"
+    app.session_state[corpora.WANTED] = "other"
+    app.run()
+    assert app.sidebar.selectbox[0].value == "other"
+    assert corpora.WANTED not in app.session_state

@@ -1,4 +1,4 @@
-"""Grades and strips of stored runs: what was decided, what was kept and dropped, and nothing but text."""
+"""Strips and grades of stored runs: what was kept and dropped, by which grade, and nothing but text."""
 
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -10,7 +10,7 @@ from core.reading import gradings, strippings
 from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
-from ui.grades import grades
+from ui.grades import table
 from ui.strips import strips
 
 
@@ -59,23 +59,23 @@ def test_strips_kept_and_dropped_are_shown_under_their_passage(engine):
 
 
 @pytest.mark.parametrize("evaluator", ["lightweight", "llm"])
-def test_the_grades_view_shows_grades_thresholds_decision_and_reason(engine, evaluator):
+def test_the_table_of_grades_shows_each_with_where_it_lies(engine, evaluator):
     run = corrected(engine, {"crushed:0-400": LONG, "keys:0-80": "Keys are kept."}, evaluator=evaluator)
     (grading,) = gradings(run.results[0])
-    text = " ".join(Seen(grades(run)).texts)
-    assert f"decided: {grading.decision}" in text
-    assert f"{grading.low:.3g}" in text
-    assert f"{grading.high:.3g}" in text
-    assert grading.why
-    assert grading.why in text
+    seen = Seen(table(run, {}, grading, grading.low, grading.high))
     for grade in grading.grades:
-        assert f"{grade.value:.2f}" in text
+        assert f"{grade.value:.3f}" in " ".join(seen.texts)
+    above = sum(grade.value >= grading.high for grade in grading.grades)
+    assert seen.texts.count("trusted") == above
+    moved = Seen(table(run, {}, grading, 0.0, 0.0))
+    assert moved.texts.count("trusted") == len(grading.grades)
 
 
 def test_hostile_text_is_only_text(engine):
     texts = {f"{n}:0-9": f"box {evil} crushed" for n, evil in enumerate(HOSTILE)}
     run = corrected(engine, texts, question=f"My box {HOSTILE[0]}", evaluator="llm")
-    for html in (strips(run), grades(run)):
+    (grading,) = gradings(run.results[0])
+    for html in (strips(run), table(run, {}, grading, grading.low, grading.high)):
         seen = Seen(html)
         assert not seen.tags & {"img", "script", "svg", "style", "a"}
         assert any("alert" in text for text in seen.texts) or "alert" not in html

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.errors import BadInput
@@ -48,6 +48,7 @@ def test_one_threshold_by_hand():
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=20))
+@example([(0.0, False), (5e-324, True)])  # no number lies between them
 def test_no_threshold_is_better_than_the_one_chosen(cases):
     from sklearn.metrics import balanced_accuracy_score
 

@@ -6,19 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.charts import rank_matrix, waterfall
-from core.charts.look import KINDS, milliseconds, words
-from core.charts.matrix import contenders, strength
-from core.moves import fate, moves, ranks
+from core.charts import waterfall
+from core.charts.look import KINDS, milliseconds, scale, shade
+from core.moves import moves, ranks
 from core.reading import (
     asked_again,
-    found_by_text,
     gradings,
     reuse,
     rewritings,
     source,
-    top,
-    worked,
 )
 from core.types import Hit, Passage, RouteResult, Span
 from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run, passages, ranking
@@ -74,17 +70,6 @@ def test_a_repeated_passage_counts_at_its_first_rank():
     assert ranks(hits("aba")) == {"a": 1, "b": 2}
 
 
-def test_fate_tells_the_step_that_lost_a_passage():
-    spans = (
-        Span(1, None, "search", "RETRIEVER", 0, 1, hits=(("a", 2.0), ("b", 1.0))),
-        Span(2, None, "keep by grade", "RERANKER", 1, 1, hits=(("a", 2.0),)),
-    )
-    result = RouteResult("r", "R", "ok", 2, hits=hits("a"), spans=spans)
-    assert fate(result, "a") == "at rank 1"
-    assert fate(result, "b") == "rank 2 in “search”, dropped by “keep by grade”"
-    assert fate(result, "z") == "not found by any step"
-
-
 # Reading spans.
 
 
@@ -132,13 +117,6 @@ def test_reuse_adds_up_by_reason():
     assert source(route(RUN, "rewrite"), first) == "recording"
 
 
-def test_variants_own_finds():
-    found = found_by_text(route(RUN, "rag_fusion"), 5)
-    spans = route(RUN, "rag_fusion").spans
-    lists = [{id for id, _ in span.hits[:5]} for span in spans if span.kind == "RETRIEVER"]
-    assert found == {VARIANTS[0]: lists[0] | lists[1]}
-
-
 def test_a_second_try_of_the_model_is_told():
     spans = (
         Span(1, None, "write", "LLM", 0, 9, {"text": "q"}, "good"),
@@ -150,57 +128,7 @@ def test_a_second_try_of_the_model_is_told():
     assert asked_again(route(RUN, "rewrite"), route(RUN, "rewrite").spans[0]) is None
 
 
-# Waterfall.
-
-
-def drawn(figure):
-    """(route title, start, length, name) of every bar."""
-    return sorted(
-        (y, round(base, 6), round(x, 6), data[0])
-        for bar in figure.data
-        if bar.type == "bar" and bar.customdata is not None
-        for y, base, x, data in zip(bar.y, bar.base, bar.x, bar.customdata, strict=True)
-    )
-
-
-def test_every_step_is_a_bar_that_begins_where_it_began():
-    expected = sorted(
-        (words(r.title, 28), round(s.start_ms / 1000, 6), round(s.ms / 1000, 6), words(s.name, 60))
-        for r in RUN.results
-        for s in top(r)
-    )
-    assert drawn(waterfall(RUN)) == expected
-
-
-def test_a_quick_run_is_drawn_in_milliseconds():
-    quick = replace(RUN, results=RUN.results[:3])
-    assert ("BM25", 0.0, 1.4, "search BM25") in drawn(waterfall(quick))
-
-
-def test_routes_are_sorted_quickest_first():
-    order = list(waterfall(RUN).layout.yaxis.categoryarray)
-    expected = [words(r.title, 28) for r in sorted(RUN.results, key=lambda r: r.ms)]
-    assert order == expected
-
-
-def test_retrieval_only_leaves_out_the_model_and_closes_its_gap():
-    bars = drawn(waterfall(RUN, retrieval_only=True))
-    mine = [bar for bar in bars if bar[0] == "Rewrite + hybrid"]
-    assert [bar[1] for bar in mine] == pytest.approx([0.0, 1.4, 4.5, 6.7])
-    assert not any("rewrite" in bar[3] or "variants" in bar[3] for bar in bars)
-
-
-def test_shared_cached_and_failed_steps_are_told_apart():
-    shapes, lines = {}, {}
-    for bar in waterfall(BAD).data:
-        if bar.type == "bar" and bar.customdata is not None:
-            marks = zip(bar.y, bar.customdata, bar.marker.pattern.shape, bar.marker.line.color, strict=True)
-            for y, data, shape, line in marks:
-                shapes[y, data[0]], lines[y, data[0]] = shape, line
-    assert shapes["BM25", "search BM25"] == ""
-    assert shapes["Hybrid (RRF)", "search BM25"] == "/"
-    assert shapes["Rewrite + hybrid", "rewrite as a standalone question"] == "."
-    assert lines["HyDE", "write hypothetical passages"] == "#D55E00"
+# Colours.
 
 
 def test_a_kind_of_step_has_one_colour_everywhere():
@@ -215,50 +143,15 @@ def test_a_kind_of_step_has_one_colour_everywhere():
     assert len({colour for _, colour in KINDS.values()}) == len(KINDS)
 
 
-# Rank matrix.
-
-
-def test_the_matrix_shows_the_runs_ranks():
-    figure = rank_matrix(RUN, depth=10)
-    heat = figure.data[0]
-    ids = contenders(RUN, depth=10, limit=40)
-    for row, id in enumerate(ids):
-        for column, result in enumerate(worked(RUN)):
-            rank = ranks(result.hits).get(id)
-            assert heat.text[row][column] == ("" if rank is None else str(rank))
-    assert set(ids) == {h.passage.id for r in RUN.results for h in r.hits[:10]}
-
-
-def test_higher_is_stronger_and_below_the_top_is_faint():
-    values = [strength(rank, 10) for rank in range(1, 12)]
-    assert values == sorted(values, reverse=True)
-    assert values[0] == 1.0
-    assert values[-1] < 0.1 < values[-2]
-
-
-def test_gold_rows_are_marked_with_their_grade():
-    id = contenders(RUN, depth=10, limit=40)[0]
-    labels = rank_matrix(RUN, gold={id: 3}).layout.yaxis.ticktext
-    assert labels[0].startswith("<b>")
-    assert labels[0].endswith("◆3</b>")
-    assert not any("◆" in label for label in labels[1:])
-
-
-def test_the_matrix_is_cut_to_its_limit_best_first():
-    figure = rank_matrix(RUN, depth=20, limit=7)
-    assert len(figure.data[0].text) == 7
-
-
 # What may be in a run.
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_hostile_titles_and_errors_bring_no_markup_into_a_chart(dark):
     run = make_run(hostile=True)
-    for figure in (rank_matrix(run, dark=dark), waterfall(run, dark=dark)):
-        text = figure.to_json()
-        for mark in ("<img", "<script", "<svg", "</style"):
-            assert mark not in text
+    text = waterfall(run, dark=dark).to_json()
+    for mark in ("<img", "<script", "<svg", "</style"):
+        assert mark not in text
 
 
 def test_runs_with_nothing_to_show_draw_empty_charts():
@@ -266,12 +159,16 @@ def test_runs_with_nothing_to_show_draw_empty_charts():
     unavailable = replace(RUN, results=(replace(RUN.results[0], status="unavailable", hits=(), spans=()),))
     for run in (nothing, unavailable):
         assert waterfall(run).layout.height > 0
-        assert rank_matrix(run).layout.height > 0
 
 
-def test_a_passage_that_the_run_does_not_hold_is_named_by_its_id():
-    run = replace(RUN, passages={})
-    assert rank_matrix(run).layout.yaxis.ticktext[0] == contenders(run, depth=10, limit=40)[0][:40]
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_shade_lies_on_the_scale(dark):
+    for share, colour in scale(dark=dark):
+        assert shade(share, dark=dark) == colour
+    (_, one), (_, other), _ = scale(dark=dark)
+    middle = [(int(one[n : n + 2], 16) + int(other[n : n + 2], 16)) / 2 for n in (1, 3, 5)]
+    got = shade(0.25, dark=dark)
+    assert [int(got[n : n + 2], 16) for n in (1, 3, 5)] == [round(one) for one in middle]
 
 
 @pytest.mark.parametrize(

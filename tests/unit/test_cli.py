@@ -220,8 +220,6 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, call):
 class Shelf(MemoryCorpus):
     """A corpus in memory with the documents that labels are placed in."""
 
-    warnings = ()
-
     def by_ids(self, ids):
         return super().by_ids([id for id in ids if id in TEXTS])
 

@@ -5,9 +5,11 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from semantic_text_splitter import TextSplitter
 
 from core.engine import Request
-from core.errors import BadInput, ModelFailed
+from core.enrich.children import SIZE
+from core.errors import BadInput, ModelFailed, Unavailable
 from core.evaluate.kept import best_sentence, survived
 from core.reading import excerpts as excerpts_of
 from core.route import Need, routes
@@ -62,19 +64,36 @@ def test_passages_below_the_floor_are_dropped_and_told_but_stay_in_the_ranking(t
     assert not llm.requests
 
 
-def test_strips_are_kept_from_the_floor_on_and_each_passages_best_always(tmp_path):
-    result, _ = ask(tmp_path, floor=-1, strip_floor=0.3)
-    strips = span(result, "keep the strips that matter").output
-    assert {strip["id"] for strip in strips} == set(TEXTS)
+@pytest.mark.parametrize("made", [True, False], ids=["pieces of the corpus", "embedded now"])
+def test_strips_are_kept_from_the_floor_on_and_each_passages_best_always(tmp_path, monkeypatch, made):
+    pieces = TextSplitter(SIZE).chunks if made else cut
+    embedded = []
+    if not made:
+        monkeypatch.setattr(FakeEngine, "enrichment", _no_pieces)
+    engine = FakeEngine(tmp_path, texts=TEXTS)
+    embed = engine.fakes["tiny"].embedder.embed
+    engine.ask(Request(QUESTION, "tiny", ("compress",)))  # pieces are made and opened by the first question
+    monkeypatch.setattr(
+        engine.fakes["tiny"].embedder, "embed", lambda texts: embedded.extend(texts) or embed(texts)
+    )
+    result = engine.ask(Request(QUESTION, "tiny", ("compress",), {"compress": {"floor": -1}})).results[0]
+    told = span(result, "keep the strips that matter")
+    assert told.inputs["embedded"].startswith("with the corpus" if made else "now: no pieces")
+    assert (set(embedded) == {QUESTION.text}) is made
+    assert {strip["id"] for strip in told.output} == set(TEXTS)
     for id, text in TEXTS.items():
-        own = [strip for strip in strips if strip["id"] == id]
-        assert [strip["text"] for strip in own] == cut(text)
-        scores = [cosine(f"{id.title()} {piece}", QUESTION.text) for piece in cut(text)]
+        own = [strip for strip in told.output if strip["id"] == id]
+        assert [strip["text"] for strip in own] == pieces(text)
+        scores = [cosine(f"{id.title()} {piece}", QUESTION.text) for piece in pieces(text)]
         assert [strip["score"] for strip in own] == pytest.approx(scores, abs=1e-6)
         for strip in own:
             best = strip["score"] == max(other["score"] for other in own)
             assert strip["kept"] is (strip["score"] >= 0.3 or best)
-    assert {strip["kept"] for strip in strips} == {True, False}
+    assert {strip["kept"] for strip in told.output} == {True, False}
+
+
+def _no_pieces(_engine, _corpus, _need):
+    raise Unavailable("no pieces")
 
 
 def test_the_span_tells_what_was_saved(tmp_path):

@@ -268,3 +268,47 @@ def test_remote_models_let_routes_run_side_by_side(tmp_path):
     run = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("hyde", "rag_fusion")))
     assert run.wall_ms < sum(result.wall_ms for result in run.results)
     assert run.settings["routes ran"] == "side by side"
+
+
+# --- stored answers only, in one run
+
+
+def test_a_replayed_run_calls_no_model_and_finds_what_was_found_with_it(tmp_path):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"hyde": "Report a fragile item within 48 hours."}))
+    asked = Request(QUESTION, "tiny", ("hyde", "bm25"), mode="live")
+    live = engine.ask(asked)
+    calls = len(engine.fake_llm.requests)
+    assert calls > 0
+    engine.fake_llm.missing = "no model file is here"
+    again = engine.ask(replace(asked, mode="replay"))
+    assert len(engine.fake_llm.requests) == calls
+    assert [result.status for result in again.results] == ["ok", "ok"]
+    assert [result.hits for result in again.results] == [result.hits for result in live.results]
+    asking = [span for span in by_route(again)["hyde"].spans if span.name.startswith("ask ")]
+    assert [span.cached for span in asking] == ["cache"] * calls
+    assert (live.settings["llm mode"], again.settings["llm mode"]) == ("live", "replay")
+
+
+def test_a_replayed_run_says_which_answer_is_not_stored_and_the_others_go_on(tmp_path):
+    engine = FakeEngine(tmp_path)
+    run = engine.ask(Request(QUESTION, "tiny", ("hyde", "bm25"), mode="replay"))
+    assert engine.fake_llm.requests == []
+    results = by_route(run)
+    assert results["hyde"].status == "unavailable"
+    assert "not recorded: hyde/" in results["hyde"].error
+    assert "replay" in results["hyde"].error
+    assert results["bm25"].status == "ok"
+
+
+def test_the_mode_of_one_run_is_not_that_of_the_next(tmp_path):
+    engine = FakeEngine(tmp_path)
+    engine.ask(Request(QUESTION, "tiny", ("hyde",), mode="replay"))
+    run = engine.ask(Request(QUESTION, "tiny", ("hyde",)))
+    assert run.settings["llm mode"] == engine.settings.llm_mode == "live"
+    assert run.results[0].status == "ok"
+    assert engine.fake_llm.requests
+
+
+def test_an_unknown_mode_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="mode='cheap'; give live, record, replay"):
+        FakeEngine(tmp_path).start(Request(QUESTION, "tiny", ("bm25",), mode="cheap"))

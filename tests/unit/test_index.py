@@ -45,6 +45,12 @@ class Counting(HashEmbedder):
         return super().embed(texts)
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes of a source are seen at once."""
+    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 0.0)
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", models_dir=tmp_path / "models", embedder="hash")
@@ -88,7 +94,7 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
     corpus = index.open_corpus("shop-help", settings=settings)
     assert (corpus.size, corpus.info.documents, corpus.info.vector_index) == (3, 3, "flat")
     assert corpus.info.bytes > 0
-    assert set(corpus.info.build_ms) == {"read documents", "index words", "embed"}
+    assert set(corpus.info.build_ms) == {"read documents", "cut into passages", "index words", "embed"}
     ids = [p.id for p in corpus.passages([0, 1, 2])]
     assert ids == sorted(ids)
     assert [corpus.row(id) for id in ids] == [0, 1, 2]
@@ -386,6 +392,21 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(
 
 
 # names and states
+
+
+def test_a_source_is_not_looked_at_at_each_click(
+    folder: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.build(None, folder, settings=settings)
+    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 60.0)
+    assert catalogue.describe("shop-help", settings).state == "ready"
+    (folder / "new.md").write_text("# New\n\nA page that was not there.\n")
+    assert catalogue.describe("shop-help", settings).state == "ready"
+    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 0.0)
+    assert catalogue.describe("shop-help", settings).state == "stale"
+    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 60.0)
+    index.build("shop-help", folder, settings=settings)
+    assert catalogue.describe("shop-help", settings).state == "ready"
 
 
 def test_states_from_not_built_to_damaged(folder: Path, settings: Settings, model: Counting) -> None:

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from core.reading import gradings
 from tests.runs import HOSTILE, make_run
-from ui.grades import grades
+from ui.grades import table
 from ui.grid import View, Waiting, grid
 from ui.markup import cut, join, md, show, tag
-from ui.rewrites import texts, word_diff
 from ui.steps import steps
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,8 @@ def test_payloads_stay_text_in_every_part_of_a_page():
     run = make_run(hostile=True)
     view = View("bm25", 30, "L", {next(iter(run.passages)): 3})
     waiting = [Waiting(HOSTILE[0], True, HOSTILE[1])]
-    for page in (grid(run, view, waiting), texts(run, 10), grades(run), steps(run)):
+    graded = [table(run, {}, one, 0.2, 0.9) for result in run.results for one in gradings(result)]
+    for page in (grid(run, view, waiting), *graded, steps(run)):
         read = Reader(page)
         assert set(read.tags) <= allowed
         assert not [name for name, _ in read.attributes if name.startswith("on") or name in ("href", "src")]
@@ -99,18 +100,6 @@ def test_markdown_marks_are_all_taken_off(text):
         plain.append(escaped[position : position + 1])
         position += 1
     assert "".join(plain) == " ".join(text.split())
-
-
-@given(st.text(), st.text())
-def test_a_word_diff_holds_both_texts(before, after):
-    read = Reader(word_diff(before, after))
-    assert set(read.tags) <= {"span", "del", "ins"}
-
-
-def test_a_word_diff_by_hand():
-    diff = word_diff("What about the other one?", "What about the second vase?")
-    same = "<span>What about the </span>"
-    assert diff == f"{same}<del>other one</del> <ins>second vase</ins><span>?</span>"
 
 
 def test_cut_says_that_it_cut():

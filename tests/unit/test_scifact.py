@@ -10,8 +10,10 @@ import pytest
 
 from core.backends.embedder import load_embedder
 from core.corpus import index
+from core.evaluate.metrics import by_question
 from core.settings import PROJECT, Settings
 from core.types import Ranking
+from tests.unit.test_metrics import assert_same, directly, ranx
 
 HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")
 FOUND = [Path(HERE) / "scifact"] if HERE else sorted(PROJECT.glob("../*/data/scifact"))
@@ -56,3 +58,22 @@ def test_dense(corpus: index.Corpus, questions: dict[str, str]) -> None:
     model = load_embedder("all-MiniLM-L6-v2", settings=Settings())
     found = corpus.search_dense_many(model.embed(list(questions.values())), 100)
     assert ndcg(dict(zip(questions, found, strict=True))) == pytest.approx(DENSE, abs=0.01)
+
+
+def test_every_metric_of_its_rankings_equals_ranx_and_ir_measures(
+    corpus: index.Corpus, questions: dict[str, str]
+) -> None:
+    qrels: dict[str, dict[str, int]] = {}
+    for line in (FOUND[0] / "qrels" / "test.tsv").read_text().splitlines()[1:]:
+        question, passage, grade = line.split("\t")
+        qrels.setdefault(question, {})[passage] = int(grade)
+    rankings = {
+        q: tuple((hit.passage.id, hit.score) for hit in corpus.search_sparse(questions[q], 100))
+        for q in qrels
+    }
+    assert len(rankings) == 300
+    found = by_question(qrels, rankings)
+    assert sum(by["ndcg@10"] for by in found.values()) / 300 == pytest.approx(BM25, abs=0.01)
+    filled = {q: hits for q, hits in rankings.items() if hits}
+    assert_same(found, directly(qrels, filled, 1))
+    assert_same(found, ranx(qrels, filled, 1))

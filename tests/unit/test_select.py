@@ -1,5 +1,7 @@
 """MMR and near-duplicates: against definitions written the slow way, hand-worked numbers, and in routes."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.engine import Request
 from core.errors import BadInput
-from core.steps.select import duplicates, mmr, resemblance
+from core.steps.select import duplicates, likeness, mmr, pack, resemblance, unpack
 from core.types import Query
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder
 
@@ -30,6 +32,24 @@ def by_definition(relevance, vectors, lam, k):
     return chosen
 
 
+def products(vectors):
+    rows = vectors.astype(np.float64)
+    return (rows[:, None] * rows).sum(axis=2)
+
+
+@given(st.integers(0, 10_000), st.integers(0, 12))
+def test_similarities_come_back_from_a_span_exactly(seed, n):
+    alike = likeness(unit(seed, n))
+    back = unpack(json.loads(json.dumps(pack(alike))), n)
+    off = ~np.eye(n, dtype=bool)
+    assert np.array_equal(back[off], alike[off])
+
+
+def test_similarities_of_another_size_are_refused():
+    with pytest.raises(BadInput, match="2 similarities for 3 passages; there should be 3"):
+        unpack([1, 2], 3)
+
+
 def unit(seed, n, dim=5):
     vectors = np.random.default_rng(seed).standard_normal((n, dim)).astype(np.float32)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -39,7 +59,7 @@ def unit(seed, n, dim=5):
 def test_mmr_equals_its_definition(seed, n, k, lam):
     vectors = unit(seed, n)
     relevance = np.random.default_rng(seed + 1).random(n)
-    picks = mmr(relevance, vectors, lam, k)
+    picks = mmr(relevance, products(vectors), lam, k)
     assert [pick.row for pick in picks] == by_definition(relevance, vectors, lam, k)
     for place, pick in enumerate(picks):
         before = [vectors[other.row] @ vectors[pick.row] for other in picks[:place]]
@@ -59,24 +79,27 @@ small = st.lists(st.tuples(*[st.integers(-2, 2)] * 3), max_size=8)  # many ties,
 def test_ties_go_to_the_better_ranked(rows, lam, k):
     vectors = np.array(rows, np.float32).reshape(-1, 3)
     relevance = vectors.sum(axis=1)
-    assert [p.row for p in mmr(relevance, vectors, lam, k)] == by_definition(relevance, vectors, lam, k)
+    assert [p.row for p in mmr(relevance, products(vectors), lam, k)] == by_definition(
+        relevance, vectors, lam, k
+    )
 
 
 @given(st.integers(0, 10_000), st.integers(1, 20))
 def test_with_lambda_one_the_order_is_that_of_relevance(seed, n):
     relevance = np.sort(np.random.default_rng(seed).random(n))[::-1]
-    assert [pick.row for pick in mmr(relevance, unit(seed, n), 1.0, n)] == list(range(n))
+    assert [pick.row for pick in mmr(relevance, products(unit(seed, n)), 1.0, n)] == list(range(n))
 
 
 @given(st.integers(0, 10_000), st.integers(1, 20), st.floats(0, 1))
 def test_scores_fall_where_no_similarity_is_negative(seed, n, lam):
-    scores = [p.score for p in mmr(np.random.default_rng(seed).random(n), np.abs(unit(seed, n)), lam, n)]
+    alike = products(np.abs(unit(seed, n)))
+    scores = [p.score for p in mmr(np.random.default_rng(seed).random(n), alike, lam, n)]
     assert scores == sorted(scores, reverse=True)
 
 
 def test_mmr_by_hand():
     vectors = np.array([[1, 0], [1, 0], [0, 1]], np.float32)  # the second repeats the first
-    picks = mmr(np.array([0.9, 0.8, 0.5]), vectors, 0.5, 3)
+    picks = mmr(np.array([0.9, 0.8, 0.5]), products(vectors), 0.5, 3)
     assert [pick.row for pick in picks] == [0, 2, 1]
     assert [pick.score for pick in picks] == pytest.approx([0.45, 0.25, -0.1])
     assert [(pick.similarity, pick.nearest) for pick in picks] == [(0.0, None), (0.0, 0), (1.0, 0)]
@@ -85,7 +108,7 @@ def test_mmr_by_hand():
 @pytest.mark.parametrize(("lam", "k", "wrong"), [(1.1, 3, "1.1"), (-0.1, 3, "-0.1"), (0.5, 0, "k is 0")])
 def test_mmr_refuses_what_means_nothing(lam, k, wrong):
     with pytest.raises(BadInput, match=wrong):
-        mmr(np.ones(1), np.ones((1, 2), np.float32), lam, k)
+        mmr(np.ones(1), np.ones((1, 1)), lam, k)
 
 
 REPEATED = {

@@ -164,7 +164,7 @@ def test_the_deadline_is_total_and_stop_ends_the_call(tmp_path, reply):
 
 def test_without_an_address_the_route_says_how_to_get_one(tmp_path):
     engine = FakeEngine(tmp_path)
-    engine.reflection = lambda: Engine.reflection(engine)
+    engine.reflection = lambda mode=None: Engine.reflection(engine, mode)
     result = engine.ask(Request(Query(QUESTION), "tiny", ("self_rag",))).results[0]
     assert result.status == "unavailable"
     assert "ROUTESCOPE_SELF_RAG_BASE_URL" in result.error
@@ -179,7 +179,7 @@ def test_without_an_address_the_route_says_how_to_get_one(tmp_path):
 def test_the_whole_route_runs_over_http(tmp_path):
     with loopback(answer(by_default)) as server:
         engine = FakeEngine(tmp_path, self_rag_base_url=f"{server.url}/v1", self_rag_model="tiny")
-        engine.reflection = lambda: Engine.reflection(engine)
+        engine.reflection = lambda mode=None: Engine.reflection(engine, mode)
         result = engine.ask(Request(Query(QUESTION), "tiny", ("self_rag",))).results[0]
     assert len(tree_of(result)["branches"]) == 5
     assert len(server.requests) == 6

@@ -44,6 +44,28 @@ def connection(tmp_path_factory):
 # --- exactness
 
 
+def test_a_run_loaded_again_is_kept_until_somebody_writes_it(store, tmp_path):
+    run = make_run(run_id="one")
+    store.save(run)
+    assert store.flush()
+    first = store.load("one")
+    assert store.load("one") is first
+    answered = replace(run, results=(replace(run.results[0], answer="Within 48 hours."), *run.results[1:]))
+    with closing(Store(tmp_path / "sessions.sqlite")) as other:
+        other.save(answered)
+        assert other.flush()
+    assert store.load("one") == answered
+    store.delete("one")
+    with pytest.raises(BadInput, match="was deleted"):
+        store.load("one")
+    for n in range(9):
+        store.save(make_run(run_id=f"run{n}"))
+    assert store.flush()
+    for n in range(9):
+        assert store.load(f"run{n}").id == f"run{n}"
+    assert len(store._kept) == 4
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_run_comes_back_equal(connection, run):
@@ -217,7 +239,7 @@ def test_no_text_breaks_the_search(store):
 @settings(max_examples=60, deadline=None)
 @given(text=texts)
 def test_any_text_can_be_searched_for(connection, text):
-    search.sessions(connection, search=text, corpus=None, before=None, limit=1)
+    search.sessions(connection, search=text, only={}, before=None, limit=1)
 
 
 def test_route_history_is_the_median_of_recent_good_results(store):

@@ -19,9 +19,19 @@ from sqlite_utils import Database, Migrations
 
 import core.store
 from core.errors import BadInput, Unavailable
-from core.store import Store, files, migrations, owner, runs, writer
+from core.labels import desk
+from core.store import Store, files, migrations, owner, presets, runs, writer
 from core.types import Hit, Passage, Query, RouteResult, Run, Turn
-from tests.fixtures.store.build import HERE, REMEMBERED, sample_runs
+from tests.fixtures.store.build import (
+    HERE,
+    JUDGED,
+    PLAYLIST,
+    POOLED,
+    PRESET,
+    QUESTION,
+    REMEMBERED,
+    sample_runs,
+)
 from tests.runs import make_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +74,27 @@ def test_every_released_schema_is_brought_up_to_date(tmp_path):
         assert [turn.text for turn in store.recall("demo")] == ([] if path.stem == "v1" else REMEMBERED)
         assert store.remember("demo", [Turn("user", "And later?")]) == 1
         assert store.recall("demo")[-1].number == (1 if path.stem == "v1" else 4)
+        before_v4 = path.stem in ("v1", "v2", "v3")
+        assert [(one.name, one.entries) for one in store.playlists()] == (
+            [] if before_v4 else [("Customer A", PLAYLIST)]
+        )
+        store.save_playlist("Later", PLAYLIST[1:])
+        assert "Later" in [one.name for one in store.playlists()]
+        before_v5 = before_v4 or path.stem == "v4"
+        assert [one.name for one in desk.sets(store)] == ([] if before_v5 else ["Release 1"])
+        assert [one.name for one in desk.sets(store, deleted=True)] == ([] if before_v5 else ["Gone"])
+        if not before_v5:
+            labels = desk.load(store, "Release 1")
+            assert (labels.set.corpus, labels.set.guidelines, labels.set.relevant_from) == (
+                "support", "Be strict.", 1,
+            )  # fmt: skip
+            assert (labels.questions, labels.judgements) == ((QUESTION,), JUDGED)
+            assert labels.pool == {QUESTION.id: {POOLED.passage.id: POOLED}}
+        kept = [replace(one, changed="") for one in presets.every(store)]
+        assert kept == ([] if before_v5 else [PRESET])
+        desk.create(store, "Later", "support", [QUESTION])
+        desk.add_to_pool(store, "Later", {QUESTION.id: [POOLED]})
+        assert desk.judge(store, "Later", JUDGED[0]) == (1 if before_v5 else 4)
         fresh = Store(tmp_path / f"fresh-{path.name}")
         assert set(fresh.import_bundle(path.with_suffix(".bundle").read_bytes())) == {"usual", "hostile"}
         assert fresh.load("hostile") == odd
@@ -77,6 +108,8 @@ def later(step):
     changed()(migrations.v1_runs)
     changed()(migrations.v2_memory)
     changed()(migrations.v3_abstained)
+    changed()(migrations.v4_playlists)
+    changed()(migrations.v5_labels)
     changed()(step)
     return changed
 
@@ -85,21 +118,21 @@ def test_a_later_step_is_applied_once_or_not_at_all(tmp_path):
     path = tmp_path / "a.sqlite"
     shutil.copy(HERE / "v1.sqlite", path)
 
-    def v4_labels(db: Database) -> None:
-        db["labels"].create({"run": str, "grade": int})
+    def v6_reviews(db: Database) -> None:
+        db["reviews"].create({"run": str, "grade": int})
 
-    def v4_broken(db: Database) -> None:
-        db["labels"].create({"run": str})
+    def v6_broken(db: Database) -> None:
+        db["reviews"].create({"run": str})
         raise RuntimeError("half way")
 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         before = list(connection.iterdump())
         with pytest.raises(RuntimeError):
-            migrations.migrate(connection, later(v4_broken), 4)
+            migrations.migrate(connection, later(v6_broken), 6)
         assert list(connection.iterdump()) == before
         for _ in range(2):
-            migrations.migrate(connection, later(v4_labels), 4)
-        assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)
+            migrations.migrate(connection, later(v6_reviews), 6)
+        assert connection.execute("SELECT count(*) FROM reviews").fetchone() == (0,)
     with pytest.raises(BadInput, match="newer RouteScope"):
         Store(path)
 

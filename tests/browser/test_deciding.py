@@ -1,0 +1,164 @@
+"""From labels to a decision in a real browser: an evaluation begun and left alone, its pages, and Why."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from html.parser import HTMLParser
+
+import pytest
+
+from core import settings
+from core.evaluate import keeping
+from core.evaluate.dataset import Question
+from core.labels import desk as desks
+from core.labels.types import Judgement, Pooled
+from core.store import Store
+from core.types import Passage, Query
+from tests.browser.test_dashboard import MAIN, ROOT, failures, settle, still, text
+from tests.runs import HOSTILE
+
+pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
+ASKED = {
+    "returns": "How do I send an item back?",
+    "refunds": f"When is my refund paid? {HOSTILE[0]}",
+    "fragile": "How is glass shipped?",
+    "express": "How fast is express shipping?",
+    "customs": "What does customs want?",
+    "crushed": "What do I do with a crushed box?",
+}
+ROUTES = "bm25,dense,hybrid_rrf,hybrid_linear"
+
+
+@pytest.fixture(scope="module")
+def labels(address, home):
+    """A set labelled by a person: one document answers each question. The name of the set."""
+    with closing(Store(home / "routescope.sqlite")) as store:
+        questions = [
+            Question(id, Query(asked), mode="plain" if id < "f" else "shipping")
+            for id, asked in ASKED.items()
+        ]
+        desks.create(store, "decide", "handbook", questions)
+        from core.corpus.index import open_corpus
+
+        corpus = open_corpus("handbook", settings=settings.load(home=home))
+        for id in ASKED:
+            document, passages = corpus.document(f"{id}.md")
+            assert document.text
+            pooled = [Pooled(one, (("bm25", 1),)) for one in passages]
+            desks.add_to_pool(store, "decide", {id: pooled})
+            for one in passages:
+                desks.judge(store, "decide", Judgement(id, one.id, "ann", "person", "grade", 3))
+        lost = Passage("gone:0-9", "gone", "Gone", "not there any more", 0, 9)
+        desks.add_to_pool(store, "decide", {"returns": [Pooled(lost, ())]})
+    return "decide"
+
+
+@pytest.fixture(scope="module")
+def kept(labels, home):
+    """The name of an evaluation made on the command line."""
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
+    command = [sys.executable, "-m", "core", "eval", "handbook", "--labels", labels, "--split", "all",
+               "--routes", ROUTES, "--keep", "decided", "--json"]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=170)
+    assert json.loads(done.stdout)["labelled"] == len(ASKED)
+    return "decided"
+
+
+@pytest.mark.parametrize("path", ["/label?set=decide", "/evaluate", "/tune", "/release"])
+def test_every_view_of_every_page_is_there_and_fits(tab, kept, path):
+    page = tab(f"{path}{'&' if '?' in path else '?'}evaluation={kept}", width=900, scheme="dark")
+    settle(page)
+    tabs = page.locator(f"{MAIN} [data-testid=stTab]")
+    assert tabs.count() >= 3
+    for number in range(tabs.count()):
+        tabs.nth(number).click()
+        settle(page)
+        assert failures(page) == []
+        assert len(text(page)) > 80
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert page.locator(".rs :is(img, script, iframe, object, embed, form)").count() == 0
+
+
+@pytest.mark.parametrize("path", ["/evaluate", "/tune", "/release"])
+def test_the_link_to_a_view_reopens_it(tab, kept, path):
+    page = tab(f"{path}?evaluation={kept}")
+    settle(page)
+    page.locator(f"{MAIN} [data-testid=stTab]").nth(1).click()
+    settle(page)
+    shown, url = still(page), page.url
+    again = tab("/" + url.split("/", 3)[3])
+    settle(again)
+    assert still(again) == shown
+
+
+def test_an_evaluation_goes_on_without_its_tab(tab, labels, home):
+    page = tab(f"/evaluate?labels={labels}")
+    settle(page)
+    name = page.get_by_label("Name", exact=True)
+    name.fill("left-alone")
+    name.press("Tab")
+    settle(page)
+    page.locator(".st-key-ev_begin button").click()
+    folder = keeping.place(settings.load(home=home), "left-alone")
+    for _ in range(200):
+        if (folder / keeping.LABELLED).is_file():
+            break
+        time.sleep(0.1)
+    page.context.close()  # the tab is closed as soon as it has begun
+    for _ in range(600):
+        if (folder / keeping.FIGURES).is_file():
+            break
+        time.sleep(0.1)
+    evaluation = keeping.opened(folder)
+    assert len(evaluation.outcomes) == len(ASKED)
+    again = tab("/evaluate?evaluation=left-alone")
+    settle(again)
+    assert "finished" in text(again)
+    assert failures(again) == []
+
+
+def test_a_question_of_an_evaluation_opens_in_why(tab, kept):
+    page = tab(f"/evaluate?evaluation={kept}&tab=Questions&question=crushed")
+    settle(page)
+    page.locator(f"{MAIN} button", has_text="Why").first.click()
+    page.wait_for_url("**/why?*run=*")
+    settle(page)
+    assert "What do I do with a crushed box?" in text(page)
+    assert failures(page) == []
+    assert page.locator(".gold, .rs-gold").count() or "◆" in text(page) or "labelled" in text(page)
+
+
+class Loaded(HTMLParser):
+    """What a page would load or run."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        if tag in ("script", "img", "iframe", "link", "object", "embed"):
+            self.found.append((tag, given))
+        self.found += [(tag, {name: value}) for name, value in attrs if name.startswith("on")]
+
+
+def test_the_decision_is_told_and_its_report_runs_nothing(tab, kept, tmp_path):
+    page = tab(f"/release?evaluation={kept}&minimum=0.1")
+    settle(page)
+    assert "Ship " in text(page) or "Nothing" in text(page)
+    tabs = page.locator(f"{MAIN} [data-testid=stTab]")
+    tabs.filter(has_text="Report").click()
+    settle(page)
+    with page.expect_download() as given:
+        page.locator(f"{MAIN} [data-testid=stDownloadButton] button").first.click()
+    report = tmp_path / "report.html"
+    given.value.save_as(report)
+    loaded = Loaded()
+    loaded.feed(report.read_text(encoding="utf-8"))
+    assert loaded.found == []
+    tabs.filter(has_text="Python module").click()
+    settle(page)
+    assert "def ask(question" in text(page)

@@ -1,0 +1,73 @@
+"""Results with scores held against thresholds, and an evaluation of them on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.journal import Journal
+from core.evaluate.keeping import RUNS, write_labelled
+from core.evaluate.runner import Outcome
+from core.store import Store
+from core.types import Query, RouteResult, Run, Span
+
+LOW, HIGH = 0.2, 0.5
+
+
+def result(route: str, *spans: Span, **knobs: Any) -> RouteResult:
+    """A route that did only this."""
+    return RouteResult(route, route, "ok", 1.0, spans=spans, knobs=knobs)
+
+
+def graded(grades: Mapping[str, float | None], low: float = LOW, high: float = HIGH, id: int = 1) -> Span:
+    """A step that grades passages and decides by the best grade."""
+    known = [one for one in grades.values() if one is not None]
+    best = max(known, default=-1)
+    decision = "correct" if best >= high else "ambiguous" if best >= low else "incorrect"
+    output = {
+        "grades": [{"id": name, "grade": one, "state": "scored", "why": ""} for name, one in grades.items()],
+        "decision": decision, "low": low, "high": high, "why": "", "evaluator": "lightweight",
+    }  # fmt: skip
+    inputs = {"low": low, "high": high}
+    return Span(id, None, "grade and decide", "EVALUATOR", 0, 1, inputs, output)
+
+
+def evidence(score: float, shown: Sequence[str], threshold: float = 0.58, id: int = 5) -> tuple[Span, Span]:
+    """A step that writes an answer, and in it the one that asks whether the passages hold it."""
+    decision = "answer" if score >= threshold else "abstain"
+    output = {"decision": decision, "why": "", "score": score, "threshold": threshold}
+    return (
+        Span(id, None, "write answer", "LLM", 0, 1, {"shown": list(shown)}, "text"),
+        Span(id + 1, id, "is the answer in the passages", "EVALUATOR", 0, 1, {}, output),
+    )  # fmt: skip
+
+
+def asked(count: int = 40, splits: Sequence[str] = ("dev", "test")) -> LabelledSet:
+    """Questions of two splits in turn; each has one relevant passage, "pN"."""
+    questions = tuple(
+        Question(f"q{n}", Query(f"question {n}?"), split=splits[n % len(splits)]) for n in range(count)
+    )
+    return LabelledSet("tiny", questions, {f"q{n}": {f"p{n}": 2} for n in range(count)}, 2)
+
+
+def crag(n: int, name: str = "crag") -> RouteResult:
+    """Question n: the relevant passage is among those graded from n = 16 on, where grades are above .6."""
+    found = f"p{n}" if n >= 16 else f"x{n}"
+    return result(name, graded({found: (n + 20) / 60, "y": 0.01}), *evidence((n + 10) / 60, [found]),
+                  evaluator="lightweight", high=0.0, low=0.0)  # fmt: skip
+
+
+def kept(folder: Path, labelled: LabelledSet, results: Mapping[str, Sequence[RouteResult]]) -> None:
+    """Write an evaluation with its runs to `folder`, as one that was performed leaves it."""
+    folder.mkdir(parents=True)
+    write_labelled(folder, labelled, {"corpus": "tiny", "split": "all", "knobs": {}})
+    with Journal.open(folder, {}) as journal, closing(Store(folder / RUNS)) as store:
+        for question in labelled.questions:
+            run = Run(f"run-{question.id}", "2026-11-20T10:15:30+00:00", question.query, "tiny", "f", {},
+                      tuple(results[question.id]))  # fmt: skip
+            store.save(run)
+            journal.add(question.id, {r.route: Outcome("ok", 1.0, run=run.id) for r in run.results})
+        assert store.flush()

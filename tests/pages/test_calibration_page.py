@@ -1,0 +1,256 @@
+"""Calibration: thresholds of an evaluation chosen, shown and saved; named settings in Compare."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
+from core.evaluate import keeping, sets
+from core.evaluate.dataset import LabelledSet, Question
+from core.store import presets
+from core.store.presets import Preset
+from core.tune.calibrate import calibrate, choose, split
+from core.tune.calibrate_told import told
+from core.tune.cases import found
+from core.types import Query
+from tests.calibrated import asked, crag, kept, result
+from tests.runs import HOSTILE
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def shown(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.subheader)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def param(app, name):
+    value = app.query_params.get(name)
+    return value[0] if isinstance(value, list) else value
+
+
+def write(engine, name, labelled, of):
+    folder = keeping.place(engine.settings, name)
+    kept(folder, labelled, {q.id: [of(n)] for n, q in enumerate(labelled.questions)})
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch):
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr(sets, "read", lambda *_, **__: asked(40))
+
+
+@pytest.fixture
+def evaluation(engine):
+    """40 questions, half of them dev, at which one route graded and asked for evidence."""
+    write(engine, "made", asked(40), crag)
+    return keeping.opened(keeping.place(engine.settings, "made"))
+
+
+def target(step="grade and decide:high:question"):
+    got = found([(f"q{n}", crag(n)) for n in range(40)], asked(40))
+    return next(one for one in got.targets if one.key == step)
+
+
+def test_the_finding_is_told_first_and_equals_the_calibration(visit, evaluation):
+    app = visit("tune.py")
+    expected = calibrate(target(), split(asked(40)), "f1")
+    assert told(expected).split(". ")[0] in html(app)
+    assert f"{expected.threshold:.3g} chosen on 20 dev questions by the highest F1." in html(app)
+    assert "From this threshold on it trusts what was found" in html(app)
+    dev = [case for case in target().cases if int(case.question[1:]) % 2 == 0]
+    assert expected.threshold == choose(dev)
+    names = [one["name"] for one in json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"]]
+    assert names == ["precision, dev", "recall, dev", "precision, held out", "recall, held out"]
+    assert "do not claim to be probabilities" in shown(app)
+
+
+def test_choices_are_in_the_address_and_come_back(visit, evaluation):
+    app = visit("tune.py")
+    app.selectbox(key="cal_step").set_value("is the answer in the passages:threshold:question").run()
+    app.session_state["cal_objective"] = "recall"
+    app.run()
+    app.number_input(key="cal_wanted").set_value(0.8).run()
+    assert "with recall of at least 0.8" in html(app)
+    assert (param(app, "objective"), param(app, "wanted")) == ("recall", "0.8")
+    names = ("evaluation", "route", "step", "objective", "wanted")
+    again = visit("tune.py", **{name: param(app, name) for name in names if param(app, name)})
+    assert html(again) == html(app)
+    assert "expected calibration error" in shown(again)
+    assert len(again.main.get("plotly_chart")) == 2
+
+
+def test_addresses_that_cannot_be_are_passed_over(visit, evaluation):
+    app = visit("tune.py", route="nobody", step="none", objective="x", wanted="7", evaluation="gone")
+    assert "by the highest F1" in html(app)
+
+
+def test_a_threshold_is_saved_with_words_of_what_changes_and_undone(visit, engine, evaluation):
+    app = visit("tune.py")
+    threshold = calibrate(target(), split(asked(40)), "f1").threshold
+    assert f"New settings: crag.high: not set → {threshold:.4g}." in shown(app)
+    app.text_input(key="cal_name").set_value("for tiny").run()
+    app.button(key="cal_save").click().run()
+    assert "Saved as “for tiny”" in shown(app)
+    first = presets.named(engine.store, "for tiny")
+    assert first.knobs == {"crag": {"high": threshold}}
+    assert first.note.startswith(f"crag.high: {threshold:.3g} chosen on 20 dev questions")
+    assert "These settings have this value already." in shown(app)
+    assert app.button(key="cal_save").disabled
+    app.selectbox(key="cal_step").set_value("is the answer in the passages:threshold:question").run()
+    assert "Into “for tiny”: answer_evidence: not set" in shown(app)
+    assert "all routes" in shown(app)
+    app.button(key="cal_save").click().run()
+    second = presets.named(engine.store, "for tiny")
+    assert (second.knobs, second.evidence is None) == (first.knobs, False)
+    app.button(key="cal_undo_save").click().run()
+    assert replace(presets.named(engine.store, "for tiny"), changed="") == replace(first, changed="")
+
+
+def test_undo_of_the_first_save_forgets_the_name(visit, engine, evaluation):
+    app = visit("tune.py")
+    app.button(key="cal_save").click().run()
+    assert len(presets.every(engine.store)) == 1
+    app.button(key="cal_undo_save").click().run()
+    assert presets.every(engine.store) == ()
+    assert "Saved as" not in shown(app)
+
+
+def test_a_threshold_without_a_knob_says_so(visit, engine):
+    write(engine, "other", asked(40), lambda n: crag(n, "adaptive"))
+    app = visit("tune.py", route="adaptive")
+    assert "has no knob for the threshold of “grade and decide”, so it cannot be saved" in shown(app)
+    assert "cal_save" not in [one.key for one in app.button]
+
+
+def test_too_few_cases_are_refused_with_the_number(visit, engine):
+    write(engine, "few", asked(8), lambda n: crag(n + 14))
+    app = visit("tune.py")
+    assert "at least 5 are needed" in shown(app)
+    assert "rs-calibrate-told" not in html(app)
+    assert app.main.get("plotly_chart")  # what there is, is drawn
+
+
+def test_questions_of_one_split_are_cut_in_halves_and_it_is_said(visit, engine):
+    write(engine, "tests", asked(40, ("test",)), crag)
+    app = visit("tune.py")
+    assert "chosen on 20 questions of one half" in html(app)
+    assert "cut into two halves with a fixed seed" in html(app)
+
+
+def test_an_evaluation_without_thresholds_says_what_to_measure(visit, engine, monkeypatch):
+    monkeypatch.setattr("core.tune.gather.surveyable", list)
+    write(engine, "plain", asked(4), lambda n: result("bm25"))
+    app = visit("tune.py")
+    assert "No threshold in this evaluation" in shown(app)
+    assert "python -m core eval tiny --routes" in app.code[0].value
+    assert "--split all --keep NAME" in app.code[0].value
+
+
+def test_without_an_evaluation_it_leads_to_one(visit, engine):
+    app = visit("tune.py")
+    assert "No evaluation is kept here" in shown(app)
+
+
+def test_a_route_that_asks_no_model_can_be_asked_now(visit, engine, monkeypatch):
+    asking = (Question("q1", Query("My box arrived crushed"), split="dev"),)
+    labels = LabelledSet("tiny", asking, {"q1": {"crushed:0-80": 2}}, 2)
+    monkeypatch.setattr(sets, "read", lambda *_, **__: labels)
+    write(engine, "plain", asked(4), lambda n: result("bm25"))
+    app = visit("tune.py", route="compress")
+    assert "It can be asked all labelled questions of tiny now" in shown(app)
+    app.button(key="cal_survey:compress").click().run()
+    for _ in range(100):
+        if "Threshold" in [one.label for one in app.selectbox]:
+            break
+        app.run()
+    assert app.selectbox(key="cal_step").value == "drop passages far from the question:floor:passage"
+    assert "at least 5 are needed" in shown(app)
+
+
+def test_hostile_text_is_shown_as_text(visit, engine, evaluation):
+    def evil(n):
+        made = crag(n, "crag")
+        spans = tuple(replace(span, name=f"{span.name} {HOSTILE[0]}") for span in made.spans)
+        return replace(made, spans=spans)
+
+    write(engine, "evil", asked(40), evil)
+    presets.save(engine.store, Preset(HOSTILE[1][:60], "tiny", {"crag": {"high": 0.4}}, None, HOSTILE[0]))
+    app = visit("tune.py", evaluation="evil")
+    for mark in ("<img", "<script", "<svg"):
+        assert mark not in html(app)
+        assert mark not in "".join(one.proto.spec for one in app.main.get("plotly_chart"))
+    app = visit("compare.py")
+    assert "<script" not in html(app)
+
+
+@pytest.fixture
+def preset(engine):
+    made = Preset(
+        "for tiny", "tiny", {"crag": {"high": 0.4}, "hybrid_rrf": {"k": 60}}, 0.3, "chosen on dev\nyes"
+    )
+    presets.save(engine.store, made)
+    return made
+
+
+def test_named_settings_are_put_in_place_and_undone(visit, preset):
+    app = visit("compare.py")
+    app.session_state["routes"] = ["bm25"]
+    app.session_state["knobs"] = {"dense": {}}
+    app.run()
+    page = html(app)
+    assert "crag.high = 0.4, hybrid_rrf.k = 60, answer_evidence = 0.3" in page
+    assert "chosen on dev" in page
+    app.button(key="named_apply").click().run()
+    assert {k: v for k, v in app.session_state["knobs"].items() if v} == {"crag": {"high": 0.4}}
+    assert set(app.session_state["routes"]) == {"bm25", "crag", "hybrid_rrf"}
+    assert app.session_state["answer_evidence"] == 0.3
+    assert "“for tiny” are in place." in shown(app)
+    app.session_state["knobs"] = {"crag": {"high": 0.5}}
+    app.run()
+    assert "changed since" in shown(app)
+    app.button(key="named_undo").click().run()
+    assert app.session_state["routes"] == ["bm25"]
+    assert "answer_evidence" not in app.session_state
+    assert "in place" not in shown(app)
+
+
+def test_a_run_is_made_with_them(visit, engine, preset):
+    app = visit("compare.py")
+    app.session_state["routes"] = ["bm25"]
+    app.run()
+    app.button(key="named_apply").click().run()
+    app.text_area(key="question").set_value("My box arrived crushed").run()
+    requests = []
+    start = engine.start
+    engine.start = lambda request: (requests.append(request), start(request))[1]
+    app.button(key="run").click().run()
+    (request,) = requests
+    assert request.knobs == {"crag": {"high": 0.4}}
+    assert request.style.evidence == 0.3
+
+
+def test_they_are_deleted_with_undo(visit, engine, preset):
+    app = visit("compare.py")
+    app.button(key="named_delete").click().run()
+    assert presets.every(engine.store) == ()
+    assert "“for tiny” is deleted." in shown(app)
+    assert "None are saved for corpus tiny." in shown(app)
+    app.button(key="named_back").click().run()
+    assert replace(presets.named(engine.store, "for tiny"), changed="") == preset
+
+
+def test_settings_of_another_version_are_an_error_in_words(visit, engine, preset, monkeypatch):
+    old = replace(preset, knobs={"crag": {"gone": 1}})
+    monkeypatch.setattr(presets, "every", lambda *_: (old,))
+    app = visit("compare.py")
+    before = dict(app.session_state["knobs"])
+    app.button(key="named_apply").click().run()
+    assert not app.exception
+    assert "named settings 'for tiny' cannot be used as they are: route crag has no knob 'gone'" in shown(app)
+    assert app.session_state["knobs"] == before

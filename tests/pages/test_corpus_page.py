@@ -1,0 +1,357 @@
+"""Corpus: state and costs, adding documents, how they are cut, their passages, what repeats itself."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from core.corpus import builds, catalogue, index, near, uploads
+from core.corpus.chunk import Chunking
+from core.enrich import store
+from core.errors import BadInput
+from core.types import Passage
+from tests.fakes import HashEmbedder
+from tests.runs import HOSTILE
+from ui import corpora, corpus_add, corpus_near, corpus_passages, enrichments, gold
+
+TEXTS = {
+    "returns.md": "# Returns\n\n## When\n\nSend it back within thirty days of the delivery, in its box.\n\n"
+    "## Refund\n\nThe refund is paid five business days after the item was inspected by us.",
+    "copy.md": "# Returns again\n\nThe refund is paid five business days after the item was inspected by us.",
+    "late.txt": "The refund is paid six business days after the item was inspected by us.",
+    "customs.txt": "Customs may hold a parcel until the commercial invoice has been supplied.",
+    "evil.txt": " ".join(HOSTILE),
+}
+
+
+@pytest.fixture
+def real(engine, tmp_path, monkeypatch):
+    """The engine with a corpus, "shop", that is really indexed, from a folder."""
+    source = tmp_path / "shop"
+    source.mkdir()
+    for name, text in TEXTS.items():
+        (source / name).write_text(text)
+    return indexed(engine, monkeypatch, source)
+
+
+def indexed(engine, monkeypatch, source, name="shop"):
+    monkeypatch.undo()
+    from core import engine as engine_module
+
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+    monkeypatch.setattr(index, "load_embedder", lambda *_, **__: HashEmbedder())
+    monkeypatch.setattr(index, "identity", lambda name: name)
+    monkeypatch.setattr(catalogue, "identity", lambda name: name)
+    monkeypatch.setattr(catalogue, "BUILT_IN", {})
+    index.build(name, source, settings=engine.settings)
+    monkeypatch.setattr(engine, "corpus", lambda name: index.open_corpus(name, settings=engine.settings))
+    monkeypatch.setattr(engine, "embedder", lambda _: HashEmbedder())
+    return engine
+
+
+def shown(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def html(app):
+    return "\n".join(element.value for element in app.get("html") if element.value)
+
+
+def test_the_state_tells_what_there_is_and_what_it_took(visit, real):
+    app = visit("corpus.py", corpus="shop")
+    info = index.open_corpus("shop", settings=real.settings).info
+    assert "Corpus shop is indexed and up to date." in shown(app)
+    assert f"{info.passages} passages of 5 documents" in shown(app)
+    page = html(app)
+    for value in (info.fingerprint, "flat: search is exact", info.chunking.label(), str(info.documents)):
+        assert value in page
+    for stage in info.build_ms:
+        assert f"<span>{stage}</span>" in page
+    assert "not recorded" not in page
+
+
+def test_an_earlier_build_says_what_was_not_recorded(real):
+    from dataclasses import replace
+
+    from ui.corpus_state import costs
+
+    info = index.open_corpus("shop", settings=real.settings).info
+    older = replace(info, build_ms={"read documents": 20.0, "embed": 500.0}, reused=2, passages=12)
+    page = str(costs(older))
+    assert "<span>cut into passages</span>" in page
+    assert '<td class="num">not recorded</td>' in page
+    assert "20 passages a second" in page  # 10 of the 12 in half a second
+    assert "2 of 12 vectors were there already" in page
+
+
+def test_a_changed_source_is_told_with_the_reason(visit, real, tmp_path):
+    (tmp_path / "shop" / "new.txt").write_text("One more.")
+    app = visit("corpus.py", corpus="shop")
+    assert "not as it would be now: the source has changed since it was indexed" in shown(app)
+    assert [button.key for button in app.sidebar.button if button.key == "rebuild"]
+
+
+def test_a_corpus_that_is_not_built_says_so_on_every_tab(visit):
+    for tab in ("State", "Documents and chunks", "Passages", "Near-duplicates"):
+        app = visit("corpus.py", corpus="other")
+        app.session_state["corpus_tab"] = tab
+        app.run()
+        assert not app.exception
+        assert "Corpus other is not built" in shown(app), tab
+        assert any(button.key == "build_corpus" for button in app.button), tab
+
+
+def test_a_corpus_without_passages_is_no_error(visit, engine, tmp_path, monkeypatch):
+    empty = tmp_path / "nothing"
+    empty.mkdir()
+    (empty / "corpus.jsonl").write_text('{"_id": "a", "text": ""}\n')
+    indexed(engine, monkeypatch, empty, "nothing")
+    for tab in ("State", "Add", "Documents and chunks", "Passages", "Near-duplicates"):
+        app = visit("corpus.py", corpus="nothing")
+        app.session_state["corpus_tab"] = tab
+        app.run()
+        assert not app.exception, tab
+
+
+def test_enrichments_are_offered_with_their_cost_and_told_once_they_are(visit, engine, real, monkeypatch):
+    corpus = real.corpus("shop")
+    made = store.build("children", corpus, settings=real.settings, embedder=HashEmbedder())
+    begun = []
+    monkeypatch.setattr(builds, "start_enrichment", lambda *given: begun.append(given))
+    app = visit("corpus.py", corpus="shop")
+    assert f"1 of {len(store.RECIPES)} are there" in shown(app)
+    assert f'<td class="num">{made.entries:,}</td>' in html(app)
+    assert "a call of the language model a passage" in shown(app)
+    assert "make:shop:children" not in [button.key for button in app.button]
+    app.button(key="make:shop:questions").click().run()
+    assert begun == [("shop", "questions", real.settings)]
+
+
+def test_the_cost_of_an_enrichment_is_what_was_recorded():
+    made = store.Made(
+        "contexts", "shop", "f", 1, 40, "hash", "writer", "2026-11-21", {"ask": 1500.0, "embed": 500.0}, 2048,
+        store.Spent(40, 30, 1, 12_000, 900, 61_000.0),
+    )  # fmt: skip
+    page = str(enrichments.costs([(made, True)], 40))
+    for value in ("2.0 s (61.0 s)", "20.0", "40, 30 recalled, 1 failed", "12,000 / 900", "2.0 KiB"):
+        assert value in page
+
+
+def test_deleting_asks_first_and_takes_the_enrichments_along(visit, real, tmp_path):
+    store.build("children", real.corpus("shop"), settings=real.settings, embedder=HashEmbedder())
+    app = visit("corpus.py", corpus="shop")
+    assert app.button(key="delete_corpus").disabled
+    app.checkbox(key="sure:shop").check().run()
+    index.build("rest", tmp_path / "shop", settings=real.settings)  # a page needs some corpus
+    app.button(key="delete_corpus").click().run()
+    assert index.names(real.settings) == ["rest"]
+    assert not (real.settings.home / "enrichments" / "shop").exists()
+    assert (tmp_path / "shop" / "returns.md").exists()
+
+
+def test_a_document_is_drawn_as_it_was_cut(visit, real):
+    app = visit("corpus.py", corpus="shop", tab="Documents and chunks", doc="returns.md", size="60")
+    cut = html(app)
+    assert app.session_state["corpus_chunk_size"] == 60
+    assert "rs-corpus-doc" in cut
+    assert "Indexed now: up to 700 characters" in shown(app)
+    app.number_input(key="corpus_chunk_size").set_value(20).run()
+    assert "chunk size 20: give 50 to 100000" in shown(app)
+    app.button(key="as_indexed").click().run()
+    assert "Indexed now" not in shown(app)
+
+
+def test_a_hostile_document_is_only_text(visit, real):
+    for tab in ("Documents and chunks", "Passages"):
+        where = {"doc": "evil.txt", "in": "evil.txt", "passage": _passage(real, "evil.txt")}
+        app = visit("corpus.py", corpus="shop", tab=tab, **where)
+        assert not app.exception
+        page = "\n".join(e.value for e in app.get("html") if e.value and 'class="rs' in e.value)
+        assert "&lt;script&gt;" in page
+        assert "<script>" not in page
+        assert "<img" not in page
+
+
+def _passage(engine, document):
+    return engine.corpus("shop").document(document)[1][0].id
+
+
+def test_a_preview_can_become_a_copy_or_the_index(visit, real, monkeypatch):
+    begun = []
+    monkeypatch.setattr(builds, "start", lambda *given: begun.append(given))
+    app = visit(
+        "corpus.py", corpus="shop", tab="Documents and chunks", doc="returns.md", size="60", overlap="10"
+    )
+    app.button(key="index_copy").click().run()
+    app.button(key="index_like_this").click().run()
+    (copy, source, _), (again, same, _) = begun
+    assert (copy, source.chunking, again, same.chunking) == (
+        "shop-60-10", Chunking(60, 10), "shop", Chunking(60, 10),
+    )  # fmt: skip
+    assert source.path == same.path
+
+
+def test_passages_are_looked_through_searched_and_read(visit, real):
+    app = visit("corpus.py", corpus="shop", tab="Passages")
+    corpus = real.corpus("shop")
+    assert list(app.dataframe[0].value["Document"]) == [p.doc_id for p in corpus.passages(range(corpus.size))]
+    app.text_input(key="corpus_words").set_value("refund inspected").run()
+    found = [hit.passage.doc_id for hit in corpus.search_sparse("refund inspected", 50)]
+    assert list(app.dataframe[0].value["Document"]) == found
+    assert f"1 to {len(found)} of {len(found)} passages, best first" in shown(app)
+    app.session_state["corpus_by"] = "meaning"
+    app.run()
+    dense = corpus.search_dense(HashEmbedder().embed_query("refund inspected"), 50)
+    assert list(app.dataframe[0].value["Document"]) == [hit.passage.doc_id for hit in dense]
+    assert app.query_params["by"] in ("meaning", ["meaning"])
+    app.session_state["corpus_by"] = "words"
+    app.text_input(key="corpus_words").set_value("zzz").run()
+    assert "No passage shares a word with this" in shown(app)
+
+
+def test_the_address_reopens_a_passage(visit, real):
+    id = _passage(real, "customs.txt")
+    app = visit("corpus.py", corpus="shop", tab="Passages", passage=id, find="parcel")
+    assert app.text_input(key="corpus_words").value == "parcel"
+    assert id in html(app)
+    assert "The document begins here." in html(app)
+    app = visit("corpus.py", corpus="shop", tab="Passages", passage="nothing of the kind")
+    assert "has no passage 'nothing of the kind'" in shown(app)
+
+
+def test_near_duplicates_are_told_and_compared(visit, real):
+    app = visit("corpus.py", corpus="shop", tab="Near-duplicates", alike="0.60")
+    found = near.find(real.corpus("shop"), "words")
+    assert found.told(0.6) in shown(app)
+    assert len(app.dataframe[0].value) == len(found.above(0.6))
+    assert "<del>five</del>" in html(app) or "<ins>five</ins>" in html(app)
+
+
+def test_a_large_corpus_is_compared_in_the_background(visit, real, monkeypatch):
+    monkeypatch.setattr(corpus_near, "AT_ONCE", 1)
+    corpus_near._found.clear()
+    app = visit("corpus.py", corpus="shop", tab="Near-duplicates")
+    app.button(key="near_start").click().run()
+    build = builds.get("shop near-duplicates by words")
+    build.wait(10)
+    app.run()
+    assert build.error is None
+    assert "share" in shown(app)
+
+
+def test_uploaded_files_become_a_corpus_that_grows_and_shrinks(visit, real, monkeypatch):
+    settings = real.settings
+    monkeypatch.setattr(corpus_add.state, "engine", lambda: real)
+    state = {}
+    monkeypatch.setattr(corpus_add.st, "session_state", state)
+    corpus_add.take("mine", [_given("a.txt", b"The refund is paid in five days.")], None)
+    builds.get("mine").wait(20)
+    assert (builds.get("mine").error, index.open_corpus("mine", settings=settings).info.documents) == (
+        None,
+        1,
+    )
+    assert state[corpora.WANTED] == "mine"
+    first = index.open_corpus("mine", settings=settings).passages([0])[0].id
+    corpus_add.take("mine", [_given("../../b.txt", b"Customs hold it.")], None)
+    builds.get("mine").wait(20)
+    two = index.open_corpus("mine", settings=settings)
+    assert (two.info.documents, list(two.by_ids([first]))) == (2, [first])
+    with pytest.raises(BadInput, match="is empty"):
+        corpus_add.take("mine", [_given("c.txt", b""), _given("d.txt", b"Good.")], None)
+    assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt"]
+
+
+def _given(name, content):
+    return SimpleNamespace(name=name, getvalue=lambda: content)
+
+
+def test_files_are_uploaded_previewed_and_indexed_as_shown(visit, real):
+    app = visit("corpus.py", corpus="shop", tab="Add")
+    assert app.button(key="upload_add").disabled
+    assert "up to 50 MB each" in shown(app)
+    text = "A sentence that is cut somewhere. " * 12
+    app.file_uploader[0].set_value(
+        [("../up.md", text.encode(), "text/markdown"), ("b.txt", b"More.", "text/plain")]
+    )
+    app.run()
+    app.number_input(key="corpus_chunk_size").set_value(100)
+    app.toggle(key="upload_show").set_value(True).run()
+    assert "rs-corpus-doc" in html(app)
+    app.text_input(key="upload_name").set_value("New Files").run()
+    app.button(key="upload_add").click().run()
+    builds.get("new-files").wait(20)
+    assert builds.get("new-files").error is None
+    app.run()
+    assert app.sidebar.selectbox[0].value == "new-files"
+    made = index.open_corpus("new-files", settings=real.settings)
+    assert made.info.chunking == Chunking(100, 0)
+    assert [one.id for one in made.documents()] == ["b.txt", "up.md"]
+
+
+def test_an_upload_that_cannot_be_read_says_so_and_keeps_nothing(visit, real):
+    app = visit("corpus.py", corpus="shop", tab="Add")
+    app.file_uploader[0].set_value([("scan.pdf", b"%PDF-1.4 nothing", "application/pdf")]).run()
+    app.text_input(key="upload_name").set_value("scans").run()
+    app.button(key="upload_add").click().run()
+    assert len(app.error) == 1
+    assert app.error[0].value.replace("\\", "").startswith("scan.pdf: ")
+    assert uploads.corpora(real.settings) == []
+
+
+def test_files_of_an_uploaded_corpus_are_taken_out_and_brought_back(visit, real, monkeypatch):
+    settings = real.settings
+    uploads.add("mine", {"a.txt": b"The refund.", "b.txt": b"The customs."}, settings)
+    index.build("mine", uploads.folder("mine", settings), settings=settings)
+    app = visit("corpus.py", corpus="mine", tab="Add")
+    app.selectbox(key="upload_file:2").set_value("b.txt").run()
+    app.button(key="upload_remove").click().run()
+    builds.get("mine").wait(20)
+    assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt"]
+    app.run()
+    app.button(key="upload_undo").click().run()
+    builds.get("mine").wait(20)
+    assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt"]
+
+
+def test_uploads_that_were_not_indexed_are_not_lost(visit, real):
+    uploads.add("rest", {"a.txt": b"The refund."}, real.settings)
+    app = visit("corpus.py", corpus="shop", tab="Add")
+    assert "Uploaded, but not indexed: rest" in shown(app)
+    app.button(key="discard:rest").click().run()
+    assert uploads.corpora(real.settings) == []
+
+
+def test_a_path_that_is_not_there_gets_one_clear_error(visit, real):
+    app = visit("corpus.py", corpus="shop", tab="Add")
+    app.text_input(key="new_path").set_value("/no/such/place").run()
+    app.button(key="new_build").click().run()
+    assert [error.value.replace("\\", "") for error in app.error] == [
+        "unknown corpus '/no/such/place'; known: shop, or a path"
+    ]
+
+
+def test_a_passage_in_full_tells_its_neighbours_and_its_questions():
+    pieces = [Passage("0", "d", "T", "before", 0, 6), Passage("1", "d", "T", "middle", 4, 10)]
+    page = str(corpus_passages.in_full(pieces[1], pieces, 1, [("q1", HOSTILE[0], 3), ("q2", "Why?", 2)]))
+    for said in ("passage 2 of 2, characters 4 to 10", "2 labelled questions have it", "grade 3", ">before<"):
+        assert said in page
+    assert "Its first 2 characters stand in the passage before too." in page
+    assert "The document ends here." in page
+    assert "<script>" not in page
+
+
+def test_labelled_questions_are_listed_under_their_passages(real, monkeypatch):
+    from core.evaluate.dataset import Evidence, Question, Written
+    from core.types import Query
+
+    corpus = real.corpus("shop")
+    asked = (Question("a", Query("When?")), Question("b", Query("Gone?")))
+    evidence = {
+        "a": (Evidence("returns.md", 3, "The refund is paid five business days"),),
+        "b": (Evidence("deleted.md", 2),),  # of a document that is no more: left out, the others stay
+    }
+    monkeypatch.setattr(gold, "_written", lambda _: Written("shop", asked, evidence))
+    gold.questions_of.clear()
+    (passage,) = [p for p in corpus.document("returns.md")[1] if "five business days" in p.text]
+    assert gold.questions_of("shop", corpus.fingerprint) == {passage.id: [("a", "When?", 3)]}
+    gold.questions_of.clear()

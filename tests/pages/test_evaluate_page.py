@@ -1,0 +1,370 @@
+"""The Evaluate page, over evaluations that are really made of a tiny corpus."""
+
+import json
+import time
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
+from core.evaluate import background, keeping, sets
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.spec import Spec
+from core.types import Query
+from tests.runs import HOSTILE
+from ui.routes import title
+
+ASKED = {
+    "q1": ("How do I send something back for a refund?", "returns:0-90", "plain", "dev"),
+    "q2": ("Is a fragile vase shipped double boxed?", "fragile:0-80", "plain", "dev"),
+    "q3": ("How long are keys stored?", "keys:0-80", "abstract", "test"),
+    "q4": ("Does customs hold a parcel?", "customs:0-80", "abstract", "test"),
+    "q5": ("What is the meaning of life?", None, "no_answer", "test"),
+}
+ROUTES = ("bm25", "dense", "hybrid_rrf")
+
+
+def labelled_set(bend=lambda text: text):
+    questions = tuple(
+        Question(
+            id, Query(bend(text)), bend(mode), split, answers=("days",) if hit else (), answerable=bool(hit)
+        )
+        for id, (text, hit, mode, split) in ASKED.items()
+    )
+    return LabelledSet("tiny", questions, {id: {hit: 2} for id, (_, hit, *_) in ASKED.items() if hit}, 2)
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def shown(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown, app.subheader)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def address(app, name):
+    value = app.query_params.get(name)
+    return value[0] if isinstance(value, list) else value
+
+
+def frame(app, columns):
+    """The dataframe that has a column."""
+    return next(one.value for one in app.dataframe if columns in one.value.columns)
+
+
+@pytest.fixture
+def questions(engine, monkeypatch):
+    """What the corpus "tiny" is asked; change it by `questions["set"] = ...`."""
+    found = {"set": labelled_set()}
+
+    def read(_name, _folder, *, split="test", **_):
+        kept = tuple(q for q in found["set"].questions if split in ("all", q.split))
+        return replace(found["set"], questions=kept)
+
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr(sets, "read", read)
+    return found
+
+
+@pytest.fixture
+def made(engine, questions):
+    """Make an evaluation, to its end."""
+
+    def make(name="first", routes=ROUTES, **spec):
+        one = background.begin(engine, name, Spec("tiny", routes, split="all", **spec))
+        assert one.wait(30)
+        assert one.error is None, one.error
+        return keeping.opened(keeping.place(engine.settings, name))
+
+    return make
+
+
+@pytest.fixture
+def look(view):
+    """Open a tab of the page."""
+    return partial(view, "evaluate.py")
+
+
+def test_without_an_evaluation_the_form_is_open(visit, questions):
+    app = visit("evaluate.py")
+    assert "No evaluation is kept here yet" in shown(app)
+    assert app.session_state["evaluate_new"]
+    assert app.button(key="ev_begin")
+
+
+def test_the_leaderboard_has_the_figures_of_the_folder(look, made):
+    evaluation = made()
+    figures = json.loads((evaluation.folder / "metrics.json").read_text())
+    app = look()
+    table = frame(app, "scored")
+    assert len(table) == 3
+    for route, row in figures["routes"].items():
+        line = table[table["Route"].str.removesuffix(" (baseline)") == title(route)].iloc[0]
+        assert line["nDCG@10"] == pytest.approx(row["ndcg@10"])
+        assert line["p95 ms"] == pytest.approx(row["p95_ms"])
+        assert (line["scored"], line["not scored"], line["failed"]) == (4, 1, 0)
+    assert list(table["nDCG@10"]) == sorted(table["nDCG@10"], reverse=True)
+    assert "over 4 questions" in html(app)
+    assert "1 of 5 questions have no relevant passage" in shown(app)
+
+
+@pytest.mark.parametrize(
+    "tab", ["Leaderboard", "Differences", "By failure mode", "Questions", "Trade-offs", "Stability"]
+)
+def test_every_tab_draws_and_is_in_the_address(look, made, tab):
+    made()
+    app = look(tab)
+    assert not app.error, shown(app)
+    assert address(app, "tab") == (None if tab == "Leaderboard" else tab)
+    assert address(app, "evaluation") == "first"
+
+
+def test_another_baseline_compares_all_again(look, made):
+    evaluation = made()
+    app = look("Differences")
+    assert "d_z" in frame(app, "Verdict").columns
+    app.selectbox(key="evaluate_baseline").set_value("dense").run()
+    table = frame(app, "Verdict")
+    assert address(app, "baseline") == "dense"
+    assert set(table["Route"]) == {title("bm25"), title("hybrid_rrf")}
+    values = evaluation.values
+    mine, base = values["bm25"], values["dense"]
+    delta = sum(mine[q]["ndcg@10"] - base[q]["ndcg@10"] for q in mine) / len(mine)
+    assert table[table["Route"] == title("bm25")].iloc[0]["Difference"] == pytest.approx(delta)
+    again = look("Differences", baseline="dense")
+    assert list(frame(again, "Verdict")["Difference"]) == list(table["Difference"])
+
+
+def test_a_metric_sorts_the_leaderboard_and_is_in_the_address(look, made):
+    made()
+    app = look(metric="recall@10")
+    assert app.selectbox(key="evaluate_metric").value == "recall@10"
+    assert address(app, "metric") == "recall@10"
+    assert next(name for name in frame(app, "scored") if name != "Route") == "recall@10"
+    app = look(metric="nonsense", baseline="nobody", tab="Nowhere", mode="nothing")
+    assert app.selectbox(key="evaluate_metric").value == "ndcg@10"
+
+
+def test_questions_by_disagreement_and_two_routes_side_by_side(look, made):
+    evaluation = made()
+    app = look("Questions", a="bm25", b="dense")
+    by = {q: evaluation.values["bm25"][q]["ndcg@10"] - evaluation.values["dense"][q]["ndcg@10"]
+          for q in evaluation.values["bm25"]}  # fmt: skip
+    better, worse = (sum(sign * d > 1e-12 for d in by.values()) for sign in (1, -1))
+    assert f"better on {better}, worse on {worse}" in html(app)
+    assert set(frame(app, "Difference")["Question"]) == {ASKED[q][0] for q in by}  # scored on by both
+    app = look("Questions", a="bm25", b="dense", side="same")
+    assert len(frame(app, "Difference")) == 4 - better - worse
+    app = look("Questions", mode="abstract")
+    assert set(frame(app, "Mode")["Mode"]) == {"abstract"}
+    spread = list(frame(look("Questions"), "Best to worst")["Best to worst"].dropna())
+    assert spread == sorted(spread, reverse=True)
+
+
+def test_a_question_opens_in_why(look, made, engine):
+    evaluation = made()
+    app = look("Questions", question="q2")
+    assert ASKED["q2"][0] in html(app)
+    app.button(key="evaluate_why").click().run()
+    run = engine.store.load(evaluation.run_id("q2"))
+    assert run.query.text == ASKED["q2"][0]
+    assert {result.route for result in run.results} == set(ROUTES)
+    assert run == evaluation.run("q2")
+
+
+def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, engine):
+    app = visit("evaluate.py")
+    app.multiselect(key="ev_routes").set_value(["bm25", "dense"]).run()
+    app.selectbox(key="ev_split").set_value("all").run()
+    app.selectbox(key="ev_baseline").set_value("dense").run()
+    assert app.button(key="ev_begin").label == "Evaluate 2 routes on 5 questions"
+    assert "not known" in shown(app)
+    name = next(one for one in app.text_input if one.label == "Name").value
+    app.button(key="ev_begin").click().run()
+    one = background.under_way(engine, name)
+    assert one.wait(30)
+    assert one.error is None
+    app.run()
+    assert address(app, "evaluation") == name
+    assert app.selectbox(key="evaluate_baseline").value == "dense"
+    spec = keeping.opened(keeping.place(engine.settings, name)).spec
+    assert (spec["routes"], spec["split"], spec["baseline"]) == (["bm25", "dense"], "all", "dense")
+
+
+def test_names_that_cannot_be_are_told(visit, questions, made):
+    made("first", ("bm25",))
+    app = visit("evaluate.py")
+    app.session_state["evaluate_new"] = True
+    app.run()
+    for name, said in (("../x", "not allowed"), ("first", "is taken"), ("<img src=x>", "not allowed")):
+        next(one for one in app.text_input if one.label == "Name").set_value(name).run()
+        app.button(key="ev_begin").click().run()
+        assert said in shown(app) or "evaluation" in shown(app), name
+        assert app.error, name
+    assert len(app.error) == 1
+
+
+def test_a_sample_of_each_mode(visit, questions, engine):
+    app = visit("evaluate.py")
+    app.selectbox(key="ev_split").set_value("all").run()
+    app.session_state["ev_sample"] = "each"
+    app.session_state["ev_each"] = 1
+    app.session_state["ev_routes"] = ["bm25"]
+    app.run()
+    name = next(one for one in app.text_input if one.label == "Name").value
+    app.button(key="ev_begin").click().run()
+    one = background.under_way(engine, name)
+    assert one.wait(30)
+    spec = keeping.opened(keeping.place(engine.settings, name)).spec
+    assert (spec["per_mode"], spec["queries"]) == (1, None)
+
+
+def test_it_is_stopped_and_goes_on(visit, questions, engine):
+    engine.fake_llm.delay = 0.4
+    one = background.begin(engine, "slow", Spec("tiny", ("bm25", "hyde"), split="all"))
+    while not one.finished:
+        time.sleep(0.02)
+    engine.fake_llm.delay = 50  # until it is stopped
+    app = visit("evaluate.py")
+    assert "when this tab is closed" in shown(app)
+    app.button(key="evaluate_stop:slow").click().run()
+    assert one.wait(20)
+    assert one.cancelled
+    app = visit("evaluate.py", evaluation="slow")
+    done = one.finished
+    assert app.button(key="evaluate_resume").label == f"{done} of 5 asked; go on"
+    assert f"these are figures of {done} of 5 questions" in shown(app)
+    engine.fake_llm.delay = 0
+    app.button(key="evaluate_resume").click().run()
+    again = background.under_way(engine, "slow")
+    assert again is not one
+    assert again.wait(20)
+    app = visit("evaluate.py", evaluation="slow")
+    assert "evaluate_resume" not in [button.key for button in app.button]
+    assert "these are figures of" not in shown(app)
+
+
+def test_what_failed_is_counted_and_asked_again(visit, questions, engine):
+    engine.fake_llm.missing = "the model is away"
+    one = background.begin(engine, "gaps", Spec("tiny", ("bm25", "hyde"), split="all"))
+    assert one.wait(30)
+    app = visit("evaluate.py")
+    table = frame(app, "scored")
+    assert list(table["failed"]) == [0, 5]
+    assert table.iloc[1].isna()["nDCG@10"]
+    assert "left out and not counted as 0" in shown(app)
+    engine.fake_llm.missing = None
+    app.button(key="evaluate_retry").click().run()
+    assert background.under_way(engine, "gaps").wait(30)
+    app = visit("evaluate.py")
+    assert list(frame(app, "scored")["failed"]) == [0, 0]
+
+
+def test_deleting_says_what_is_lost(look, made, engine):
+    made()
+    app = look()
+    assert "5 asked questions" in shown(app)
+    app.button(key="evaluate_remove").click().run()
+    assert keeping.names(engine.settings) == []
+    assert "No evaluation is kept here yet" in shown(app)
+
+
+@pytest.mark.parametrize("damage", ["labelled.json", "questions.jsonl", "metrics.json"])
+def test_a_damaged_folder_is_told_and_can_be_deleted(visit, made, engine, damage):
+    evaluation = made("broken", ("bm25",))
+    (evaluation.folder / damage).write_text('{"spec": 1, "routes": [}\n' * 3)
+    app = visit("evaluate.py", evaluation="broken")
+    assert "is damaged" in shown(app)
+    app.button(key="evaluate_remove").click().run()
+    assert keeping.names(engine.settings) == []
+
+
+def test_the_list_tells_the_state_of_each(visit, made):
+    made("first", ("bm25",))
+    made("second")
+    app = visit("evaluate.py")
+    app.session_state["evaluate_all"] = True
+    app.run()
+    table = frame(app, "State")
+    assert list(table["Name"]) == ["second", "first"]
+    assert list(table["State"]) == ["finished", "finished"]
+    assert list(table["Routes"]) == [3, 1]
+    assert list(table["Asked"]) == ["5 of 5", "5 of 5"]
+
+
+@pytest.mark.parametrize("tab", ["Leaderboard", "By failure mode", "Questions"])
+@pytest.mark.parametrize("evil", HOSTILE)
+def test_hostile_questions_and_modes_are_text(look, made, questions, tab, evil):
+    questions["set"] = labelled_set(lambda text: f"{text} {evil}")
+    made("evil")
+    app = look(tab, question="q1")
+    page = html(app) + "".join(one.proto.spec for one in app.main.get("plotly_chart"))
+    for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
+        assert mark not in page
+    texts = [one.value for kind in (app.caption, app.markdown, app.info, app.error) for one in kind]
+    assert not any("](javascript" in text or "![pixel](" in text for text in texts)
+
+
+def test_one_route_alone_has_nothing_to_compare(look, made):
+    made("alone", ("bm25",))
+    assert "one route alone" in shown(look("Differences"))
+    assert not look("Trade-offs").exception
+
+
+def test_answers_are_a_metric_too(look, made):
+    made("answers", ("bm25", "dense"), answers=True, answer_by="extract")
+    app = look(metric="supported_accuracy")
+    assert app.selectbox(key="evaluate_metric").value == "supported_accuracy"
+    assert "supported accuracy" in html(app)
+    for tab in ("Differences", "By failure mode", "Questions", "Trade-offs"):
+        app = look(tab, metric="supported_accuracy")
+        assert not app.error, (tab, shown(app))
+
+
+def test_rounds_tell_how_stable_it_is(look, made):
+    made("rounds", ("bm25", "hyde"), repeats=3)
+    app = look("Stability")
+    table = frame(app, "Changed")
+    assert list(table["Route"]) == [title("hyde")]
+    assert {"Round 1", "Round 2", "Round 3"} <= set(table.columns)
+    assert "3 rounds" in html(app)
+
+
+def test_an_error_before_the_first_question_is_told(visit, questions, engine, monkeypatch):
+    def broken(*_, **__):
+        raise OSError("the disk is <b>full</b>")
+
+    monkeypatch.setattr(background, "perform", broken)
+    app = visit("evaluate.py")
+    app.session_state["ev_routes"] = ["bm25"]
+    app.run()
+    app.button(key="ev_begin").click().run()
+    app.run()
+    assert "ended before its first question" in shown(app)
+    assert "the disk is <b>full</b>" in shown(app)  # as text: every mark has its backslash
+    assert all("<b>" not in one.value for one in app.error)
+
+
+def test_a_corpus_that_changed_is_told_when_it_is_asked_again(visit, made, engine):
+    made("changed", ("bm25",))
+    engine.fakes["tiny"].fingerprint = "another"
+    background.resume(engine, "changed", retry=True).wait(20)
+    app = visit("evaluate.py", evaluation="changed")
+    assert "The last try ended with an error" in shown(app)
+    assert "begin a new evaluation" in shown(app)
+
+
+def test_labels_in_the_address_open_the_form_with_them(visit, made, engine):
+    from core.labels import desk
+
+    made("first", ("bm25",))
+    desk.create(engine.store, "mine", "tiny", labelled_set().questions)
+    app = visit("evaluate.py", labels="mine")
+    assert app.session_state["evaluate_new"]
+    assert app.selectbox(key="ev_questions").value == "mine"
+    app = visit("evaluate.py", labels="nobody's")
+    assert app.selectbox(key="ev_questions").value == ""

@@ -1,0 +1,267 @@
+"""Fusion: real runs of in-memory backends, their sliders, and what is kept of them."""
+
+import json
+import time
+from dataclasses import replace
+
+import pytest
+
+from core.engine import Request
+from core.evaluate import sets
+from core.evaluate.dataset import LabelledSet, Question
+from core.route import routes
+from core.types import Query
+from core.whatif.fusion import fusions, recompute
+from tests.runs import HOSTILE
+
+QUESTION = "How do I send a fragile item back?"
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def shown(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def bars(app):
+    return [json.loads(one.proto.spec) for one in app.main.get("plotly_chart")][-1]["data"]
+
+
+@pytest.fixture
+def asked(engine):
+    """A run of routes that fuse, and one that does not."""
+    names = ("bm25", "hybrid_rrf", "hybrid_linear", "mmr", "rerank")
+    run = engine.ask(Request(Query(QUESTION), "tiny", names))
+    assert engine.store.flush()
+    return run
+
+
+@pytest.fixture
+def labels(engine, monkeypatch):
+    """Labelled questions of the tiny corpus, in two splits."""
+    from core.corpus import catalogue
+    from core.corpus.chunk import WHOLE
+    from core.corpus.source import Source
+
+    questions = (
+        Question("q1", Query(QUESTION), split="dev"),
+        Question("q2", Query("When is the refund paid?"), split="dev"),
+        Question("q3", Query("Does customs hold a parcel?"), split="test"),
+        Question("q4", Query("What is the weather?"), split="dev"),
+    )
+    qrels = {"q1": {"fragile:0-80": 2}, "q2": {"returns:90-180": 3}, "q3": {"customs:0-80": 2}}
+    found = LabelledSet("tiny", questions, qrels, 2)
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr(sets, "read", lambda *_, **__: found)
+    return found
+
+
+def settled(app, seconds=20):
+    """Draw until the labelled questions are through."""
+    until = time.time() + seconds
+    while "labelled questions, the same before" not in shown(app) and time.time() < until:
+        time.sleep(0.05)
+        app.run()
+    return app
+
+
+def slider(app, label):
+    kinds = (app.slider, app.select_slider)
+    return next(one for kind in kinds for one in kind if label in one.label.replace("\\", ""))
+
+
+def span_of(run, route):
+    result = next(one for one in run.results if one.route == route)
+    return result, fusions(result, run.results)[0]
+
+
+def test_the_first_route_that_fuses_is_shown_with_the_share_of_each_list(visit, asked):
+    app = visit("fusion.py", run=asked.id)
+    _, fusion = span_of(asked, "hybrid_rrf")
+    assert app.selectbox(key="fusion_route").value == "hybrid_rrf"
+    assert "BM25" not in app.selectbox(key="fusion_route").options
+    stored = dict(fusion.span.hits)
+    data = bars(app)
+    drawn = [sum(parts) for parts in zip(data[0]["x"], data[1]["x"], strict=True)]
+    assert drawn == [pytest.approx(stored[id]) for id, _ in fusion.span.hits[:10]]
+    assert [one["name"] for one in data[:2]] == ["search BM25", "search vectors"]
+    assert "The scores of these 7 passages are made of" in shown(app)
+    assert app.button(key="keep_knobs").disabled
+    assert "As in the run." in html(app)
+
+
+def test_a_slider_recomputes_at_once_and_is_in_the_address(visit, asked):
+    app = visit("fusion.py", run=asked.id)
+    _, fusion = span_of(asked, "hybrid_rrf")
+    before = bars(app)
+    slider(app, "weight of search BM25").set_value(0.0).run()
+    after = bars(app)
+    assert after[0]["x"] == [0.0] * len(after[0]["x"])
+    assert after != before
+    expected = recompute(fusion, {"weights.0": 0.0})
+    assert [sum(x) for x in zip(after[0]["x"], after[1]["x"], strict=True)] == [s for _, s in expected[:10]]
+    slider(app, "k").set_value(5).run()
+    assert app.query_params["k"] in ("5", ["5"])
+    assert app.query_params["weights.0"] in ("0.0", ["0.0"])
+    address = {name: value[0] if isinstance(value, list) else value for name, value in
+               ((name, app.query_params[name]) for name in ("run", "route", "k", "weights.0"))}  # fmt: skip
+    again = visit("fusion.py", **address)
+    assert bars(again) == bars(app)
+    app.button(key="fusion_reset").click().run()
+    assert bars(app) == before
+    assert "k" not in app.query_params
+
+
+def test_addresses_that_cannot_be_are_passed_over(visit, asked):
+    app = visit("fusion.py", run=asked.id, route="nobody", k="-3", alpha="x", step="99", split="none")
+    assert not app.exception
+    assert slider(app, "k").value == 60
+
+
+def test_another_route_has_its_own_settings(visit, asked):
+    app = visit("fusion.py", run=asked.id, k="5")
+    assert slider(app, "k").value == 5
+    app.selectbox(key="fusion_route").set_value("hybrid_linear").run()
+    assert "k" not in app.query_params
+    slider(app, "alpha").set_value(1.0).run()
+    assert bars(app)[0]["x"] == [0.0] * len(bars(app)[0]["x"])
+    app.selectbox(key="fusion_route").set_value("mmr").run()
+    assert [one["name"] for one in bars(app)[:2]] == ["relevance", "likeness to one before"]
+    slider(app, "lambda").set_value(1.0).run()
+    assert not app.exception
+
+
+def test_what_follows_a_fusion_is_said_to_be_stale(visit, asked):
+    app = visit("fusion.py", run=asked.id, route="rerank")
+    assert "What follows needs a run to change: “rerank by BM25, cosine and MaxSim”" in shown(app)
+    slider(app, "pool").set_value(3).run()
+    assert "Choose routes" not in shown(app)
+    assert "has no knob for all that is changed" in shown(app)
+    assert app.button(key="keep_knobs").disabled
+
+
+def test_kept_knobs_are_those_of_the_next_run_and_can_be_undone(visit, engine, asked):
+    app = visit("fusion.py", run=asked.id)
+    app.session_state["routes"] = ["dense"]
+    slider(app, "k").set_value(5).run()
+    slider(app, "weight of search vectors").set_value(2.5).run()
+    app.button(key="keep_knobs").click().run()
+    assert app.session_state["knobs"]["hybrid_rrf"] == {"k": 5, "dense_weight": 2.5}
+    assert set(app.session_state["routes"]) == {result.route for result in asked.results}
+    assert "Kept for the next run: Hybrid (RRF) with k = 5, dense_weight = 2.5." in shown(app)
+    app.button(key="undo_knobs").click().run()
+    assert app.session_state["routes"] == ["dense"]
+    assert "Kept for" not in shown(app)
+    app.button(key="keep_knobs").click().run()
+    app.query_params.clear()
+    app.query_params["run"] = asked.id
+    app.switch_page("compare.py").run()
+    assert app.text_area(key="question").value == QUESTION
+    app.button(key="run").click().run()
+    named = app.query_params["run"]
+    run = engine.job(named if isinstance(named, str) else named[0]).wait(15)
+    again = next(one for one in run.results if one.route == "hybrid_rrf")
+    _, fusion = span_of(asked, "hybrid_rrf")
+    fresh = tuple((hit.passage.id, hit.score) for hit in again.hits)
+    assert fresh == recompute(fusion, {"k": 5, "weights.1": 2.5})
+
+
+def test_the_labelled_set_tells_what_a_change_does(visit, asked, labels):
+    app = settled(visit("fusion.py", run=asked.id))
+    assert "Nothing is changed" in html(app)
+    assert "2 labelled questions, the same before" in shown(app)
+    assert "1 of all 4 have no relevant passage" in shown(app)
+    slider(app, "weight of search BM25").set_value(0.0).run()
+    assert "95 % interval" in html(app)
+    app.session_state["fusion_split"] = "test"
+    app.run()
+    assert "look at the others once" in shown(app)
+    assert "1 labelled questions" in shown(app)
+    assert "one question alone has none" in html(app)
+    app.session_state["fusion_split"] = "all"
+    app.run()
+    assert "3 labelled questions" in shown(app)
+
+
+def test_a_corpus_without_labels_says_how_to_get_some(visit, asked, monkeypatch, labels):
+    from core.errors import BadInput
+
+    def none(*_, **__):
+        raise BadInput("tiny: no questions")
+
+    monkeypatch.setattr(sets, "read", none)
+    app = visit("fusion.py", run=asked.id)
+    assert "corpus tiny has no labelled questions" in shown(app)
+    assert "--questions FILE" in shown(app)
+    assert "This question has no labels" in html(app)
+
+
+def test_gold_passages_tell_where_they_went(visit, asked, monkeypatch):
+    monkeypatch.setattr("ui.gold.gold_grades", lambda _: {"fragile:0-80": 3, "nowhere:0-1": 2})
+    app = visit("fusion.py", run=asked.id)
+    page = html(app)
+    assert "Gold passage" in page
+    assert "as before" in page
+    assert "not ranked" in page
+    assert "nDCG@10" in page
+
+
+def test_a_run_without_fusion_says_so(visit, engine):
+    run = engine.ask(Request(Query(QUESTION), "tiny", ("bm25", "dense")))
+    assert engine.store.flush()
+    app = visit("fusion.py", run=run.id)
+    assert app.subheader[0].value == "No route of this run fuses lists"
+
+
+def test_hostile_text_is_shown_as_text(visit, engine, asked):
+    result, _ = span_of(asked, "hybrid_rrf")
+    passages = {id: replace(one, title=f"{HOSTILE[0]} {HOSTILE[2]}") for id, one in asked.passages.items()}
+    spans = tuple(replace(span, name=f"{span.name} {HOSTILE[0]}") for span in result.spans)
+    bent = replace(result, spans=spans, title=HOSTILE[1],
+                   hits=tuple(replace(h, passage=passages[h.passage.id]) for h in result.hits))  # fmt: skip
+    engine.store.save(replace(asked, id="evil", results=(bent,), passages=passages))
+    app = visit("fusion.py", run="evil")
+    page = html(app)
+    assert "&lt;img" in page
+    for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
+        assert mark not in page
+        assert mark not in json.dumps(bars(app))
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"lists": ["1 hits", "x"], "k": 60, "weights": None},
+        {"lists": [1, 77], "k": 60, "weights": None},
+        {"lists": [1, 3], "k": float("nan"), "weights": None},
+        {"lists": [1, 3], "k": -1, "weights": [1.0, "a"]},
+        {"lists": [1, 3], "norm": "min_max", "weights": [1.0]},
+        {"lists": [], "k": 60, "weights": []},
+        {"lam": 0.5, "k": 3, "pool": 9, "lists": [1], "near": [0.5], "alike": [1, 2, 3]},
+        {"lam": 0.5, "k": 3, "pool": 9, "near": "x", "alike": None},
+    ],
+)
+def test_spans_of_an_import_may_hold_anything(visit, engine, asked, inputs):
+    result, fusion = span_of(asked, "hybrid_rrf")
+    spans = tuple(replace(s, inputs=inputs) if s.id == fusion.span.id else s for s in result.spans)
+    engine.store.save(replace(asked, id="bent", results=(replace(result, spans=spans),)))
+    app = visit("fusion.py", run="bent")
+    assert app.subheader or "cannot be tried with other values" in shown(app)
+
+
+def test_without_a_run_it_says_what_to_do(visit):
+    app = visit("fusion.py")
+    assert "Nothing has been asked yet" in app.subheader[0].value
+
+
+def test_a_route_of_another_version_is_drawn_without_knobs(visit, engine, asked):
+    result, _ = span_of(asked, "hybrid_rrf")
+    assert "fuser9" not in routes()
+    engine.store.save(replace(asked, id="old", results=(replace(result, route="fuser9"),)))
+    app = visit("fusion.py", run="old")
+    slider(app, "k").set_value(5).run()
+    assert not app.exception
+    assert "keep_knobs" not in [one.key for one in app.button]

@@ -1,0 +1,472 @@
+"""Label: sets, pools, the queue by its buttons, two annotators, adjudication, files out and in."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from core.errors import ModelTimedOut
+from core.evaluate.dataset import Question
+from core.labels import desk as desks
+from core.labels import exchange, pool, suggest
+from core.labels.final import final
+from core.labels.types import Judgement, Pooled
+from core.types import Passage, Query, Turn
+from tests.runs import HOSTILE, make_run
+from ui import label_labels, label_sets
+
+ASKED = (
+    Question("q1", Query("How do I send a fragile item back?"), answers=("Double boxed.",)),
+    Question("q2", Query("When is it paid?", (Turn("user", "I want a refund."),)), split="dev"),
+)
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def shown(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def press(app, name):
+    """Press the button of the passage that is shown: "grade_2", "cannot", "later", "undo", ..."""
+    (found,) = [one for one in app.button if (one.key or "").startswith(f"label_{name}:")]
+    found.click().run()
+    assert not app.exception, app.exception
+    return app
+
+
+def at(app):
+    """The question and passage that the address names."""
+    given = [app.query_params[name] for name in ("question", "passage")]
+    return tuple(one if isinstance(one, str) else one[0] for one in given)
+
+
+def begun(engine, name="one", questions=ASKED):
+    """A set with the whole corpus in the pool of each question."""
+    desks.create(engine.store, name, "tiny", questions)
+    corpus = engine.corpus("tiny")
+    found = {
+        q.id: [Pooled(p, (("bm25", n), ("dense", n + 1))) for n, p in enumerate(corpus.all, 1)]
+        for q in questions
+    }
+    desks.add_to_pool(engine.store, name, found)
+    return found
+
+
+def judged(engine, who, grades, name="one"):
+    """Judgements of somebody else, in another process."""
+    said = [Judgement(q, p, who, "person", "grade", g) for (q, p), g in grades.items()]
+    desks.judge_all(engine.store, name, said)
+
+
+def stored(engine, name="one"):
+    return desks.load(engine.store, name)
+
+
+# Sets.
+
+
+def test_without_a_set_it_says_what_one_is_for_and_what_to_do_first(visit):
+    app = visit("label.py")
+    assert app.subheader[0].value == "No labelled set yet"
+    assert "says which passages answer which question" in shown(app)
+    assert app.button(key="label_make").disabled
+
+
+def test_a_set_is_made_of_what_was_asked_in_stored_sessions(visit, engine):
+    first = make_run(mishaps=False, run_id="a", corpus="tiny")
+    again = replace(first, id="b")
+    other = replace(first, id="c", query=Query("When is it paid?"))
+    for run in (first, again, other):
+        engine.store.save(run)
+    assert engine.store.flush()
+    app = visit("label.py")
+    app.radio(key="label_origin").set_value(label_sets.ASKED).run()
+    app.text_input(key="label_name").set_value("  from  sessions ").run()
+    app.button(key="label_make").click().run()
+    made = stored(engine, "from sessions")
+    assert {q.query for q in made.questions} == {first.query, other.query}
+    assert made.set.corpus == "tiny"
+    assert app.selectbox(key="label_set").value == "from sessions"
+    assert app.subheader[0].value == "No passages to judge yet"
+
+
+def test_questions_come_from_a_file_and_a_broken_line_is_named(visit, engine):
+    app = visit("label.py")
+    app.radio(key="label_origin").set_value(label_sets.FILE).run()
+    app.file_uploader(key="label_file").set_value(
+        ("q.jsonl", b'{"id": "a", "text": "Why?"}\nnonsense\n', "text/plain")
+    ).run()
+    assert "q.jsonl line 2: not JSON" in shown(app)
+    lines = b"".join(b'{"id": "%d", "text": "Question %d?"}\n' % (n, n) for n in range(60))
+    app.file_uploader(key="label_file").set_value(("q.jsonl", lines, "text/plain")).run()
+    assert "Drawn at random, always the same ones for 50" in shown(app)
+    app.text_input(key="label_name").set_value("filed").run()
+    app.button(key="label_make").click().run()
+    ids = [int(q.id) for q in stored(engine, "filed").questions]
+    assert len(ids) == 50
+    assert ids == sorted(ids)
+
+
+def test_a_set_is_deleted_and_brought_back(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one", tab="Set")
+    app.button(key="label_delete").click().run()
+    assert desks.sets(engine.store) == ()
+    assert "is deleted; its judgements are kept" in shown(app)
+    app.button(key="label_undelete").click().run()
+    assert [one.name for one in desks.sets(engine.store)] == ["one"]
+    assert not app.exception
+    assert app.selectbox(key="label_set").value == "one"
+
+
+def test_guidelines_are_saved_on_the_button_and_shown_beside_the_queue(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one", tab="Set")
+    app.text_area(key="label_guide:one").set_value("A price is <b>not</b> an answer.").run()
+    assert "price" not in stored(engine).set.guidelines
+    app.button(key="label_guide:one:save").click().run()
+    assert stored(engine).set.guidelines == "A price is <b>not</b> an answer."
+    assert "A price is &lt;b&gt;not&lt;/b&gt; an answer." in html(visit("label.py", set="one"))
+
+
+# The pool.
+
+
+def test_routes_fill_the_pool_in_the_background(visit, engine):
+    desks.create(engine.store, "one", "tiny", ASKED)
+    app = visit("label.py", set="one")
+    assert app.subheader[0].value == "No passages to judge yet"
+    app.multiselect(key="label_routes:one").set_value(["bm25", "dense"]).run()
+    app.number_input(key="label_depth").set_value(3).run()
+    app.button(key="label_pool_begin").click().run()
+    pooling = pool.under_way(engine, "one")
+    assert pooling.wait(20)
+    until = time.time() + 20
+    while not any((b.key or "").startswith("label_grade_0") for b in app.button) and time.time() < until:
+        app.run()
+    found = stored(engine).pool
+    assert all(3 <= len(passages) <= 6 for passages in found.values())
+    app = visit("label.py", set="one", tab="Pool")
+    total = sum(map(len, found.values()))
+    assert f"{total} passages to judge" in shown(app)
+    assert "2 routes found them" in shown(app)
+    assert "2 of 2 questions were asked" in shown(app)
+
+
+# The queue.
+
+
+def test_grades_are_saved_at_once_and_the_next_passage_comes(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one")
+    seen = []
+    for grade in (0, 1, 2, 3):
+        here = at(app)
+        seen.append(here)
+        press(app, f"grade_{grade}")
+        assert stored(engine).by("me")[here].grade == grade
+        assert f": {grade} " in html(app).split("rs-label-saved")[1]
+        assert "Saved" in html(app)
+        assert at(app) != here
+    assert len(set(seen)) == 4
+    assert {question for question, _ in seen} == {"q1"}
+    assert "4 graded" in html(app)
+
+
+def test_the_queue_is_blind_until_it_is_asked_who_found_a_passage(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one")
+    assert "Found by" not in html(app)
+    assert "BM25" not in html(app)
+    app.toggle(key="label_routes").set_value(True).run()
+    assert "Found by 2 routes" in html(app)
+    assert app.query_params["routes"] in ("1", ["1"])
+
+
+def test_every_annotator_has_an_order_of_their_own_that_does_not_follow_ranks(visit, engine):
+    found = begun(engine)
+    orders = {}
+    for who in ("anna", "ben"):
+        app = visit("label.py", set="one", annotator=who)
+        orders[who] = []
+        for _ in range(len(found["q1"])):
+            orders[who].append(at(app)[1])
+            press(app, "grade_0")
+    ranked = [one.passage.id for one in found["q1"]]
+    assert sorted(orders["anna"]) == sorted(orders["ben"]) == sorted(ranked)
+    assert len({tuple(orders["anna"]), tuple(orders["ben"]), tuple(ranked)}) == 3
+
+
+def test_undo_takes_the_last_one_back_and_goes_there(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one")
+    first = at(app)
+    press(app, "grade_3")
+    second = at(app)
+    press(app, "cannot")
+    press(app, "undo")
+    assert at(app) == second
+    assert stored(engine).by("me").keys() == {first}
+    press(app, "undo")
+    assert at(app) == first
+    assert stored(engine).by("me") == {}
+    press(app, "undo")
+    assert "nothing to undo" in html(app)
+    assert [one.kind for one in stored(engine).judgements] == ["grade", "cannot", "withdrawn", "withdrawn"]
+
+
+def test_cannot_tell_keeps_its_note_and_later_comes_again_at_the_end(visit, engine):
+    begun(engine, questions=ASKED[:1])
+    app = visit("label.py", set="one")
+    doubted = at(app)
+    (note,) = [one for one in app.text_input if (one.key or "").startswith("label_note:")]
+    note.set_value("Half a sentence is missing.").run()
+    press(app, "cannot")
+    assert stored(engine).by("me")[doubted].note == "Half a sentence is missing."
+    put_off = at(app)
+    press(app, "later")
+    for _ in range(5):
+        assert at(app) not in (doubted, put_off)
+        press(app, "grade_1")
+    assert at(app) == put_off
+    press(app, "grade_2")
+    assert app.subheader[0].value == "Every passage is judged"
+    press(app, "undo")
+    assert at(app) == put_off
+    assert stored(engine).by("me")[put_off].kind == "later"
+
+
+def test_back_forward_and_a_jump_go_where_they_say(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one")
+    first = at(app)
+    press(app, "grade_2")
+    second = at(app)
+    press(app, "back")
+    assert at(app) == first
+    (given,) = [one for one in app.button if (one.key or "").startswith("label_grade_2:")]
+    assert given.proto.type == "primary"
+    press(app, "on")
+    assert at(app) == second
+    app.selectbox(key="label_jump").set_value("q2").run()
+    assert at(app)[0] == "q2"
+    assert "I want a refund." in html(app)
+    press(app, "next")
+    assert at(app)[0] == "q2"
+
+
+def test_progress_is_told_question_by_question(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one")
+    press(app, "grade_3")
+    press(app, "cannot")
+    app.session_state["label_by_question"] = True
+    app.run()
+    table = app.dataframe[0].value
+    assert list(table["Graded"]) == [1, 0]
+    assert list(table["Can't tell"]) == [1, 0]
+    assert list(table["Left"]) == [5, 7]
+    assert "Question 1 of 2: 2 of its 7 passages judged" in html(app)
+
+
+def test_a_link_opens_the_very_passage(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one", question="q2", passage="customs:0-80", annotator="anna")
+    assert at(app) == ("q2", "customs:0-80")
+    assert app.text_input(key="label_annotator").value == "anna"
+    press(app, "grade_1")
+    assert stored(engine).by("anna")["q2", "customs:0-80"].grade == 1
+    assert not visit("label.py", set="one", question="q9", passage="nowhere").exception
+
+
+def test_what_others_judge_meanwhile_is_not_lost_and_is_seen(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one")
+    mine = at(app)
+    judged(engine, "ben", {mine: 0})
+    judged(engine, "me", {("q1", p): 1 for p in stored(engine).pool["q1"] if ("q1", p) != mine})
+    press(app, "grade_3")  # the same person, in a second window, has judged the rest of the question
+    assert at(app)[0] == "q2"
+    now = stored(engine)
+    assert now.by("me")[mine].grade == 3
+    assert now.by("ben")[mine].grade == 0
+    assert len(now.by("me")) == 7
+
+
+def test_a_set_that_somebody_deletes_is_said_to_be_gone_and_nothing_is_saved(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one")
+    desks.delete(engine.store, "one")
+    press(app, "grade_3")
+    assert "deleted" in shown(app)
+    desks.undelete(engine.store, "one")
+    assert stored(engine).judgements == ()
+
+
+def test_a_passage_of_hostile_text_is_shown_as_text(visit, engine):
+    question = Question(
+        "q", Query(f"{HOSTILE[0]} {HOSTILE[3]}", (Turn("user", HOSTILE[1]),)), answers=(HOSTILE[2],)
+    )
+    desks.create(engine.store, "evil", "tiny", (question,), guidelines=HOSTILE[2])
+    passage = Passage("p", f"d{HOSTILE[0]}", HOSTILE[0], "\n".join(HOSTILE))
+    desks.add_to_pool(engine.store, "evil", {"q": [Pooled(passage, (("bm25", 1),))]})
+    app = visit("label.py", set="evil", routes="1")
+    page = html(app)
+    assert "&lt;img" in page
+    for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
+        assert mark not in page
+    press(app, "grade_0")
+    for tab in ("Labels", "Agreement", "Pool", "Set"):
+        assert "<img" not in html(visit("label.py", set="evil", tab=tab))
+
+
+# Suggestions.
+
+
+def test_a_suggestion_is_shown_on_demand_alone_and_is_never_chosen(visit, engine):
+    begun(engine, questions=ASKED[:1])
+    for passage in stored(engine).pool["q1"]:
+        said = Judgement("q1", passage, "model:tiny", "model", "grade", 3, "P(Yes) 0.91")
+        desks.judge(engine.store, "one", said)
+    app = visit("label.py", set="one")
+    assert "Suggested" not in html(app)
+    app.toggle(key="label_suggest").set_value(True).run()
+    assert "Suggested by the model tiny" in html(app)
+    buttons = [one for one in app.button if (one.key or "").startswith("label_grade_")]
+    assert [one.proto.type for one in buttons] == ["secondary"] * 4
+    assert stored(engine).by("me") == {}
+    press(app, "grade_3")
+    press(app, "grade_1")
+    again = visit("label.py", set="one", tab="Agreement")
+    assert "model:tiny and me both graded 2 passages; the same on 50 %" in html(again)
+
+
+def test_the_model_is_asked_in_the_background_and_what_fails_is_counted(visit, engine):
+    begun(engine, questions=ASKED[:1])
+    judged(engine, "anna", {("q1", "fragile:0-80"): 3, ("q1", "keys:0-80"): 0})
+    engine.fake_llm.replies = {"grade": "0.9"}
+    app = visit("label.py", set="one", tab="Agreement")
+    app.button(key="label_suggest_judged").click().run()
+    assert suggest.under_way(engine, "one").wait(20)
+    app.run()
+    assert "2 of 2 passages have a suggestion of model:scripted" in shown(app)
+    assert "model:scripted and anna both graded 2 passages; the same on 50 %" in html(app)
+    assert app.button(key="label_suggest_judged").disabled
+    engine.fake_llm.replies = {"grade": ModelTimedOut("no answer within 9 s")}
+    app.button(key="label_suggest_all").click().run()
+    assert suggest.under_way(engine, "one").wait(20)
+    app.run()
+    assert "0 of 5 passages have a suggestion" in shown(app)
+    assert "5 have none" in shown(app)
+    assert "no answer within 9 s" in shown(app)
+    assert set(stored(engine).annotators()) == {"anna"}
+
+
+# Agreement.
+
+
+def test_two_annotators_are_compared_and_their_disagreements_settled(visit, engine):
+    found = begun(engine, questions=ASKED[:1])
+    ids = [one.passage.id for one in found["q1"]]
+    anna = dict(zip([("q1", id) for id in ids], (3, 3, 2, 1, 0, 0, 0), strict=True))
+    ben = {**anna, ("q1", ids[0]): 0, ("q1", ids[2]): 3}
+    judged(engine, "anna", anna)
+    assert "One annotator so far" in [
+        s.value for s in visit("label.py", set="one", tab="Agreement").subheader
+    ]
+    judged(engine, "ben", ben)
+    app = visit("label.py", set="one", tab="Agreement")
+    # 5 of 7 the same; by chance (3*2 + 1*1 + 0*1... ) of grades 0: 3*4, 1: 1*1, 2: 1*0, 3: 2*2 of 49
+    kappa = (5 / 7 - 17 / 49) / (1 - 17 / 49)
+    assert f"Cohen&#39;s kappa is {kappa:.2f}, moderate by the bands of Landis and Koch" in html(app)
+    assert "2 of them are open" in shown(app)
+    assert at(app) == ("q1", ids[0])  # three grades apart goes first
+    press(app, "settle_3")
+    assert at(app) == ("q1", ids[2])
+    counted = final(stored(engine))
+    assert (counted["q1", ids[0]].grade, counted["q1", ids[0]].how) == (3, "adjudicated")
+    assert (counted["q1", ids[2]].grade, counted["q1", ids[2]].how) == (2, "median")
+    assert stored(engine).by("anna")["q1", ids[0]].grade == 3
+    press(app, "settle_on")
+    assert "adjudicated" in html(app)
+    press(app, "settle_undo")
+    assert final(stored(engine))["q1", ids[0]].how == "median"
+
+
+# Labels, out and in.
+
+
+def test_labels_say_how_they_came_about(visit, engine):
+    found = begun(engine)
+    ids = [one.passage.id for one in found["q1"]]
+    judged(engine, "anna", {("q1", ids[0]): 3, ("q1", ids[1]): 1})
+    judged(engine, "ben", {("q1", ids[0]): 3})
+    app = visit("label.py", set="one", tab="Labels")
+    told = shown(app)
+    assert "2 of 14 passages have a label: 1 by one person, 1 by several who agree." in told
+    assert "12 are unjudged" in told
+    assert "In 1 questions nothing is judged yet" in told
+    table = app.dataframe[0].value
+    assert list(table["Grade"][:2]) == ["3 answers", "1 background"]
+    app.selectbox(key="label_shown").set_value("unjudged").run()
+    assert len(app.dataframe[0].value) == 12
+    assert app.query_params["show"] in ("unjudged", ["unjudged"])
+
+
+def test_labels_of_a_corpus_that_was_cut_anew_are_flagged(visit, engine):
+    begun(engine, questions=ASKED[:1])
+    gone = Passage("old:0-40", "gone", "Gone", "Nobody has this text.", 0, 40)
+    desks.add_to_pool(engine.store, "one", {"q1": [Pooled(gone, (("bm25", 9),))]})
+    judged(engine, "anna", {("q1", "old:0-40"): 3, ("q1", "fragile:0-80"): 2})
+    app = visit("label.py", set="one", tab="Labels")
+    assert "1 labels are lost" in shown(app)
+    app.selectbox(key="label_shown").set_value("changed in the corpus").run()
+    assert list(app.dataframe[0].value["In the corpus now"]) == ["lost: the corpus has no such text"]
+
+
+def test_an_export_comes_back_and_a_broken_line_keeps_everything_as_it_is(visit, engine):
+    begun(engine)
+    judged(engine, "anna", {("q1", "fragile:0-80"): 3, ("q2", "returns:90-180"): 2})
+    before = stored(engine)
+    app = visit("label.py", set="one", tab="Labels")
+    assert {one.proto.label for one in app.get("download_button")} == {"TREC qrels", "CSV"}
+    told = label_labels.take  # the function behind the uploader
+    desks.create(engine.store, "two", "tiny", ASKED)
+    csv = exchange.table(before, unjudged=True)
+    assert "2 judgements of one.csv are added" in told(stored(engine, "two"), "one.csv", csv, "x")
+    assert stored(engine, "two").by("anna").keys() == before.by("anna").keys()
+    assert stored(engine, "two").pool.keys() == before.pool.keys()
+    qrels = exchange.qrels(before)
+    assert "2 judgements" in told(stored(engine, "two"), "one.qrels", qrels, "carol")
+    with pytest.raises(Exception, match=r"bad\.qrels line 2"):
+        told(stored(engine, "two"), "bad.qrels", b"q1 0 fragile:0-80 1\nq1 0 nothing 2\n", "dave")
+    assert "dave" not in stored(engine, "two").annotators()
+
+
+def test_a_file_is_imported_on_the_page(visit, engine):
+    begun(engine)
+    app = visit("label.py", set="one", tab="Labels")
+    app.session_state["label_import"] = True
+    app.run()
+    app.file_uploader(key="label_import_file:0").set_value(
+        ("x.qrels", b"q1 0 fragile:0-80 9\n", "text/plain")
+    ).run()
+    app.button(key="label_import_go").click().run()
+    assert "Nothing was imported. x.qrels line 1" in shown(app)
+    assert stored(engine).judgements == ()
+    app.file_uploader(key="label_import_file:0").set_value(
+        ("x.qrels", b"q1 0 fragile:0-80 2\n", "text/plain")
+    ).run()
+    app.button(key="label_import_go").click().run()
+    assert "1 judgements of x.qrels are added" in shown(app)
+    assert stored(engine).by("imported")["q1", "fragile:0-80"].grade == 2
+
+
+def test_the_keys_are_on_the_shortcuts_page(visit):
+    page = html(visit("shortcuts.py"))
+    assert "A, S, D, F" in page
+    assert "take back what was said last" in page

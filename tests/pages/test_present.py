@@ -1,0 +1,160 @@
+"""Present: playlists are made, put in order, and shown one question at a time."""
+
+from ui import playlists, slide
+
+
+def said(app):
+    kinds = (app.error, app.info, app.success, app.caption)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.get("html"))
+
+
+def entries(engine, name="Demo"):
+    return next(one.entries for one in engine.store.playlists() if one.name == name)
+
+
+def fill(engine, stored, name="Demo"):
+    engine.store.save_playlist(name, [playlists.of(run) for run in stored.values()])
+
+
+def test_without_a_playlist_it_says_what_to_do(visit):
+    app = visit("present.py")
+    assert app.subheader[0].value == "No playlist yet"
+    assert "add runs to it" in said(app)
+
+
+def test_a_playlist_is_made_and_the_open_run_added(visit, stored, engine):
+    app = visit(run="good")
+    app.switch_page("present.py").run()
+    app.text_input(key="playlist_new").set_value("Friday  demo")
+    next(button for button in app.button if button.proto.form_id == "new_playlist").click().run()
+    assert app.session_state["playlist"] == "Friday demo"
+    app.button(key="add_run").click().run()
+    (one,) = entries(engine, "Friday demo")
+    assert (one.run, one.question) == ("good", stored["good"].query.text)
+
+
+def test_a_name_is_not_given_twice(visit, stored, engine):
+    fill(engine, stored)
+    app = visit("present.py")
+    app.text_input(key="playlist_new").set_value("Demo")
+    next(button for button in app.button if button.proto.form_id == "new_playlist").click().run()
+    assert "already" in said(app)
+    assert len(entries(engine)) == 3
+
+
+def test_forward_and_back(visit, stored, engine):
+    fill(engine, stored)
+    app = visit("present.py", playlist="Demo", play="1", at="1")
+    assert "1 of 3" in said(app)
+    assert stored["good"].query.text in html(app)
+    app.button(key="slide_next").click().run()
+    assert "2 of 3" in said(app)
+    app.button(key="slide_down").click().run()
+    assert app.button(key="slide_next").disabled
+    assert app.query_params["at"] == "3"
+    app.button(key="slide_up").click().run()
+    app.button(key="slide_back").click().run()
+    assert app.button(key="slide_back").disabled
+    app.button(key="slide_leave").click().run()
+    assert "at" not in app.query_params
+    assert app.selectbox(key="playlist").value == "Demo"
+
+
+def test_the_chosen_playlist_is_the_one_that_plays_on(visit, stored, engine):
+    fill(engine, stored, "First")
+    fill(engine, {"evil": stored["evil"], "good": stored["good"]}, "Second")
+    app = visit("present.py")
+    app.selectbox(key="playlist").set_value("Second").run()
+    app.button(key="present").click().run()
+    assert "1 of 2" in said(app)
+    app.button(key="slide_next").click().run()
+    assert "2 of 2" in said(app)
+    app.button(key="slide_leave").click().run()
+    assert app.selectbox(key="playlist").value == "Second"
+
+
+def test_a_link_reopens_the_slide_and_a_wrong_place_is_the_nearest(visit, stored, engine):
+    fill(engine, stored)
+    assert "3 of 3" in said(visit("present.py", playlist="Demo", play="1", at="3"))
+    assert "3 of 3" in said(visit("present.py", playlist="Demo", play="1", at="99"))
+    assert "Playlist" in [one.label for one in visit("present.py", playlist="Gone", play="0").selectbox]
+
+
+def test_hostile_text_is_shown_as_text(visit, stored, engine):
+    fill(engine, stored)
+    app = visit("present.py", playlist="Demo", play="1", at="3")
+    assert "<script>" not in html(app)
+    assert "&lt;img src=" in html(app)
+
+
+def test_an_entry_whose_run_is_gone_says_so_and_the_others_play(visit, stored, engine):
+    fill(engine, stored)
+    engine.store.delete("good")
+    app = visit("present.py", playlist="Demo", play="1", at="1")
+    assert app.error
+    app.button(key="slide_next").click().run()
+    assert not app.error
+
+
+def test_a_question_without_a_run_is_run_without_asking_a_model_and_kept(visit, engine):
+    engine.store.save_playlist(
+        "Demo", [playlists.Entry("What about damage?", "tiny", routes=("bm25", "dense"))]
+    )
+    app = visit("present.py", playlist="Demo", play="1", at="1")
+    (run_id,) = (id for key, id in slide.begun().items() if key[0] == engine.settings.home)
+    run = engine.job(run_id).wait(20)
+    app.run()
+    assert "What about damage?" in html(app)
+    assert entries(engine)[0].run == run.id
+    assert run.settings["llm mode"] == "replay"
+
+
+def test_the_same_question_shown_again_is_not_run_again(visit, engine, monkeypatch):
+    one = [playlists.Entry("What about damage?", "tiny", routes=("bm25",))]
+    monkeypatch.setattr(playlists, "known", lambda: {"Samples": tuple(one)})
+    for _ in range(3):
+        visit("present.py", playlist="Samples", play="1", at="1")
+        for id in slide.begun().values():
+            if engine.job(id):
+                engine.job(id).wait(20)
+    assert engine.store.count() == 1
+    engine.store.delete(engine.store.sessions()[0].id)
+    engine._jobs.clear()
+    visit("present.py", playlist="Samples", play="1", at="1")
+    assert len(engine._jobs) == 1
+
+
+def test_entries_are_moved_noted_and_taken_out(visit, stored, engine):
+    from streamlit.testing.v1 import AppTest
+
+    fill(engine, stored)
+
+    def script():
+        from ui import playlists
+
+        playlists.edit("Demo", playlists.known()["Demo"], 1)
+
+    visit("present.py")
+    app = AppTest.from_function(script)
+    app.session_state["corpus"] = "tiny"
+    app.run()
+    app.button(key="entry_up").click().run()
+    assert [one.run for one in entries(engine)] == ["bad", "good", "evil"]
+    app.text_input(key="entry_note:Demo:1").set_value("look at the second column")
+    app.button(key="entry_save").click().run()
+    assert entries(engine)[1].note == "look at the second column"
+    app.button(key="entry_out").click().run()
+    assert [one.run for one in entries(engine)] == ["bad", "evil"]
+
+
+def test_a_deleted_playlist_can_be_had_back(visit, stored, engine):
+    fill(engine, stored)
+    app = visit("present.py")
+    app.button(key="delete_playlist").click().run()
+    assert engine.store.playlists() == ()
+    app.button(key="undo_playlist").click().run()
+    assert len(entries(engine)) == 3

@@ -1,0 +1,216 @@
+"""The Release page, over evaluations made by hand in the home of the tiny corpus."""
+
+import json
+import re
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from core.evaluate import keeping
+from core.evaluate.keeping import RUNS
+from core.release.criteria import Criteria, derived
+from core.release.gate import decide
+from core.release.measured import of_evaluation
+from core.release.snapshot import snapshot
+from core.store import Store
+from tests.released import evaluation, labelled, outcome
+from tests.runs import HOSTILE, make_run
+
+TABS = (
+    "Criteria", "How sure", "What it does worse", "Ladder", "Against a release", "Report and build",
+    "Python module",
+)  # fmt: skip
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def shown(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown, app.subheader)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def address(app, name):
+    value = app.query_params.get(name)
+    return value[0] if isinstance(value, list) else value
+
+
+def routes(shift=0, run=""):
+    """bm25 at rank 2, dense at 1 but for every third question, rerank at 1 and slow."""
+    return {
+        "bm25": [outcome(2 + shift, ms=4.0, run=run) for _ in range(30)],
+        "dense": [outcome((4 if n % 3 == 0 else 1) + shift, ms=9.0, run=run) for n in range(30)],
+        "rerank": [outcome(1 + shift, ms=3000.0, calls=1, tokens=200, run=run) for _ in range(30)],
+    }
+
+
+@pytest.fixture
+def kept(engine):
+    """Keep an evaluation under a name."""
+
+    def keep(name="first", by_route=None, **more):
+        return evaluation(keeping.place(engine.settings, name), by_route or routes(), **more)
+
+    return keep
+
+
+@pytest.fixture
+def look(view):
+    """Open a tab of the page."""
+    return partial(view, "release.py")
+
+
+def limit(app, field):
+    return next(one for one in app.number_input if one.key.startswith(f"release:{field}:"))
+
+
+def test_without_an_evaluation_it_says_what_to_do(visit, engine):
+    app = visit("release.py")
+    assert "No evaluation is kept here" in shown(app)
+
+
+def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look, kept):
+    measured = of_evaluation(kept())
+    decision = decide(measured, derived(measured))
+    app = look()
+    assert (
+        app.success[0].value.replace("\\", "")
+        == "**Ship Dense: it meets every criterion (2 of 3 routes do).**"
+    )
+    assert decision.chosen == "dense"
+    page = html(app)
+    for one in decision.candidates:
+        assert one.title in page
+        assert f"{one.mean:.4f}" in page
+    assert 'aria-label="passed"' in page
+    assert "failed: 3.0 s" in page
+    assert limit(app, "minimum").value == pytest.approx(0.63)
+    assert limit(app, "max_p95_ms").value == 1000.0
+    assert address(app, "min") is None
+
+
+def test_a_criterion_decides_anew_and_is_in_the_address(look, kept):
+    kept()
+    app = look()
+    limit(app, "max_p95_ms").set_value(5000.0).run()
+    assert "Ship Hybrid + rerank" in shown(app)
+    assert address(app, "p95") == "5000"
+    again = look(p95="5000")
+    assert "Ship Hybrid + rerank" in shown(again)
+    limit(again, "minimum").set_value(1.5).run()
+    assert "Nothing passes" in shown(again)
+    assert "The nearest is Hybrid + rerank" in shown(again)
+    limit(again, "minimum").set_value(None).run()
+    assert address(again, "min") == "none"
+    assert "Ship Hybrid + rerank" in shown(again)
+    assert limit(look(min="none", p95="5000"), "minimum").value is None
+
+
+def test_unjudged_above_the_limit_is_not_decidable(look, kept):
+    kept()
+    app = look(unjudged="0.2")
+    assert "Not decidable: label more" in shown(app)
+    assert "cannot be told" in html(app)
+
+
+def test_addresses_that_cannot_be_are_passed_over(look, kept):
+    kept()
+    app = look(
+        min="high", p95="-3", failed="7", unjudged="nan", metric="nobody", loss="perhaps", question="q99"
+    )
+    assert "Ship Dense" in shown(app)
+    assert limit(app, "max_p95_ms").value == 1000.0
+
+
+def test_another_metric_has_its_own_limits(look, kept):
+    kept()
+    app = look(min="0.1")
+    app.selectbox(key="release_metric").set_value("map").run()
+    assert address(app, "metric") == "map"
+    assert limit(app, "minimum").value == pytest.approx(0.5)
+    assert address(app, "min") is None
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_every_tab_draws_and_is_in_the_address(look, kept, tab):
+    kept()
+    app = look(tab)
+    assert not [one.value for one in app.error if "not indexed" not in one.value], shown(app)
+    assert address(app, "tab") == (None if tab == "Criteria" else tab)
+    assert address(app, "evaluation") == "first"
+
+
+def test_the_chart_has_the_shares_of_the_draws(look, kept):
+    measured = of_evaluation(kept())
+    found = decide(measured, derived(measured)).sureness
+    app = look("How sure")
+    passes, chosen, _ = json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"]
+    assert chosen["x"][0] == pytest.approx(max(found.chosen.values()))
+    assert chosen["x"][-1] == pytest.approx(found.none)
+    assert passes["x"][0] == pytest.approx(found.passes["dense"])
+
+
+def test_a_worse_question_opens_in_why(look, kept, engine):
+    run = make_run(mishaps=False, run_id="of-q0", corpus="tiny")
+    made = kept(by_route=routes(run="of-q0"))
+    with closing(Store(made.folder / RUNS)) as store:
+        store.save(run)
+        assert store.flush()
+    app = look("What it does worse", question="q0")
+    assert "At 10 questions Dense scores less in nDCG@10" in shown(app)
+    assert "question 0" in shown(app)
+    app.button(key="release_why").click().run()
+    assert engine.store.load("of-q0") == run
+    assert address(app, "run") == "of-q0"
+
+
+def test_a_question_without_a_run_says_so(look, kept):
+    kept()
+    assert "No run of this question was kept" in shown(look("What it does worse", question="q0"))
+
+
+def test_a_snapshot_is_held_against(look, kept):
+    measured = of_evaluation(kept())
+    content = snapshot(measured, decide(measured, Criteria(no_loss=False, max_p95_ms=100.0))).encode()
+    kept("second", routes(shift=2))
+    app = look("Against a release", evaluation="second", min="none", cheapest="no")
+    assert "Give the snapshot of an earlier release" in shown(app)
+    app.session_state["release_snapshot"] = ("release.json", content)
+    app.run()
+    assert "A regression: Dense now against Dense then" in shown(app)
+    app.session_state["release_snapshot"] = ("release.json", b"{")
+    app.run()
+    assert "release.json is damaged" in shown(app)
+    app = look("Report and build")
+    assert not app.exception
+
+
+def test_the_command_for_a_build_is_the_same_decision(look, kept):
+    kept()
+    app = look("Report and build", p95="5000", loss="no")
+    (first, second) = [one.value for one in app.main.get("code")][:2]
+    assert first.startswith("python -m core gate first --metric ndcg@10 --min-quality 0.63 --max-p95-ms 5000")
+    assert "--allow-loss" in first
+    assert "--against release-first.json" in second
+    assert len(app.main.get("download_button")) == 3
+
+
+def test_an_evaluation_without_figures_says_so(look, kept):
+    made = kept()
+    (made.folder / "metrics.json").unlink()
+    assert "has no figures yet" in shown(look())
+
+
+def test_hostile_text_is_shown_as_text(look, kept):
+    texts = [f"{HOSTILE[n % 4]} {n}" for n in range(30)]
+    kept(asked=labelled(30, texts=texts, modes=HOSTILE[:2]))
+    for tab in TABS[:3]:
+        app = look(tab)
+        page = html(app)
+        for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
+            assert mark not in page
+        told = [one.value for kind in (app.markdown, app.caption, app.success) for one in kind]
+        live = [re.sub(r"\\.", "", text) for text in told]  # what is left after escapes is markup
+        assert not any(mark in text for text in live for mark in ("![pixel]", "<img", "<script", "](java"))

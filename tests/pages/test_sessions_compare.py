@@ -1,0 +1,284 @@
+"""Two runs compared, a run made again, and bundles brought in."""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.engine import Request
+from core.run_diff import run_diff
+from core.types import Query
+from tests.fakes import FakeEngine, ScriptedLLM
+from tests.runs import HOSTILE, make_run
+from ui import session_import
+
+ACTIONS = ("open", "compare", "again", "replay", "delete")
+QUESTION = Query("How do I send a fragile item back?")
+
+
+def param(app, name):
+    """A part of the address: a list where the test has set it."""
+    value = app.query_params[name]
+    return value[0] if isinstance(value, list) else value
+
+
+def text(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown, app.subheader)
+    said = [element.value.replace("\\", "") for kind in kinds for element in kind]
+    return "\n".join([*said, *(element.proto.body for element in app.get("html"))])
+
+
+def ended(engine, app):
+    """The second run of the comparison, when it has ended."""
+    return engine.job(param(app, "b")).wait(20)
+
+
+@pytest.fixture
+def asked(engine):
+    """A run by two routes, really made."""
+    engine.fake_llm = ScriptedLLM({"hyde": "Report a fragile item within 48 hours."})
+    return engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf"), {"hybrid_rrf": {"k": 60}}))
+
+
+def test_the_address_opens_the_comparison_with_the_stores_figures(visit, engine, asked):
+    other = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf"), {"hybrid_rrf": {"k": 5}}))
+    app = visit("sessions.py", a=asked.id, b=other.id)
+    shown = text(app)
+    assert (
+        "The same question with the same settings. 1 of 2 routes came to another result: Hybrid (RRF)."
+        in shown
+    )
+    assert "because <code>k</code> was 60 and is 5" in shown
+    diff = run_diff(engine.store.load(asked.id), engine.store.load(other.id))
+    assert f"{diff.equal} equal settings, none differs" in shown
+    assert f"{diff.routes[1].ranking.scores} passages" in shown
+    assert app.selectbox(key="session_of").options[0].endswith("(differs)")
+    assert param(app, "of") == "hybrid_rrf"
+    assert "Trace against trace" in shown
+    app.selectbox(key="session_of").set_value("bm25").run()
+    assert "BM25 did the same in both runs." in text(app)
+    assert param(app, "of") == "bm25"
+    app.button(key="exchange").click().run()
+    assert param(app, "a") == other.id
+    assert "because <code>k</code> was 5 and is 60" in text(app)
+    app.button(key="back").click().run()
+    assert len(app.dataframe[0].value) == 2
+    assert "a" not in app.query_params
+
+
+def test_hostile_text_of_two_runs_stays_text(visit, stored):
+    app = visit("sessions.py", a="good", b="evil", of="rewrite")
+    for element in app.get("html"):
+        assert "<script" not in element.proto.body
+        assert "<img" not in element.proto.body
+    assert HOSTILE[0][:20].replace("<", "&lt;") in text(app)
+    for route in app.selectbox(key="session_of").options:
+        assert route
+    failed = visit("sessions.py", a="good", b="bad", of="rag_fusion")
+    assert "`status`" not in text(failed)
+    assert "<code>status</code> was ok and is failed" in text(failed)
+
+
+def test_a_run_that_is_not_there_is_said_by_its_place(visit, stored):
+    shown = text(visit("sessions.py", a="good", b="nothing"))
+    assert "The second run: there is no run 'nothing'" in shown
+    assert "'gone'" in text(visit("sessions.py", again="gone"))
+
+
+def test_a_knob_is_changed_and_the_two_are_compared(visit, engine, asked):
+    app = visit("sessions.py", again=asked.id)
+    assert "All that this run used is here." in text(app)
+    assert "nothing is changed" in text(app)
+    app.selectbox(key="again_route").set_value("hybrid_rrf").run()
+    app.selectbox(key="again_knob:hybrid_rrf").set_value("k").run()
+    widget = next(w for w in (*app.slider, *app.number_input) if w.key == "again:hybrid_rrf:k")
+    assert widget.value == 60
+    widget.set_value(10).run()
+    assert "nothing is changed" not in text(app)
+    app.button(key="again_run").click().run()
+    assert param(app, "a") == asked.id
+    second = ended(engine, app)
+    (route,) = run_diff(asked, second).differing
+    assert [(one.name, one.before, one.after) for one in route.knobs] == [("k", 60, 10)]
+    app.run()
+    assert "because <code>k</code> was 60 and is 10" in text(app)
+
+
+@pytest.mark.parametrize(
+    ("what", "choose"),
+    [
+        ("Routes", lambda app: app.multiselect(key="again_routes").set_value(["bm25"])),
+        ("Question", lambda app: app.text_area(key="again_question").set_value("What about customs?")),
+        ("Answers", lambda app: app.radio(key="again_answers").set_value("all")),
+        ("Model calls", lambda app: app.radio(key="again_mode").set_value("replay")),
+        ("Nothing", None),
+    ],
+)
+def test_one_thing_changed_is_all_that_differs(visit, engine, asked, what, choose):
+    app = visit("sessions.py", again=asked.id)
+    app.segmented_control(key="again_what").set_value(what).run()
+    if choose:
+        choose(app).run()
+    app.button(key="again_run").click().run()
+    diff = run_diff(asked, ended(engine, app))
+    settings = {one.name for one in diff.settings}
+    assert (settings, [one.name for one in diff.asked], len(diff.only_before)) == {
+        "Routes": (set(), [], 1),
+        "Question": (set(), ["question"], 0),
+        "Answers": ({"answers", "answered"}, [], 0),
+        "Model calls": ({"llm mode"}, [], 0),
+        "Nothing": (set(), [], 0),
+    }[what]
+
+
+def test_what_is_not_here_any_more_is_said_before_it_is_run(visit, engine, asked):
+    old = replace(
+        asked,
+        id="old",
+        fingerprint="before",
+        results=(replace(asked.results[0], route="clairvoyance"), asked.results[1]),
+        settings={**asked.settings, "routes": ["clairvoyance", "hybrid_rrf"], "llm": "another"},
+    )
+    engine.store.save(old)
+    engine.store.flush()
+    shown = text(visit("sessions.py", again="old"))
+    assert "Not here, so left out: route clairvoyance." in shown
+    assert "the language model was another and is scripted" in shown
+    none = replace(
+        old, id="none", results=old.results[:1], settings={**old.settings, "routes": ["clairvoyance"]}
+    )
+    engine.store.save(none)
+    engine.store.flush()
+    app = visit("sessions.py", again="none")
+    assert "None of the routes of this run is here" in text(app)
+    assert not [button for button in app.button if button.key == "again_run"]
+
+
+def test_a_replay_asks_no_model_and_is_compared_with_its_original(visit, engine, monkeypatch):
+    engine.fake_llm = ScriptedLLM({"hyde": "Report a fragile item within 48 hours."})
+    run = engine.ask(Request(QUESTION, "tiny", ("hyde", "bm25"), mode="live"))
+    calls = len(engine.fake_llm.requests)
+    other = engine.ask(
+        Request(Query("Not asked of the model before"), "tiny", ("hyde", "bm25"), mode="replay")
+    )
+    from ui import session_again, session_pair, state
+
+    started = []
+    monkeypatch.setattr(state, "engine", lambda: engine)
+    monkeypatch.setattr(session_pair, "show", lambda a, b: started.append((a, b)))
+    session_again.replay(run.id)
+    session_again.replay(other.id)
+    again, missing = (engine.job(b).wait(20) for _, b in started)
+    assert len(engine.fake_llm.requests) == calls
+    assert [one.name for one in run_diff(run, again).settings] == ["llm mode"]
+    assert not [r for r in run_diff(run, again).routes if not r.same_result]
+    assert (missing.results[0].status, missing.results[1].status) == ("unavailable", "ok")
+    assert "not recorded" in text(visit("sessions.py", a=run.id, b=missing.id))
+
+
+def test_a_comparison_waits_for_a_run_that_is_under_way(visit, engine, asked):
+    engine.fake_llm = ScriptedLLM({"hyde": "x"}, delay=1.5)
+    job = engine.start(Request(QUESTION, "tiny", ("bm25", "hyde")))
+    app = visit("sessions.py", a=asked.id, b=job.id)
+    assert [button.key for button in app.button if button.key.startswith("stop:")] == [f"stop:{job.id}"]
+    app.button(key=f"stop:{job.id}").click().run()
+    deadline = time.monotonic() + 10
+    while not job.done and time.monotonic() < deadline:
+        time.sleep(0.05)
+    app.run()
+    assert "Only in the first: Hybrid" in text(app)
+    assert job.snapshot().status == "cancelled"
+
+
+def test_files_are_imported_one_by_one_and_what_came_in_is_linked(visit, engine, stored, tmp_path):
+    other = FakeEngine(tmp_path / "other", store=engine.store.__class__(tmp_path / "other.sqlite"))
+    for id in ("n1", "n2"):
+        other.store.save(make_run(run_id=id, corpus="tiny"))
+    bundle = other.store.export_bundle(["n1", "n2"])
+    given = {"a.zip": bundle, "b.zip": b"no zip", "a again.zip": bundle}
+    files = [SimpleNamespace(name=name, getvalue=lambda data=data: data) for name, data in given.items()]
+    found = session_import.take_in(engine.store, files)
+    assert [(name, new, bool(wrong)) for name, new, wrong in found] == [
+        ("a.zip", ["n1", "n2"], False),
+        ("b.zip", [], True),
+        ("a again.zip", [], False),
+    ]
+    app = visit("sessions.py")
+    app.session_state["sessions_imported"] = found
+    app.run()
+    assert "Nothing of b.zip was imported: this is not a session bundle" in text(app)
+    assert "2 runs are new from 2 files" in text(app)
+    assert len(app.get("page_link")) >= 2
+    app.button(key="close_import").click().run()
+    assert "2 runs are new" not in text(app)
+
+
+def test_all_that_is_found_is_exported_but_for_what_still_runs(visit, engine, stored):
+    engine.store.save(replace(make_run(run_id="going", corpus="tiny"), status="running"))
+    engine.store.flush()
+    app = visit("sessions.py")
+    assert "Export all 3 found" in [button.proto.label for button in app.get("download_button")]
+    narrowed = visit("sessions.py", search="crushed nothing of it")
+    assert not narrowed.get("download_button")
+
+
+def picked(*ids):
+    """The actions of these rows, as if they had been picked."""
+
+    def script(ids):
+        from ui import state
+        from ui.session_actions import actions
+
+        store = state.engine().store
+        actions(store, [store.session(id) for id in ids])
+
+    return AppTest.from_function(script, kwargs={"ids": ids}, default_timeout=20).run()
+
+
+def test_one_picked_run_is_opened_run_again_replayed_and_saved_for_other_tools(engine, stored):
+    app = picked("good")
+    assert [button.key for button in app.button if button.key in ACTIONS] == [
+        "open",
+        "again",
+        "replay",
+        "delete",
+    ]
+    assert [button.proto.label for button in app.get("download_button")] == [
+        "Export 1",
+        "Rankings as a TREC run file",
+        "Results as JSON lines",
+    ]
+    assert "no model is asked" in text(app)
+    assert "no language model is called" in text(app)
+    app.button(key="again").click().run()
+    assert param(app, "again") == "good"
+
+
+def test_two_picked_runs_are_compared_the_older_first(engine, stored):
+    engine.store.save(replace(stored["good"], id="older", created="2026-11-01T00:00:00.000+00:00"))
+    engine.store.flush()
+    app = picked("good", "older")
+    assert [button.key for button in app.button if button.key in ACTIONS] == ["compare", "delete"]
+    app.button(key="compare").click().run()
+    assert (param(app, "a"), param(app, "b")) == ("older", "good")
+
+
+def test_a_running_run_is_neither_exported_nor_run_again(engine, stored):
+    engine.store.save(replace(stored["good"], id="going", status="running"))
+    engine.store.flush()
+    app = picked("going")
+    assert {button.key: button.disabled for button in app.button if button.key in ("again", "replay")} == {
+        "again": True,
+        "replay": True,
+    }
+    assert [(b.proto.label, b.proto.disabled) for b in app.get("download_button")] == [("Export 0", True)]
+
+
+def test_a_replay_that_cannot_begin_says_why(engine, stored):
+    engine.store.save(replace(stored["good"], id="away", corpus="not built"))
+    engine.store.flush()
+    app = picked("away")
+    app.button(key="replay").click().run()
+    assert "corpus 'not built' is not built" in text(app)

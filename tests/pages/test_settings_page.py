@@ -1,0 +1,124 @@
+"""Settings and health, the tour, and the sheet of shortcuts."""
+
+import pytest
+
+from core import engine as engine_module
+from core import settings as settings_module
+from core.corpus import builds
+from core.corpus.samples import samples
+from ui import tour
+
+
+def said(app):
+    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.get("html"))
+
+
+@pytest.fixture
+def home(engine, monkeypatch):
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(engine.settings.home))
+    settings_module.current.cache_clear()
+    reloaded = []
+    monkeypatch.setattr(engine_module, "reload_engine", lambda: reloaded.append(settings_module.load()))
+    yield reloaded
+    settings_module.current.cache_clear()
+
+
+def test_health_names_what_works_and_how_to_mend_the_rest(visit):
+    app = visit("settings.py")
+    body = html(app)
+    assert "packages" in body
+    assert "python" in body
+    assert "run: " in body  # corpora that are not built here have a fix
+
+
+def test_endpoints_are_listed_and_one_is_tried(visit):
+    app = visit("settings.py", tab="Endpoints")
+    assert "Not tried since" in html(app)
+    app.button(key="try:embedder").click().run()
+    builds.get("try vectors of questions and passages").wait(10)
+    app.run()
+    assert "dimensions" in html(app)
+
+
+def test_models_tell_size_and_licence(visit):
+    app = visit("settings.py", tab="Models")
+    assert "qwen2.5-coder-1.5b" in html(app)
+    assert "Apache-2.0" in html(app)
+
+
+def test_versions_are_those_installed(visit):
+    import streamlit
+
+    app = visit("settings.py", tab="Versions")
+    assert streamlit.__version__ in html(app)
+
+
+def widget(app, kind, name):
+    return next(one for one in app.get(kind) if (one.key or "").startswith(f"set:{name}:"))
+
+
+def test_a_setting_is_saved_and_in_force(visit, home):
+    app = visit("settings.py", tab="Settings")
+    widget(app, "number_input", "route_max_calls").set_value(7)
+    save = next(
+        button
+        for button in app.button
+        if "Budgets" in (button.key or "") or "Budgets" in button.proto.form_id
+    )
+    save.click().run()
+    assert "route_max_calls" in said(app)
+    assert home[-1].route_max_calls == 7
+
+
+def test_a_secret_is_never_on_the_page(visit, home, engine):
+    from core import configure
+
+    configure.write({"llm_api_key": "sk-very-secret"}, engine.settings.home)
+    app = visit("settings.py", tab="Settings")
+    assert widget(app, "text_input", "llm_api_key").value in ("", None)
+    assert "very-secret" not in repr(app.main) + html(app) + said(app)
+
+
+def test_a_wrong_value_gets_one_clear_message(visit, home):
+    app = visit("settings.py", tab="Settings")
+    widget(app, "text_input", "web_search").set_value("ftp://nowhere")
+    next(
+        b for b in app.button if "Web search" in (b.key or "") or "Web search" in b.proto.form_id
+    ).click().run()
+    assert "web_search" in "\n".join(error.value for error in app.error).replace("\\", "")
+    assert home == []
+
+
+def test_the_tour_takes_five_steps_and_can_be_skipped(visit):
+    app = visit()
+    app.button(key="take_tour").click().run()
+    seen = []
+    for _ in tour.STEPS:
+        assert "of 5" in said(app)
+        seen.append(app.session_state["tour_at"])
+        (
+            app.button(key="tour_next") if len(seen) < len(tour.STEPS) else app.button(key="tour_done")
+        ).click().run()
+    assert seen == [0, 1, 2, 3, 4]
+    assert app.session_state["tour_at"] is None
+    app = visit()
+    app.button(key="take_tour").click().run()
+    app.button(key="tour_skip").click().run()
+    assert app.session_state["tour_at"] is None
+
+
+def test_the_tour_puts_a_sample_into_an_empty_box_and_leaves_a_written_question(visit, monkeypatch):
+    monkeypatch.setattr(tour, "samples", lambda _: samples("support"))
+    app = visit()
+    app.button(key="take_tour").click().run()
+    assert app.text_area[0].value == samples("support")[0].query.text
+
+
+def test_shortcuts_name_every_page(visit):
+    app = visit("shortcuts.py")
+    assert "Ctrl + Enter" in html(app)

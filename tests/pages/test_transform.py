@@ -1,0 +1,292 @@
+"""Transform: what each route made of the question, its figures equal to the stored run's."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from core.errors import Unavailable
+from core.query_map import cosine
+from core.reading_texts import finds
+from core.request import Request
+from core.types import Query, Span
+from tests.fakes import ScriptedLLM
+from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
+from ui import transform_map
+
+PAGE = "transform.py"
+
+
+def html(app):
+    return "\n".join(element.proto.body for element in app.get("html"))
+
+
+def said(app):
+    kinds = (app.error, app.warning, app.info, app.caption, app.markdown)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def named(run, name):
+    return next(one for one in run.results if one.route == name)
+
+
+@pytest.fixture
+def labels(monkeypatch):
+    """Give every run these grades."""
+    grades = {}
+    monkeypatch.setattr("ui.transform.gold_grades", lambda _: grades)
+    return grades
+
+
+def both(run, id="both"):
+    """A run whose route with variants searched with the question and with each variant."""
+    old = named(run, "rag_fusion")
+    pool = passages()
+    spans = [old.spans[0], old.spans[1]]
+    for n, text in enumerate((run.query.text, *VARIANTS)):
+        hits = tuple((one.passage.id, one.score) for one in ranking(pool[12 * n :], n, 30))
+        spans.append(Span(3 + n, None, "search BM25", "RETRIEVER", 0, 1, {"text": text}, None, hits))
+    results = tuple(replace(old, spans=tuple(spans)) if one is old else one for one in run.results)
+    return replace(run, id=id, results=results)
+
+
+class Outline(HTMLParser):
+    """How deep lists are nested, and the cells of tables by row."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.depth = self.deepest = 0
+        self.rows = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.depth += tag == "ul"
+        self.deepest = max(self.depth, self.deepest)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        self.depth -= tag == "ul"
+
+    def handle_data(self, data):
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture
+def look(visit):
+    """Open the page by its address, as a link does: Compare, which the test browser starts on, keeps its own
+    parameters.
+    """
+
+    def go(run, **params):
+        app = visit(PAGE, run=run)
+        for name, value in params.items():
+            app.query_params[name] = value
+        app.run()
+        assert not app.exception, app.exception
+        return app
+
+    return go
+
+
+def test_without_a_run_it_says_what_to_do(visit):
+    app = visit(PAGE)
+    assert app.subheader[0].value == "Nothing has been asked yet"
+
+
+@pytest.mark.parametrize("name", ["good", "bad", "evil"])
+def test_every_tab_opens_on_any_run(look, stored, name):
+    app = look(name)
+    for tab in ("Texts", "Proxies", "Map"):
+        app.session_state["transform_tab"] = tab
+        app.run()
+        assert not app.exception, app.exception
+        assert "<img" not in html(app)
+        assert "<script" not in html(app)
+
+
+def test_it_begins_with_what_the_rewriting_came_to(look, stored):
+    app = look("good")
+    assert "3 of 8 routes searched with another text than the question." in said(app)
+    page = html(app)
+    assert "<ins>" in page
+    assert STANDALONE.split()[-2] in page
+    for title in ("BM25", "Dense", "Hybrid (RRF)", "Hybrid (linear)", "CRAG"):
+        assert title in page.split("Searched with the question as it is: ")[1]
+
+
+def test_a_run_without_rewriting_says_so(look, engine, stored):
+    plain = replace(stored["good"], id="plain", results=stored["good"].results[:4])
+    engine.store.save(plain)
+    app = look("plain")
+    assert "Every one of the 4 routes with a result searched with the question as it is." in said(app)
+    app.session_state["transform_tab"] = "Proxies"
+    app.run()
+    assert "No route of this run imagined a passage" in said(app)
+    assert "Tree" not in [tab.label for tab in app.tabs]
+
+
+def test_a_table_tells_which_text_paid_and_equals_the_store(look, engine, stored, labels):
+    run = both(stored["good"])
+    engine.store.save(run)
+    assert engine.store.flush()
+    result = named(engine.store.load("both"), "rag_fusion")
+    expected = finds(run, result, 10)
+    paid = next(one for one in expected if one.text == VARIANTS[2])
+    labels[paid.only[0]] = 3
+    app = look("both")
+    rows = Outline(html(app).split("<h4>RAG-Fusion")[1].split("</table>")[0]).rows[1:]
+    assert [tuple(map(int, row[1:4])) for row in rows] == [
+        (len(one.found), len(one.only), len(one.kept)) for one in expected
+    ]
+    assert "◆3" in rows[3][4]
+    assert f"“{VARIANTS[2]}” alone found" in said(app)
+    assert "No rewriting lost a labelled passage" in said(app)
+
+
+def test_a_lost_label_is_told(look, stored, labels):
+    run = stored["good"]
+    lists = {
+        name: [s for s in named(run, name).spans if s.kind == "RETRIEVER"] for name in ("bm25", "rewrite")
+    }
+    has = {id for span in lists["rewrite"] for id, _ in span.hits[:10]}
+    id = next(id for id, _ in lists["bm25"][0].hits[:10] if id not in has)
+    labels[id] = 2
+    assert "Rewrite + hybrid lost" in said(look("good"))
+
+
+def test_a_route_that_asked_otherwise_is_set_against_the_question_of_others(look, stored):
+    run = stored["good"]
+    page = html(look("good"))
+    for name in ("rewrite", "hyde"):
+        expected = finds(run, named(run, name), 10)
+        block = page.split(f"<h4>{named(run, name).title}")[1].split("</table>")[0]
+        rows = Outline(block).rows[1:]
+        assert [tuple(map(int, row[1:4])) for row in rows] == [
+            (len(one.found), len(one.only), len(one.kept)) for one in expected
+        ]
+        assert rows[0][0] == "the question, by other routes"
+    assert "mean of embeddings: 1 written text and the question" in page
+
+
+def test_the_tree_shows_what_each_text_brought(look, engine, stored):
+    engine.store.save(both(stored["good"]))
+    app = look("both", tab="Tree")
+    page = html(app)
+    assert "searched with 4 texts" in page
+    for text in VARIANTS:
+        assert text in page
+    assert Outline(page).deepest == 2
+    assert "of its first 10 in the final top 10" in page
+
+
+def test_a_decomposition_answered_in_turn_is_nested(look, engine):
+    engine.fake_llm = ScriptedLLM(
+        {"decompose-steps": "What is fragile?\nWho packs #1?", "short-answer": "glass", "decompose": "a\nb"}
+    )
+    knobs = {"decompose": {"sequential": True}}
+    run = engine.ask(Request(Query("Who packs what is fragile?"), "tiny", ("decompose",), knobs))
+    assert run.results[0].status == "ok", run.results[0].error
+    engine.store.flush()
+    page = html(look(run.id, tab="Tree"))
+    assert Outline(page).deepest >= 3
+    assert "What is fragile?" in page
+
+
+def test_imagined_passages_stand_beside_the_labelled_one(look, stored, engine, labels):
+    run = stored["good"]
+    gold = run.results[0].hits[2].passage
+    labels[gold.id] = 3
+    app = look("good", tab="Proxies")
+    page = html(app)
+    embed = engine.embedder("hash").embed_query
+    searched = f"{gold.title} {gold.text}"
+    question, text, passage = embed(run.query.text), embed(IMAGINED), embed(searched)
+    for figure in (cosine(question, passage), cosine(text, passage), cosine(text, question)):
+        assert f"{figure:.3f}" in page
+    nearer = cosine(text, passage) > cosine(question, passage)
+    assert f"{int(nearer)} of 1 imagined passages are nearer to" in page
+    assert ("Nearer to" if nearer else "Farther from") in page
+    assert "<mark>" in page
+    assert "has changed since the run" in page
+
+
+def test_without_labels_the_nearest_passage_is_taken_and_a_choice_goes_first(look, stored):
+    app = look("good", tab="Proxies")
+    assert "the nearest one found" in html(app)
+    other = stored["good"].results[0].hits[7].passage
+    app = look("good", tab="Proxies", passage=other.id)
+    assert other.text[-40:] in html(app).replace("</mark>", "").replace("<mark>", "")
+    assert "the nearest one found" not in html(app)
+
+
+def test_the_map_is_honest_and_its_table_true(look, stored, engine):
+    run = stored["good"]
+    chosen = run.results[0].hits[0].passage
+    app = look("good", tab="Map", passage=chosen.id)
+    assert "The two axes show" in said(app)
+    assert "by the real cosine is" in said(app)
+    table = app.dataframe[0].value
+    assert set(table["Kind"]) == {"question", "written text", "imagined passage"}
+    assert list(table["Cosine"]) == sorted(table["Cosine"], reverse=True)
+    embed = engine.embedder("hash").embed_query
+    true = cosine(embed(STANDALONE), embed(f"{chosen.title} {chosen.text}"))
+    row = table[table["Text"] == STANDALONE]
+    assert row["Cosine"].item() == pytest.approx(true, abs=1e-4)
+    assert row["Routes"].item() == "Rewrite + hybrid"
+
+
+def test_a_second_look_embeds_nothing(look, stored, engine):
+    app = look("good", tab="Map")
+    before = len(engine.embedder("hash").calls)
+    app.run()
+    app.session_state["transform_tab"] = "Proxies"
+    app.run()
+    assert len(engine.embedder("hash").calls) == before
+
+
+def test_without_an_embedder_it_says_so(look, engine, stored, monkeypatch):
+    def none(_):
+        raise Unavailable(f"no model {HOSTILE[1]}")
+
+    monkeypatch.setattr(engine, "embedder", none)
+    engine.store.save(replace(stored["good"], id="fresh"))
+    for tab in ("Proxies", "Map"):
+        app = look("fresh", tab=tab)
+        assert "there are no similarities to show: no model" in said(app)
+
+
+def test_vectors_of_an_unchanged_corpus_are_the_index_own(look, engine):
+    run = engine.ask(Request(Query("fragile items"), "tiny", ("bm25", "dense")))
+    engine.store.flush()
+    app = look(run.id, tab="Map")
+    assert "embedded anew" not in said(app)
+    assert "The two axes show" in said(app)
+
+
+def test_the_address_says_tab_and_passage(look, stored):
+    id = stored["good"].results[0].hits[3].passage.id
+    app = look("good", tab="Map", passage=id)
+    assert app.query_params["tab"] == "Map"
+    assert app.query_params["passage"] == id
+    app.session_state["transform_tab"] = "Texts"
+    app.run()
+    assert "tab" not in app.query_params
+    nonsense = look("good", tab=HOSTILE[0])
+    assert nonsense.session_state["transform_tab"] == "Texts"
+
+
+def test_a_clicked_point_is_looked_at_once(monkeypatch):
+    state, params, reruns = {}, {}, []
+    monkeypatch.setattr(transform_map.st, "session_state", state)
+    monkeypatch.setattr(transform_map.st, "query_params", params)
+    monkeypatch.setattr(transform_map.st, "rerun", lambda: reruns.append(1))
+    transform_map.clicked(["", "p1"])
+    transform_map.clicked(["p1"])
+    assert (params, len(reruns)) == ({"passage": "p1"}, 1)
+    transform_map.clicked([])
+    transform_map.clicked(["p1"])
+    assert len(reruns) == 2

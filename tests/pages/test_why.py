@@ -1,0 +1,130 @@
+"""The page that says why routes lost: diagnoses, fates in words, ranks step by step."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from core.diagnosis import relevant
+from core.funnel import Funnel
+from tests.runs import HOSTILE, make_run
+
+
+def html(app):
+    """Everything the page shows as HTML."""
+    return "\n".join(element.proto.body for element in app.main.get("html"))
+
+
+def shown(app):
+    """Messages and captions."""
+    kinds = (app.error, app.warning, app.info, app.success, app.caption)
+    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+
+
+def reopened(visit, **view):
+    """The page as a link opens it: with all of the view in its address."""
+    app = visit("why.py", run="good")
+    for name, value in view.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+@pytest.fixture
+def labelled(monkeypatch, stored):
+    """Grades of three passages of the good run: in the tops, low, and in no list."""
+    run = stored["good"]
+    hits = run.results[0].hits
+    gold = {hits[0].passage.id: 3, hits[20].passage.id: 2, "nowhere.md:0-9": 2, hits[5].passage.id: 1}
+    monkeypatch.setattr("ui.gold.gold_grades", lambda _: gold)
+    return gold
+
+
+def test_a_labelled_question_is_diagnosed_and_figures_are_the_stores(visit, stored, labelled):
+    app = visit("why.py", run="good")
+    page, run = html(app), stored["good"]
+    wanted = relevant(labelled)
+    assert len(wanted) == 3
+    best = max(
+        sum(id in {hit.passage.id for hit in result.hits[:10]} for id in wanted) for result in run.results
+    )
+    assert f"{best} of 3 relevant in the top 10" in page
+    assert f"0 of {len(run.results)} routes have all 3 relevant passages" in page
+    assert "a follow-up that needs the conversation" in page
+    assert "derived, not labelled" in page
+    assert "No list of this run holds it." in page
+    for result in run.results:
+        fate = Funnel(result).fate(wanted[1], 10)
+        assert fate.rank is None or f"<b>{fate.rank}</b>" in page or f"{fate.rank}" in page
+    assert page.count("<details") >= 3
+
+
+def test_no_labels_is_said_and_the_most_disputed_passage_shown(visit, stored):
+    app = visit("why.py", run="good")
+    assert "This question has no labels" in shown(app)
+    assert "The most disputed one is shown" in shown(app)
+    assert "Step to blame" not in html(app)
+    assert "Rank after every step" in html(app)
+
+
+def test_a_link_reopens_the_passage_and_depth(visit, stored):
+    id = stored["good"].results[0].hits[7].passage.id
+    first = visit("why.py", run="good")
+    app = reopened(visit, passage=id, depth="5")
+    assert app.selectbox(key="passage").value == id
+    assert app.segmented_control(key="depth").value == 5
+    assert re.search(r"\d of 8 routes have it in their top 5", html(app)), re.findall(
+        r"routes have it.{20}", html(app)
+    )
+    assert html(app) != html(first)
+    told = app.sidebar.code[0].value
+    assert all(part in told for part in ("depth=5", "run=good", "passage="))
+
+
+def test_a_smaller_top_loses_more(visit, stored, labelled):
+    app = visit("why.py", run="good")
+    counted = []
+    for depth in (5, 10, 50):
+        app.segmented_control(key="depth").set_value(depth).run()
+        assert not app.exception
+        counted.append(max(int(n) for n in re.findall(r"(\d) of 3 relevant in the top", html(app))))
+    assert counted == sorted(counted)
+
+
+def test_routes_without_a_ranking_are_told_with_their_reason(visit, stored, labelled):
+    page = html(visit("why.py", run="bad"))
+    assert "3 routes had no ranking" in page
+    assert "KeyError: &#39;weights&#39;" in page
+    assert "out of time" in page
+
+
+def test_hostile_text_is_shown_as_text(visit, stored, monkeypatch):
+    run = stored["evil"]
+    gold = {run.results[0].hits[at].passage.id: 2 for at in (0, 3, 20)}
+    monkeypatch.setattr("ui.gold.gold_grades", lambda _: gold)
+    app = visit("why.py", run="evil")
+    for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
+        assert mark not in html(app)
+    assert "&lt;img src=http://evil.example/x.png" in html(app)
+    assert HOSTILE[0].split()[0] in html(app).replace("&lt;", "<")
+
+
+def test_a_passage_no_route_found_is_looked_for_in_the_corpus(visit, stored, engine):
+    corpus = engine.corpus("tiny")
+    passage = corpus.all[0]
+    app = visit("why.py", run="good")
+    app.text_input(key="why_find").set_value(passage.id).run()
+    app.radio(key=f"why_found:{passage.id}").set_value(passage.id).run()
+    assert not app.exception
+    assert app.selectbox(key="passage").value == passage.id
+    assert "No list of this run holds it." in html(app)
+    assert "Computed now" in html(app)
+    again = reopened(visit, passage=passage.id)
+    assert again.selectbox(key="passage").value == passage.id
+
+
+def test_a_run_whose_routes_found_nothing_says_so(visit, engine):
+    run = make_run(mishaps=False, run_id="empty", corpus="tiny")
+    none = tuple(replace(result, hits=(), spans=()) for result in run.results)
+    engine.store.save(replace(run, results=none))
+    assert engine.store.flush()
+    assert "No route of this run found any passage" in shown(visit("why.py", run="empty"))

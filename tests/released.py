@@ -1,0 +1,83 @@
+"""Evaluations made by hand for the gate: every question has one relevant passage, found at a given rank."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from core.evaluate import keeping, report, summary
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.journal import Journal
+from core.evaluate.keeping import Evaluation
+from core.evaluate.runner import Outcome, Outcomes
+from core.evaluate.spec import Spec
+from core.types import Query
+
+MODES = ("plain", "hard")
+
+
+def outcome(rank: int | None, *, ms: float = 10.0, calls: int = 0, tokens: int = 0, run: str = "") -> Outcome:
+    """One whose relevant passage "gold" stands at `rank`, 1 or more; None: it is not found."""
+    others = [f"other{n}" for n in range(10)]
+    hits = others if rank is None else [*others[: rank - 1], "gold", *others[rank - 1 : 9]]
+    scored = tuple((id, 1.0 - n / 20) for n, id in enumerate(hits))
+    return Outcome("ok", ms, scored, calls, tokens, 0, run=run)
+
+
+def failed(why: str = "it broke") -> Outcome:
+    """One that did not end well."""
+    return Outcome("failed", 0.0, error=why)
+
+
+def labelled(count: int, *, texts: Sequence[str] = (), modes: Sequence[str | None] = MODES) -> LabelledSet:
+    """`count` questions, the kinds one after the other; "gold" is relevant to each."""
+    questions = tuple(
+        Question(
+            f"q{n}", Query(texts[n] if n < len(texts) else f"question {n}"), modes[n % len(modes)], "test"
+        )
+        for n in range(count)
+    )
+    return LabelledSet("tiny", questions, {one.id: {"gold": 1} for one in questions})
+
+
+def evaluation(
+    folder: Path,
+    by_route: Mapping[str, Sequence[Outcome]],
+    *,
+    baseline: str | None = None,
+    asked: LabelledSet | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> Evaluation:
+    """Write an evaluation to `folder` as `eval --out` does, and open it."""
+    count = len(next(iter(by_route.values())))
+    found = asked or labelled(count)
+    outcomes: Outcomes = {
+        question.id: {route: by[n] for route, by in by_route.items()}
+        for n, question in enumerate(found.questions)
+    }
+    with Journal.open(folder, {"corpus": "tiny"}) as journal:
+        for question, by in outcomes.items():
+            journal.add(question, by)
+    keeping.write_labelled(folder, found, Spec("tiny", tuple(by_route)).document())
+    figures = {
+        **summary.summarise(found, outcomes, list(by_route), baseline=baseline),
+        "corpus": "tiny",
+        "fingerprint": "f1" * 8,
+        "split": "test",
+        "sample": None,
+        "timing": "shared",
+        "answering": None,
+        "interrupted": False,
+        "warnings": [],
+        **(more or {}),
+    }
+    report.write(folder, figures, found, outcomes)
+    return keeping.opened(folder)
+
+
+def figures_of(folder: Path) -> dict[str, Any]:
+    """The content of its metrics.json."""
+    found: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return found

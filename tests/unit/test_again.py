@@ -1,0 +1,93 @@
+"""A stored run as a request: all that is still here, and a word on all that is not."""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+
+from core.again import Again, Here, again
+from core.request import Request
+from core.route import routes
+from core.run_diff import run_diff
+from core.types import AnswerStyle, Query
+from tests.fakes import FakeEngine
+from tests.runs import make_run
+from tests.strategies import some_runs
+
+QUESTION = Query("How do I send a fragile item back?")
+
+
+def here(engine):
+    return Here(routes(), {"tiny": engine.corpus("tiny").fingerprint}, engine.llm().model, {"tiny": "hash"})
+
+
+def test_a_run_made_again_is_the_same_run(tmp_path):
+    engine = FakeEngine(tmp_path)
+    asked = Request(
+        QUESTION, "tiny", ("bm25", "hybrid_rrf", "hyde"), {"hybrid_rrf": {"k": 33}}, "selected",
+        ("hyde", "bm25"), "isolated", style=AnswerStyle("extract", "best at both ends"), mode="live",
+    )  # fmt: skip
+    run = engine.ask(asked)
+    found = again(run, here(engine))
+    assert (found.gone, found.other) == ((), ())
+    assert found.request.knobs["hybrid_rrf"]["k"] == 33
+    assert replace(found.request, knobs={}) == replace(asked, knobs={}, answered=("bm25", "hyde"))
+    second = engine.ask(found.request)
+    assert run_diff(run, second).settings == ()
+    assert run_diff(run, second).same
+    changed = {**found.request.knobs, "hybrid_rrf": {"k": 7}}
+    third = engine.ask(replace(found.request, knobs=changed))
+    (route,) = run_diff(run, third).differing
+    assert [(one.name, one.before, one.after) for one in route.knobs] == [("k", 33, 7)]
+
+
+def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
+    engine = FakeEngine(tmp_path)
+    run = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf")))
+    old = replace(run.results[1], knobs={"k": 10**9, "sharpness": 3, "weight_sparse": 2.0})
+    lost = replace(run.results[0], route="clairvoyance")
+    run = replace(
+        run,
+        corpus="tiny",
+        fingerprint="of old",
+        results=(lost, old),
+        settings={
+            **run.settings, "routes": ["clairvoyance", "hybrid_rrf"], "answers": "selected",
+            "answered": ["clairvoyance", "hybrid_rrf", 7], "session": "demo", "llm": "another",
+            "embedder": "word2vec", "llm mode": "record",
+        },
+    )  # fmt: skip
+    found = again(run, here(engine))
+    assert found.request.routes == ("hybrid_rrf",)
+    assert found.request.answered == ("hybrid_rrf",)
+    assert (found.request.session, found.request.mode) == ("", "live")
+    assert set(found.gone) >= {
+        "route clairvoyance",
+        "knob hybrid_rrf.k",
+        "knob hybrid_rrf.sharpness",
+        "session demo, which has gone on since",
+    }
+    assert found.other == (
+        "the language model was another and is scripted",
+        "the embedder was word2vec and is hash",
+        "corpus tiny was indexed anew since",
+        "it recorded its model answers, and is run live",
+    )
+    assert again(replace(run, corpus="away"), here(engine)).gone[-1] == "corpus away"
+    assert engine.ask(found.request).results[0].status == "ok"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(run=some_runs())
+def test_any_stored_run_gives_a_request_of_known_routes(run):
+    found = again(run, Here(routes(), {}, "m"))
+    assert isinstance(found, Again)
+    assert set(found.request.routes) <= routes().keys()
+    assert f"corpus {run.corpus}" in found.gone
+
+
+def test_a_run_of_a_first_version_without_settings_is_asked_by_its_results():
+    run = replace(make_run(mishaps=False), settings={})
+    found = again(run, Here(routes(), {"support": run.fingerprint}, "m"))
+    assert found.request.routes == tuple(result.route for result in run.results)
+    assert (found.request.answers, found.request.timing, found.request.mode) == ("none", "shared", "live")
+    assert (found.gone, found.other) == ((), ())

@@ -1,0 +1,311 @@
+"""Thresholds chosen on dev questions: hand-worked, against brute force, scikit-learn and scipy."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import bootstrap
+from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score
+
+from core.charts.calibration import curves
+from core.errors import BadInput
+from core.evaluate.calibration import cut, fit
+from core.evaluate.calibration import worth as old_worth
+from core.evaluate.dataset import LabelledSet, Question
+from core.tune.calibrate import (
+    OBJECTIVES,
+    WANTED,
+    Split,
+    calibrate,
+    choose,
+    compared,
+    counts_at,
+    rate,
+    split,
+    tidy,
+    worth,
+)
+from core.tune.calibrate_told import about, halves, left_out, reliability_told, told
+from core.tune.curves import curve, reliable
+from core.tune.targets import Judged, Target
+from core.types import Query
+
+SCORES = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
+RIGHT = (False, False, True, False, False, True, True, True)
+cases_ = st.lists(st.tuples(st.integers(0, 20).map(lambda n: n / 20), st.booleans()), min_size=2, max_size=25)
+
+
+def judged(pairs, prefix="q"):
+    return [Judged(f"{prefix}{n}", score, right) for n, (score, right) in enumerate(pairs)]
+
+
+def target(cases, acts="from", shipped=0.5, **more):
+    return Target(
+        "r", "grade", "high", "question", acts, "it trusts", "there is one", True, cases=tuple(cases),
+        stored={shipped: len(cases)}, **more,
+    )  # fmt: skip
+
+
+def both(cases):
+    return any(one.positive for one in cases) and not all(one.positive for one in cases)
+
+
+HAND = judged(zip(SCORES, RIGHT, strict=True))
+
+
+def test_by_hand():
+    # From .65 on 3 of 3 are right, of 4: F1 6/7; from .25 on 4 of 6: F1 .8; from .15 on 4 of 7.
+    assert choose(HAND, "from", "f1") == 0.65
+    assert choose(HAND, "from", "balanced accuracy") == 0.65  # (3/4 + 4/4) / 2
+    assert choose(HAND, "from", "precision", 0.6) == 0.25  # 4 of 6 with all four found
+    assert choose(HAND, "from", "precision", 1.0) == 0.65
+    assert choose(HAND, "from", "recall", 1.0) == 0.25
+    # Below .25 two of two are not right, of four; below .65 four of five, and none is missed: F1 8/9.
+    assert choose(HAND, "below", "f1") == 0.65
+    assert choose(HAND, "below", "precision", 1.0) == 0.25
+
+
+def test_a_wanted_value_that_is_not_reached_is_told():
+    cases = judged([(0.1, True), (0.9, False), (0.8, False), (0.2, False)])
+    with pytest.raises(BadInput, match=r"no threshold reaches precision 0\.9 .* the most is 0\.25, at 0\.1"):
+        choose(cases, "from", "precision", 0.9)
+    with pytest.raises(BadInput, match="0 of 2 cases are positive"):
+        choose(judged([(0.1, False), (0.2, False)]))
+    with pytest.raises(BadInput, match="wanted=None for precision"):
+        choose(HAND, "from", "precision")
+
+
+def by_brute_force(cases, acts, objective, wanted):
+    """The best value over every threshold there is: at each score, and above all."""
+    found = []
+    for at in [*sorted({one.score for one in cases}), math.inf]:
+        acted = [(one.score >= at) == (acts == "from") for one in cases]
+        right = [one.positive == (acts == "from") for one in cases]
+        values = {
+            "precision": precision_score(right, acted, zero_division=np.nan),
+            "recall": recall_score(right, acted, zero_division=np.nan),
+            "f1": f1_score(right, acted, zero_division=0),
+            "balanced accuracy": balanced_accuracy_score(right, acted),
+        }
+        other = {"precision": "recall", "recall": "precision"}.get(objective, objective)
+        if wanted is None or values[objective] >= wanted - 1e-12:
+            found.append(0.0 if math.isnan(values[other]) else values[other])
+    return max(found, default=None)
+
+
+@settings(deadline=None, max_examples=150)
+@given(cases_, st.sampled_from(["from", "below"]), st.sampled_from(OBJECTIVES), st.floats(0.3, 1))
+def test_the_threshold_is_the_best_of_all(pairs, acts, objective, wanted):
+    cases, wanted = judged(pairs), wanted if objective in WANTED else None
+    if not both(cases):
+        return
+    best = by_brute_force(cases, acts, objective, wanted)
+    try:
+        at = choose(cases, acts, objective, wanted)
+    except BadInput:
+        # "below" its lowest threshold a step acts on no case: that reaches nothing.
+        assert best is None
+        return
+    counts = counts_at(cases, acts, at)[1].sum(axis=0)
+    other = {"precision": "recall", "recall": "precision"}.get(objective, objective)
+    assert np.nan_to_num(rate(counts, other)) == pytest.approx(best)
+    if wanted is not None:
+        assert rate(counts, objective) >= wanted - 1e-9
+
+
+@given(cases_)
+def test_it_agrees_with_the_earlier_fit_and_cut(pairs):
+    cases = judged(pairs)
+    if not both(cases):
+        return
+    scores, right = [one.score for one in cases], [one.positive for one in cases]
+    at = choose(cases, "from", "balanced accuracy")
+    assert old_worth(at, scores, right).balanced == pytest.approx(cut(scores, right).balanced)
+    fitted = fit(scores, right, precision=0.75)
+    if fitted.precision is not None and fitted.precision >= 0.75:
+        mine = choose(cases, "from", "precision", 0.75)
+        assert [s >= mine for s in scores] == [s >= fitted.high for s in scores]
+
+
+@settings(deadline=None)
+@given(cases_, cases_)
+def test_held_out_questions_never_influence_the_choice(dev, held):
+    dev, fixed = judged(dev, "d"), judged([(n / 10, n > 4) for n in range(10)], "t")
+    parts = Split(frozenset(one.question for one in dev), frozenset(f"t{n}" for n in range(99)), False)
+    positive = sum(one.positive for one in dev)
+    if positive < 5 or len(dev) - positive < 5:
+        return
+    other = [*fixed, *judged(held, "t1")]
+    one, two = (calibrate(target([*dev, *more]), parts, "f1") for more in (fixed, other))
+    assert one.threshold == two.threshold == choose(dev, "from", "f1")
+    assert one.on_dev == two.on_dev
+
+
+@given(cases_, st.floats(0, 1), st.sampled_from(["from", "below"]))
+@settings(deadline=None, max_examples=40)
+def test_what_a_threshold_is_worth_agrees_with_scikit_learn(pairs, at, acts):
+    cases = judged(pairs)
+    acted = [(one.score >= at) == (acts == "from") for one in cases]
+    right = [one.positive == (acts == "from") for one in cases]
+    found = worth(cases, acts, at)
+    assert (found.n, found.acted, found.positive) == (len(cases), sum(acted), sum(right))
+    assert found.precision.value == (pytest.approx(precision_score(right, acted)) if any(acted) else None)
+    assert found.recall.value == (pytest.approx(recall_score(right, acted)) if any(right) else None)
+    if both(cases):
+        assert found.balanced.value == pytest.approx(balanced_accuracy_score(right, acted))
+        assert found.f1.value == pytest.approx(f1_score(right, acted))
+
+
+def test_intervals_are_those_of_scipy_by_question():
+    draw = np.random.default_rng(5)
+    cases = [
+        Judged(f"q{n // 3}", float(score), bool(draw.random() < score))
+        for n, score in enumerate(draw.random(90))
+    ]
+    found = worth(cases, "from", 0.5)
+    _, counts = counts_at(cases, "from", 0.5)
+
+    def precision(at, axis=-1):
+        return rate(counts[np.moveaxis(at, axis, -1)].sum(axis=-2), "precision")
+
+    ranges = bootstrap((np.arange(30),), precision, method="percentile", rng=1, batch=500).confidence_interval
+    assert found.precision.interval == pytest.approx((ranges.low, ranges.high), abs=0.02)
+    assert found.precision.interval[0] < found.precision.value < found.precision.interval[1]
+
+
+def test_where_few_resamples_have_a_value_there_is_no_interval():
+    cases = judged([(0.9, True), *((0.1, n % 2 == 0) for n in range(20))])
+    found = worth(cases, "from", 0.5)
+    assert found.precision.value == 1.0
+    assert found.precision.interval is None  # a third of the resamples act on nothing
+
+
+def test_p_is_that_of_all_exchanges():
+    cases = HAND
+    (_, one), (_, two) = (counts_at(cases, "from", at) for at in (0.65, 0.15))
+    seen = rate(one.sum(axis=0), "f1") - rate(two.sum(axis=0), "f1")
+    drawn = []
+    for swaps in itertools.product([False, True], repeat=len(cases)):
+        where = np.array(swaps)[:, None]
+        first, second = np.where(where, two, one), np.where(where, one, two)
+        drawn.append(rate(first.sum(axis=0), "f1") - rate(second.sum(axis=0), "f1"))
+    drawn = np.array(drawn)
+    exact = 2 * min((drawn >= seen - 1e-9).mean(), (drawn <= seen + 1e-9).mean())
+    difference, p = compared(cases, "from", 0.65, 0.15, "f1")
+    assert difference.value == pytest.approx(float(seen))
+    assert p == pytest.approx(min(1, exact))
+    assert compared(cases, "from", 0.65, 0.61, "f1") == (type(difference)(0.0, (0.0, 0.0)), 1.0)
+
+
+@given(st.floats(-5, 5), st.floats(0, 5))
+def test_a_tidy_threshold_decides_as_the_middle(low, more):
+    score = low + more
+    if score <= low:
+        return
+    assert low < tidy(low, score) <= score
+    assert tidy(None, score) <= score
+    assert tidy(0.5, 0.66) == 0.58
+
+
+def test_questions_are_split_as_they_say_else_in_halves():
+    def questions(splits):
+        return LabelledSet(
+            "s", tuple(Question(f"q{n}", Query("?"), split=s) for n, s in enumerate(splits)), {}
+        )
+
+    assert split(questions(["dev", "test", "train"])) == Split(frozenset(["q0"]), frozenset(["q1"]), False)
+    parts = split(questions(["test"] * 9))
+    assert parts.made
+    assert (len(parts.dev), len(parts.held_out)) == (4, 5)
+    assert not parts.dev & parts.held_out
+    assert parts == split(questions(["test"] * 9))
+
+
+def whole(shipped=0.5, flip=False):
+    """20 dev and 20 held-out questions whose scores from .7 on are right."""
+    return target(
+        [Judged(f"{part}{n}", n / 20, (n >= 14) != (flip and part == "t" and n % 2 == 0))
+         for part in "dt" for n in range(20)],
+        shipped=shipped,
+    )  # fmt: skip
+
+
+PARTS = Split(frozenset(f"d{n}" for n in range(20)), frozenset(f"t{n}" for n in range(20)), False)
+
+
+def test_a_calibration_in_words():
+    found = calibrate(whole(), PARTS, "f1")
+    assert (found.threshold, found.dev, found.held_out) == (0.68, 20, 20)
+    assert found.chosen.precision.value == found.chosen.recall.value == 1.0
+    assert found.shipped.precision.value == pytest.approx(6 / 10)
+    assert found.difference.value == pytest.approx(1 - 0.75)
+    said = told(found)
+    assert said.startswith(
+        "0.68 chosen on 20 dev questions by the highest F1. On 20 questions held out: precis"
+    )
+    assert "The shipped 0.5 gives precision 0.60 [" in said
+    assert ("no difference shown" in said) == (not found.shown)
+    assert halves(found) == ""
+    assert "two halves" in halves(calibrate(whole(), Split(PARTS.dev, PARTS.held_out, True), "f1"))
+    assert "From this threshold on it trusts. That is right where there is one." in about(whole())
+    assert "unless there is one" in about(target(HAND, acts="below"))
+
+
+def test_one_that_is_no_better_says_so():
+    found = calibrate(whole(shipped=0.68), PARTS, "f1")
+    assert "Both are the same." in told(found)
+    assert not found.shown
+    found = calibrate(whole(shipped=0.72), PARTS, "f1")  # differs for one question
+    assert "no difference shown" in told(found)
+
+
+def test_too_few_cases_are_refused_with_their_number():
+    few = target([*judged([(n / 10, n > 6) for n in range(10)], "d"),
+                  *judged([(n / 10, n > 4) for n in range(10)], "t")])  # fmt: skip
+    with pytest.raises(
+        BadInput, match="the questions to choose on have 3 questions where there is one; at leas"
+    ):
+        calibrate(few, PARTS, "f1")
+    with pytest.raises(BadInput, match="the held-out questions have 3 questions"):
+        calibrate(few, Split(PARTS.held_out, PARTS.dev, False), "f1")
+
+
+def test_what_is_left_out_is_counted():
+    one = target(HAND, left_out={"why": 3})
+    assert left_out(one, 10) == (
+        "Not counted: 2 questions: the route failed or did not take this step; 3 questions: why."
+    )
+    assert left_out(target(HAND), 8) == ""
+
+
+@given(cases_, st.sampled_from(["from", "below"]))
+@settings(deadline=None)
+def test_curves_are_the_worth_at_each_of_their_thresholds(pairs, acts):
+    cases = judged(pairs)
+    found = curve(cases, acts)
+    if found is None:
+        assert not any(one.positive == (acts == "from") for one in cases)
+        return
+    assert list(found.thresholds) == sorted(found.thresholds)
+    for at, precision, recall in zip(found.thresholds, found.precision, found.recall, strict=True):
+        step = at if acts == "from" else np.nextafter(at, 9)  # "up to and with it"
+        counts = counts_at(cases, acts, step)[1].sum(axis=0)
+        assert rate(counts, "precision") == pytest.approx(precision)
+        assert rate(counts, "recall") == pytest.approx(recall)
+
+
+def test_only_probabilities_are_held_against_shares():
+    found = reliable(whole(), whole().cases)
+    assert found.n == 40
+    assert "off by" in reliability_told(whole())
+    assert reliable(target([Judged("q", 1.2, True)]), [Judged("q", 1.2, True)]) is None
+
+
+def test_the_chart_marks_both_thresholds():
+    figure = curves({"dev": curve(HAND, "from"), "held out": None}, {"shipped": 0.5, "chosen": 0.65}, "<b>")
+    assert [one.name for one in figure.data] == ["precision, dev", "recall, dev"]
+    assert [one.text for one in figure.layout.annotations] == ["shipped 0.5", "chosen 0.65"]
+    assert "<b>" not in figure.layout.xaxis.title.text

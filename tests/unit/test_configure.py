@@ -1,0 +1,121 @@
+"""Settings changed from a page: checked, written whole, and no secret comes back out."""
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from core import configure
+from core.errors import BadInput, Unavailable
+from core.settings import Settings, load
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
+    for name in Settings.model_fields:
+        if name not in configure.FIXED:
+            monkeypatch.delenv(f"ROUTESCOPE_{name.upper()}", raising=False)
+    return tmp_path
+
+
+def of(name):
+    return next(one for one in configure.listed(load()) if one.name == name)
+
+
+def test_what_is_written_is_in_force_and_can_be_taken_out_again(home):
+    configure.write({"route_max_calls": 7, "llm_mode": "replay"}, home)
+    assert (load().route_max_calls, load().llm_mode) == (7, "replay")
+    assert (of("route_max_calls").value, of("route_max_calls").source) == (7, "file")
+    configure.write({"route_max_calls": None}, home)
+    assert load().route_max_calls == 40
+    assert of("route_max_calls").source == "default"
+    assert load().llm_mode == "replay"
+
+
+def test_comments_and_order_of_the_file_stay(home):
+    (home / configure.FILE).write_text("# ours\nllm_timeout_s = 30.0  # slow network\n")
+    configure.write({"route_max_calls": 7}, home)
+    text = (home / configure.FILE).read_text()
+    assert text.startswith("# ours\nllm_timeout_s = 30.0  # slow network\n")
+    assert "route_max_calls = 7" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"route_max_calls": 0}, "route_max_calls"),
+        ({"llm_mode": "sometimes"}, "llm_mode"),
+        ({"nope": 1}, "setting nope: not one that can be changed here"),
+        ({"home": "/tmp/elsewhere"}, "setting home"),
+        ({"web_search": "ftp://x"}, "web_search"),
+    ],
+)
+def test_a_mistake_is_told_and_changes_nothing(home, changes, said):
+    configure.write({"llm_timeout_s": 30.0}, home)
+    before = (home / configure.FILE).read_bytes()
+    with pytest.raises(BadInput, match=said):
+        configure.write({"route_max_tokens": 9, **changes}, home)
+    assert (home / configure.FILE).read_bytes() == before
+
+
+def test_a_secret_goes_in_and_is_shown_nowhere(home):
+    configure.write({"llm_base_url": "https://models.example/v1", "llm_api_key": "sk-very-secret"}, home)
+    assert load().llm_api_key.get_secret_value() == "sk-very-secret"
+    shown = configure.listed(load())
+    assert "very-secret" not in repr(shown)
+    key = of("llm_api_key")
+    assert (key.value, key.given, key.secret) == (None, True, True)
+    assert stat.S_IMODE((home / configure.FILE).stat().st_mode) == 0o600
+
+
+def test_a_wrong_value_beside_a_secret_does_not_repeat_it(home):
+    with pytest.raises(BadInput) as wrong:
+        configure.write({"llm_api_key": "sk-very-secret", "llm_timeout_s": -1}, home)
+    assert "very-secret" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(("address", "key"), configure.KEY_OF.items())
+def test_a_key_never_follows_its_address_to_another_place(home, address, key):
+    configure.write({address: "https://ours.example/v1", key: "sk-ours"}, home)
+    configure.write({address: "https://theirs.example/v1"}, home)
+    assert getattr(load(), key) is None
+    configure.write({address: "https://ours.example/v1", key: "sk-new"}, home)
+    assert getattr(load(), key).get_secret_value() == "sk-new"
+    configure.write({address: "https://ours.example/v1"}, home)  # the same place
+    assert getattr(load(), key).get_secret_value() == "sk-new"
+
+
+def test_the_environment_goes_first_and_its_key_stays_with_its_address(home, monkeypatch):
+    monkeypatch.setenv("ROUTESCOPE_LLM_MODE", "record")
+    monkeypatch.setenv("ROUTESCOPE_LLM_API_KEY", "sk-env")
+    assert (of("llm_mode").source, of("llm_mode").editable) == ("environment", False)
+    with pytest.raises(BadInput, match="ROUTESCOPE_LLM_MODE of the environment goes first"):
+        configure.write({"llm_mode": "live"}, home)
+    with pytest.raises(BadInput, match="its key comes from the environment"):
+        configure.write({"llm_base_url": "https://theirs.example/v1"}, home)
+    assert not (home / configure.FILE).exists()
+
+
+def test_a_broken_file_or_place_is_named(home):
+    (home / configure.FILE).write_text("llm = [")
+    with pytest.raises(BadInput, match="not TOML"):
+        configure.listed(Settings.model_construct(home=home))
+    (home / configure.FILE).unlink()
+    (home / configure.FILE).mkdir()
+    with pytest.raises(Unavailable, match=r"routescope\.toml"):
+        configure.write({"llm_timeout_s": 5.0}, home)
+
+
+def test_every_field_has_a_form(home):
+    for one in configure.listed(load()):
+        assert one.help, one.name
+        if one.name not in configure.FIXED and not one.secret:
+            assert one.choices or one.kind in (str, int, float), (one.name, one.kind)
+
+
+def test_two_who_write_at_once_leave_a_whole_file(home):
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: configure.write({"route_max_calls": 1 + n}, home), range(24)))
+    assert 1 <= load().route_max_calls <= 24
+    assert [path.name for path in home.iterdir()] == [configure.FILE]

@@ -1,0 +1,87 @@
+"""What routes ask of models: nothing is counted twice, what was reused is told apart, prices are optional."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.costs import Totals, add, price, totals
+from core.errors import BadInput
+from core.settings import load
+from core.types import RouteResult, Span, Tokens
+from tests.runs import make_run
+
+
+def span(id, parent=None, calls=0, tokens=None, **marks):
+    used = Tokens(*tokens) if tokens else None
+    return Span(id, parent, "step", "LLM", 0.0, 1.0, tokens=used, calls=calls, **marks)
+
+
+def route(*spans):
+    return RouteResult("r", "R", "ok", 1.0, spans=spans)
+
+
+def test_calls_below_steps_are_added_up():
+    result = route(
+        span(1), span(2, 1, 1, (100, 10, 40)), span(3, 1), span(4, 3, 1, (50, 5)), span(5, None, 1, (7, 1))
+    )  # fmt: skip
+    assert totals(result) == Totals(3, 157, 16, 40)
+
+
+def test_a_step_that_tells_the_sum_is_not_counted_besides_its_calls():
+    result = route(span(1, None, 2, (150, 15)), span(2, 1, 1, (100, 10)), span(3, 1, 1, (50, 5)))
+    assert totals(result) == Totals(2, 150, 15)
+    assert totals(route(span(1, None, 1), span(2, 1, 1, (120, 48)))) == Totals(1, 120, 48)
+
+
+def test_reused_work_is_told_apart():
+    result = route(
+        span(1, None, 2, (100, 10, 30), shared_with="other#4", cached="cache"),
+        span(2), span(3, 2, 1, (40, 4), cached="recording"),
+        span(4, None, 1, (5, 1)),
+    )  # fmt: skip
+    found = totals(result)
+    assert found == Totals(4, 145, 15, 30, 2, 100, 10, 1, 40, 4)
+    assert found.reused_calls == 3
+    assert found.spent == Totals(1, 5, 1, 5)
+
+
+def test_a_route_without_a_model_asks_nothing():
+    assert totals(make_run(mishaps=False).results[0]) == Totals()
+
+
+def test_a_parent_that_is_not_there_loses_nothing():
+    assert totals(route(span(9, 77, 1, (3, 2)))).calls == 1
+    assert totals(route(span(1, 2, 1, (3, 2)), span(2, 1, 1, (3, 2)))).calls >= 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 500), st.integers(0, 99)), max_size=12))
+def test_where_only_calls_carry_figures_it_is_their_sum(leaves):
+    spans = [span(1)]
+    for at, (calls, prompt, completion) in enumerate(leaves, 2):
+        spans.append(span(at, 1 if at % 2 else None, calls, (prompt, completion)))
+    found = totals(route(*spans))
+    assert found.calls == sum(leaf[0] for leaf in leaves)
+    assert (found.prompt, found.completion) == (
+        sum(leaf[1] for leaf in leaves),
+        sum(leaf[2] for leaf in leaves),
+    )
+    assert found.spent == found
+    assert add([found, found]).calls == 2 * found.calls
+
+
+def test_prices_are_of_a_million_tokens():
+    used = Totals(3, 2_000_000, 500_000)
+    assert price(used, 0.5, 2.0) == pytest.approx(2.0)
+    assert price(used, 0.0, 0.0) == 0.0
+    assert price(used, None, 2.0) is None
+    assert price(used, 0.5, None) is None
+    assert price(replace(used, cached_prompt=1_000_000), 0.5, 2.0) == pytest.approx(2.0)
+
+
+def test_a_price_is_a_number_that_is_not_negative():
+    assert load(llm_price_prompt=0.15).llm_price_prompt == 0.15
+    for wrong in (-1, float("nan"), float("inf"), "much"):
+        with pytest.raises(BadInput, match="llm_price_completion"):
+            load(llm_price_completion=wrong)

@@ -1,0 +1,134 @@
+"""Diagnoses of routes on a labelled question, against hand-worked numbers."""
+
+from math import log2
+
+import pytest
+
+from core.backends.terms import Analyzer
+from core.diagnosis import diagnose, disputed, mode_of, ndcg
+from core.funnel import Funnel
+from core.relevance import relevant
+from core.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
+
+
+def passage(id, text="a text"):
+    return Passage(id, id.split(":")[0], f"Title {id}", text, 0, len(text))
+
+
+def made(name, ids, *, ms=10.0, answer_ms=0.0, status="ok", spans=None, error=None):
+    hits = tuple(Hit(passage(id), 1 / rank) for rank, id in enumerate(ids, 1))
+    found = tuple((hit.passage.id, hit.score) for hit in hits)
+    own = (Span(1, None, f"search {name}", "RETRIEVER", 0, ms, {"text": "why"}, hits=found),)
+    asked = {"text": "why", "hits": "5 hits"}
+    own += (Span(2, None, "write answer", "LLM", ms, answer_ms, asked, output="so"),)
+    ms += answer_ms
+    return RouteResult(
+        name, name.title(), status, ms, hits=hits, spans=own if spans is None else spans, error=error
+    )
+
+
+def run_of(*results, text="why", history=()):
+    held = {hit.passage.id: hit.passage for result in results for hit in result.hits}
+    return Run("run", "2026-11-21", Query(text, history), "c", "f", {}, results, held)
+
+
+def diagnosed(run, gold, depth=2):
+    return {one.result.route: one for one in diagnose(run, [Funnel(r) for r in run.results], gold, depth)}
+
+
+def test_relevant_is_grade_two_or_the_best_there_is():
+    assert relevant({"a": 1, "b": 3, "c": 2, "d": 0}) == ["b", "c"]
+    assert relevant({"a": 1, "d": 0}) == ["a"]
+    assert relevant({"d": 0}) == []
+
+
+def test_what_a_route_found_and_who_repairs_it_at_the_lowest_time():
+    run = run_of(
+        made("poor", "xya"),
+        made("slow", "abx", ms=90),
+        made("quick", "bax", ms=20, answer_ms=900),
+        made("half", "axb", ms=1),
+    )
+    found = diagnosed(run, {"a": 3, "b": 2, "x": 1})
+    poor = found["poor"]
+    assert (poor.found, poor.of, poor.best, poor.well) == (0, 2, 3, False)
+    assert [id for id, _ in poor.lost] == ["a", "b"]
+    assert poor.repair.route == "quick", "both have all; it has its ranking sooner"
+    assert poor.advice == "Quick has all 2 in its top 2 (20 ms alone to its ranking)."
+    assert found["half"].advice == "Quick has it in its top 2 (20 ms alone to its ranking)."
+    assert found["quick"].well
+    assert found["quick"].repair is None
+    assert list(found) == ["poor", "half", "quick", "slow"], "worst first"
+
+
+def test_ndcg_is_that_of_the_definition():
+    run = run_of(made("one", "xab"))
+    gained = 1 + 3 / log2(3) + 2 / log2(4)
+    best = 3 + 2 / log2(3) + 1 / log2(4)
+    assert ndcg(run.results, {"a": 3, "b": 2, "x": 1})["one"] == pytest.approx(gained / best)
+
+
+def test_the_step_to_blame_lost_most():
+    lists = {"hits": "4 hits"}
+    first = (("a", 4.0), ("b", 3.0), ("x", 2.0), ("y", 1.0))
+    after = (("x", 4.0), ("y", 3.0), ("a", 2.0), ("b", 1.0))
+    spans = (
+        Span(1, None, "search", "RETRIEVER", 0, 1, {"text": "why"}, hits=first),
+        Span(2, None, "rerank", "RERANKER", 1, 1, lists, hits=after),
+    )
+    one = diagnosed(run_of(made("r", "xyab", spans=spans)), {"a": 2, "b": 2, "c": 2})["r"]
+    assert (one.blamed.kind, one.blamed.step.name, one.there) == ("reranked away", "rerank", 2)
+    assert one.advice == (
+        "No route of this run has any of them in its top 2. A top 5 of this route has one."
+        " Before “rerank” it was at 1. “search” for “why” had it at 1 in R."
+    )
+
+
+def test_advice_where_nothing_holds_it_claims_no_more():
+    run = run_of(made("r", "xy"), history=(Turn("user", "before"),))
+    one = diagnosed(run, {"z": 3})["r"]
+    assert one.advice == (
+        "No route of this run has it in its top 2. No list of this run holds it: only another way to search"
+        " can. The question is a follow-up, and no route of this run rewrote it."
+    )
+
+
+def test_routes_without_a_ranking_come_after_those_that_lost():
+    run = run_of(
+        made("gone", "", status="unavailable", spans=(), error="no model"),
+        made("broken", "", status="failed", spans=(), error="boom"),
+        made("good", "a"),
+        made("poor", "xy"),
+    )
+    found = diagnosed(run, {"a": 2})
+    assert list(found) == ["poor", "broken", "good", "gone"]
+    assert found["gone"].ndcg is None
+    assert found["gone"].advice == ""
+    assert not found["gone"].ran
+
+
+def test_the_mode_is_the_authors_or_derived_and_says_so():
+    gold, words = {"d1:0-9": 2}, Analyzer("none").terms
+    texts = {"d1:0-9": passage("d1:0-9", "parcels arrive late")}
+    run = run_of(made("r", "x"))
+    said = mode_of(run, gold, "vocabulary_mismatch", texts, words)
+    assert (said.name, said.labelled) == ("other words than the passage", True)
+    follow = mode_of(run_of(text="and then", history=(Turn("user", "x"),)), gold, None, texts, words)
+    assert (follow.name, follow.labelled, follow.why) == (
+        "a follow-up that needs the conversation", False, "a message comes before it")  # fmt: skip
+    exact = mode_of(run_of(text="What is error E-4711X?"), gold, None, texts, words)
+    assert exact.name == "an exact identifier"
+    assert "E-4711X" in exact.why
+    other = mode_of(run_of(text="shipment delays"), gold, None, texts, words)
+    assert other.why == "1 of 1 relevant passages share no term with it"
+    several = mode_of(run_of(text="late parcels"), {**gold, "d2:0-9": 2}, None, texts, words)
+    assert several.name == "evidence in several documents"
+    assert mode_of(run_of(text="late parcels"), gold, None, texts, words) is None
+
+
+def test_the_most_disputed_passage_is_of_the_base_and_most_others_lack_it():
+    run = run_of(made("one", "abc"), made("two", "axb"), made("three", "acx"))
+    assert disputed(run, "one", 3) == "b"
+    assert disputed(run, "two", 2) == "x"
+    assert disputed(run, "nobody", 1) == "a"
+    assert disputed(run_of(made("none", "")), None, 3) is None

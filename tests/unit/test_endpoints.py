@@ -1,0 +1,89 @@
+"""What is called and what it can do: told from measured calls, never assumed."""
+
+import threading
+import time
+
+import pytest
+
+from core import endpoints
+from core.backends.base import Completion, TokenLogprob
+from core.backends.llm.probe import probe
+from core.errors import Cancelled, ModelFailed
+from tests.fakes import FakeEngine
+
+
+class Scripted:
+    """An endpoint whose abilities the test sets."""
+
+    model, endpoint, local = "scripted", "http://127.0.0.1:1/v1", True
+
+    def __init__(self, *, logprobs=True, schema=True, pieces=5, broken=False):
+        self.logprobs, self.schema, self.pieces, self.broken = logprobs, schema, pieces, broken
+
+    def status(self):
+        return None
+
+    def complete(self, request, *, timeout, cancel, written=None):
+        if cancel.is_set():
+            raise Cancelled("stopped")
+        if self.broken:
+            raise ModelFailed("scripted model: refused the API key (401)")
+        if request.schema is not None and not self.schema:
+            raise ModelFailed("no schema here")
+        for n in range(self.pieces if written else 0):
+            written("x" * (n + 1))
+        top = (("Yes", -0.1), ("No", -2.4)) if self.logprobs else ()
+        tokens = (TokenLogprob("Yes", -0.1, top),) if request.top_logprobs else ()
+        prompt = 600 if len(request.messages[0].content) > 500 else 20
+        return Completion("Yes", self.model, "stop", 500.0, prompt, request.max_tokens, 0, tokens)
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_a_probe_tells_what_works(able):
+    found = probe(Scripted(logprobs=able, schema=able, pieces=5 if able else 1))
+    assert (found.logprobs, found.schema, found.streams) == (able, able, able)
+    assert found.read_per_s == pytest.approx(1200)  # 600 tokens in half a second
+    assert found.write_per_s == pytest.approx(128)
+    assert found.error is None
+
+
+def test_a_probe_of_an_endpoint_that_refuses_says_why():
+    found = probe(Scripted(broken=True))
+    assert found.error == "scripted model: refused the API key (401)"
+    assert (found.read_per_s, found.write_per_s, found.pieces) == (None, None, 0)
+
+
+def test_a_probe_can_be_stopped():
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(Cancelled):
+        probe(Scripted(), cancel=cancel)
+
+
+def test_a_probe_tells_how_far_it_is():
+    told = []
+    probe(Scripted(), report=lambda what, done, total: told.append((done, total)))
+    assert told == [(n, 5) for n in range(5)]
+
+
+def test_every_endpoint_is_listed_without_a_call_and_tried_on_demand(tmp_path, monkeypatch):
+    engine = FakeEngine(tmp_path)
+    monkeypatch.setattr(engine, "llm", lambda: Scripted())
+    found = {one.name: one for one in endpoints.endpoints(engine)}
+    assert set(found) == {"embedder", "llm", "reranker", "web"}
+    assert endpoints.outcome(found["llm"]) is None
+    tried = endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event())
+    assert dict(tried.facts)["token probabilities"] == "yes"
+    assert endpoints.outcome(found["llm"]) == tried
+    monkeypatch.setattr(engine, "llm", lambda: Scripted(broken=True))
+    assert "401" in endpoints.attempt(engine, found["llm"], lambda *_: None, threading.Event()).error
+
+
+def test_the_embedder_is_timed(tmp_path):
+    engine = FakeEngine(tmp_path)
+    one = next(one for one in endpoints.endpoints(engine) if one.name == "embedder")
+    began = time.perf_counter()
+    facts = dict(endpoints.attempt(engine, one, lambda *_: None, threading.Event()).facts)
+    assert facts["dimensions"] == "64"
+    assert facts["a question"].endswith(" ms")
+    assert time.perf_counter() - began < 5

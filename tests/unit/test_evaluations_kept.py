@@ -1,0 +1,237 @@
+"""Evaluations by name: begun in the background, stopped, gone on with, opened again, deleted."""
+
+import json
+import shutil
+import threading
+from dataclasses import replace
+
+import pytest
+
+from core.errors import BadInput
+from core.evaluate import background, keeping, shelf
+from core.evaluate.evaluation import perform, prepare
+from core.evaluate.journal import JOURNAL, alone
+from core.evaluate.spec import Spec
+from tests.fakes import FakeEngine, ScriptedLLM
+
+ASKED = {
+    "q1": ("How long are keys stored?", "keys:0-80"),
+    "q2": ("Who reports a crushed box?", "crushed:0-80"),
+    "q3": ("Fragile items are double boxed", "fragile:0-80"),
+    "q4": ("What is the weather on the moon?", None),
+}
+
+
+class Counting(FakeEngine):
+    """Counts the questions asked, and can hold them back."""
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        self.asked = []
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def start(self, request):
+        self.asked.append((request.query.text, request.routes, request.draw))
+        self.gate.wait(20)
+        return super().start(request)
+
+
+@pytest.fixture
+def engine(tmp_path):
+    made = Counting(tmp_path, llm=ScriptedLLM({"hyde": "keys are stored for a day"}))
+    yield made
+    made.gate.set()
+
+
+@pytest.fixture
+def spec(tmp_path):
+    rows = [
+        {"id": id, "text": text, "mode": "plain" if id < "q3" else "abstract", "split": "test"}
+        for id, (text, _) in ASKED.items()
+    ]
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    judged = [f"{id} 0 {passage} 1" for id, (_, passage) in ASKED.items() if passage]
+    (tmp_path / "qrels.txt").write_text("\n".join(judged))
+    return Spec(
+        "tiny", ("bm25", "dense"), questions=(str(tmp_path / "q.jsonl"),), qrels=str(tmp_path / "qrels.txt")
+    )
+
+
+def ended(one):
+    assert one.wait(30)
+    assert one.error is None
+    return one
+
+
+def test_what_is_kept_opens_with_the_figures_and_the_runs(engine, spec):
+    one = ended(background.begin(engine, "first", spec))
+    assert (one.finished, one.total, one.cancelled) == (4, 4, False)
+    assert keeping.names(engine.settings) == ["first"]
+    kept = keeping.opened(one.folder)
+    assert Spec.read(kept.spec) == spec
+    assert kept.routes == ("bm25", "dense")
+    assert kept.baseline == "bm25"
+    assert list(kept.questions) == list(ASKED)
+    assert set(kept.values["bm25"]) == {"q1", "q2", "q3"}  # q4 has no label
+    for route in kept.routes:
+        mean = sum(by["ndcg@10"] for by in kept.values[route].values()) / 3
+        assert kept.figures["routes"][route]["ndcg@10"] == pytest.approx(mean)
+    run = kept.run("q2")
+    assert run.query.text == ASKED["q2"][0]
+    for result in run.results:
+        hits = tuple((hit.passage.id, hit.score) for hit in result.hits)
+        assert kept.outcomes["q2"][result.route].hits == hits
+        assert result.spans
+
+
+def test_it_is_the_same_as_in_the_foreground(engine, spec, tmp_path):
+    ended(background.begin(engine, "first", spec))
+    figures, labelled, outcomes = perform(engine, prepare(engine, spec))
+    kept = keeping.opened(keeping.place(engine.settings, "first"))
+    assert kept.labelled == labelled
+    for route, row in figures["routes"].items():
+        for metric in ("ndcg@10", "recall@10", "map", "ci95", "n", "failed"):
+            assert kept.figures["routes"][route][metric] == row[metric]
+    assert {q: {r: o.hits for r, o in by.items()} for q, by in outcomes.items()} == {
+        q: {r: o.hits for r, o in by.items()} for q, by in kept.outcomes.items()
+    }
+
+
+def test_stopped_it_keeps_what_was_asked_and_goes_on_without_repeating(engine, spec):
+    engine.gate.clear()
+    one = background.begin(engine, "first", spec)
+    assert background.begin(engine, "first", spec) is one
+    assert background.active(engine) == [one]
+    one.cancel()
+    engine.gate.set()
+    ended(one)
+    assert one.cancelled
+    assert background.active(engine) == []
+    stopped = keeping.opened(one.folder)
+    assert stopped.figures["interrupted"] is True
+    assert len(stopped.outcomes) < 4
+    before = len(stopped.outcomes)
+    background._under_way.clear()  # as after a crash: another process knows nothing of it
+    with (one.folder / JOURNAL).open("a") as file:
+        file.write('{"question": "q9", "rou')  # half a line
+    engine.asked.clear()
+    again = ended(background.resume(engine, "first"))
+    assert len(engine.asked) == 4 - before
+    assert again.finished == 4
+    whole = keeping.opened(one.folder)
+    assert whole.figures["interrupted"] is False
+    assert len(whole.outcomes) == 4
+    assert {q: whole.outcomes[q] for q in stopped.outcomes} == stopped.outcomes
+
+
+def test_time_left_is_told_by_the_questions_that_were_asked_now(engine, spec):
+    one = background.begin(engine, "first", spec)
+    assert one.left is None or one.left >= 0
+    ended(one)
+    assert one.left is None
+    assert one.seconds > 0
+
+
+def test_only_routes_that_ask_a_model_are_repeated_and_with_other_seeds(engine, spec):
+    spec = replace(spec, routes=("bm25", "hyde"), repeats=3)
+    one = ended(background.begin(engine, "first", spec))
+    assert (one.finished, one.total) == (12, 12)
+    rounds = [routes for _, routes, _ in engine.asked]
+    assert rounds.count(("bm25", "hyde")) == 4
+    assert rounds.count(("hyde",)) == 8
+    assert [draw for _, routes, draw in engine.asked if routes == ("hyde",)] == [1] * 4 + [2] * 4
+    seeds = [request.seed for request in engine.fake_llm.requests]
+    assert sorted(set(seeds)) == [0, 1000, 2000]
+    engine.asked.clear()
+    background._under_way.clear()
+    ended(background.resume(engine, "first"))
+    assert engine.asked == []
+
+
+def test_a_name_is_one_evaluations(engine, spec):
+    ended(background.begin(engine, "first", spec))
+    with pytest.raises(BadInput, match="taken by another evaluation"):
+        background.begin(engine, "first", replace(spec, routes=("bm25",)))
+    for name in ("", "../x", "a/b", ".hidden", "x" * 81):
+        with pytest.raises(BadInput, match="give a name of"):
+            background.begin(engine, name, spec)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"routes": ("nothing",)}, "nothing"),
+        ({"knobs": {"hyde": {"n": 2}}}, "not among the routes"),
+        ({"baseline": "hyde"}, "not among the routes"),
+        ({"repeats": 0}, "repeats=0"),
+        ({"mode": "odd"}, "plain"),
+        ({"split": "dev"}, "split"),
+        ({"corpus": "none"}, "none"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_at_once_and_leaves_nothing(engine, spec, change, said):
+    from core.errors import RouteScopeError
+
+    with pytest.raises(RouteScopeError, match=said):
+        background.begin(engine, "first", replace(spec, **change))
+    assert keeping.names(engine.settings) == []
+
+
+def test_damage_is_told_and_what_is_deleted_is_gone(engine, spec):
+    one = ended(background.begin(engine, "first", spec))
+    copy = one.folder.parent / "second"
+    shutil.copytree(one.folder, copy)
+    (copy / keeping.LABELLED).write_text('{"spec": {}, "set": []}')
+    with pytest.raises(BadInput, match="is damaged"):
+        keeping.opened(copy)
+    (copy / keeping.LABELLED).unlink()
+    with pytest.raises(BadInput, match="holds no evaluation"):
+        keeping.opened(copy)
+    (one.folder / keeping.RUNS).unlink()
+    with pytest.raises(BadInput, match="kept no run"):
+        keeping.opened(one.folder).run("q1")
+    stamp = keeping.stamp(one.folder)
+    assert stamp == keeping.stamp(one.folder)
+    keeping.remove(engine.settings, "first")
+    assert keeping.names(engine.settings) == []
+    with pytest.raises(BadInput, match="there are: none"):
+        keeping.remove(engine.settings, "first")
+
+
+def test_an_error_of_the_work_is_told(engine, spec, monkeypatch):
+    def broken(*_args, **_more):
+        raise OSError("disk on fire")
+
+    monkeypatch.setattr(background, "perform", broken)
+    one = background.begin(engine, "first", spec)
+    assert one.wait(10)
+    assert "disk on fire" in one.error
+
+
+def test_one_that_another_process_is_at_is_under_way(engine, spec):
+    one = ended(background.begin(engine, "first", spec))
+    assert shelf.now(engine, shelf.entry(one.folder)).state == "finished"
+    with alone(one.folder):
+        there = shelf.now(engine, shelf.entry(one.folder))
+        assert (there.state, there.why) == ("under way", "another process is at it")
+        with pytest.raises(BadInput, match="let it end"):
+            keeping.remove(engine.settings, "first")
+    assert shelf.now(engine, shelf.entry(one.folder)).state == "finished"
+
+
+def test_weights_fitted_on_the_questions_asked_are_told(engine, spec, monkeypatch):
+    fitted = replace(engine.weights("tiny"), name="mine", made={"questions": ["q1", "q2", "elsewhere"]})
+    monkeypatch.setattr(engine, "weights", lambda _corpus, _name="": fitted)
+    told = prepare(engine, replace(spec, routes=("bm25", "learned_fusion"))).warnings
+    assert told == (
+        "the weights mine of learned_fusion were fitted on 2 of these 4 questions, on which it looks better "
+        "than it is",
+    )
+    assert prepare(engine, spec).warnings == ()
+
+
+def test_the_machine_of_the_times_is_on_record(engine, spec):
+    figures, _, _ = perform(engine, prepare(engine, spec))
+    assert "cores" in figures["machine"]
+    assert "Python" in figures["machine"]

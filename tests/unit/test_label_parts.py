@@ -1,0 +1,193 @@
+"""What the Label page is made of: where to go next, catching up, coverage, bands, lines, origins."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.evaluate.dataset import Question
+from core.labels import desk as desks
+from core.labels import listing, origins
+from core.labels.bands import landis_koch
+from core.labels.coverage import Share, coverage
+from core.labels.final import Tied, final
+from core.labels.going import onward
+from core.labels.latest import caught_up
+from core.labels.types import Judgement, Pooled
+from core.store import Store
+from core.types import Passage, Query, Turn
+from tests.runs import make_run
+
+ORDER = tuple(("q", str(n)) for n in range(8))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(Store(tmp_path / "runs.sqlite")) as made:
+        yield made
+
+
+def said(pair, kind="later", number=0, grade=None):
+    return Judgement(*pair, "me", "person", kind, grade, number=number)
+
+
+# Where to go next.
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 7), st.tuples(st.sampled_from(["grade", "cannot", "later"]), st.integers(1, 99))
+    ),
+    st.none() | st.integers(0, 7),
+)
+def test_onward_is_what_walking_the_order_by_hand_gives(given_, at):
+    judged = {ORDER[n]: said(ORDER[n], kind, number) for n, (kind, number) in given_.items()}
+    here = None if at is None else ORDER[at]
+    found = onward(ORDER, judged, here)
+    start = 0 if at is None else at + 1
+    walked = [pair for pair in (*ORDER[start:], *ORDER[:start]) if pair not in judged]
+    later = sorted((one for one in judged.values() if one.kind == "later"), key=lambda one: one.number)
+    if walked:
+        assert found == walked[0]
+    elif not later:
+        assert found is None
+    else:
+        others = [one.pair for one in later if one.pair != here]
+        assert found in (others or [here])
+        assert judged[found].number == min(judged[pair].number for pair in others or [here])
+
+
+def test_what_is_put_off_does_not_come_again_before_what_is_unjudged():
+    judged = {pair: said(pair) for pair in ORDER[:3]}
+    assert onward(ORDER, judged, ORDER[2]) == ORDER[3]
+    assert onward(ORDER, {}, ("another", "set")) == ORDER[0]
+
+
+# Catching up.
+
+
+def filled(store, name="one"):
+    asked = (Question("a", Query("A?"), split="dev"), Question("b", Query("B?")), Question("c", Query("C?")))
+    desks.create(store, name, "tiny", asked)
+    found = {
+        "a": [Pooled(Passage("p1", "d", "T1", "one"), (("x", 1), ("y", 2))),
+              Pooled(Passage("p2", "d", "T2", "two"), (("x", 2),)),
+              Pooled(Passage("p3", "d", "T3", "three"))],
+        "b": [Pooled(Passage("p1", "d", "T1", "one"), (("y", 1),))],
+    }  # fmt: skip
+    desks.add_to_pool(store, name, found)
+
+
+def grade(store, pair, who, value, source="person", name="one"):
+    desks.judge(store, name, Judgement(*pair, who, source, "grade", value, f"by {who}"))
+
+
+def test_a_desk_that_catches_up_is_the_desk_read_anew(store):
+    filled(store)
+    filled(store, "two")
+    before = desks.load(store, "one")
+    assert caught_up(store, before) is before
+    grade(store, ("a", "p1"), "anna", 3)
+    grade(store, ("a", "p1"), "other", 1, name="two")
+    once = caught_up(store, before)
+    desks.judge(store, "one", Judgement("a", "p2", "ben", "person", "cannot", note="half a \ud800 sentence"))
+    desks.undo(store, "one", "anna")
+    assert caught_up(store, once) == caught_up(store, before) == desks.load(store, "one")
+
+
+# What the pool holds.
+
+
+def test_coverage_counts_passages_and_what_a_route_found_alone(store):
+    filled(store)
+    found = coverage(desks.load(store, "one"))
+    assert (found.passages, found.least, found.middle, found.most) == (4, 1, 2.0, 3)
+    assert (found.empty, found.several, found.unnamed) == (1, 1, 1)
+    assert found.shares == (Share("x", 2, 1), Share("y", 2, 1))
+
+
+def test_an_empty_pool_has_no_spread(store):
+    desks.create(store, "one", "tiny", [Question("a", Query("A?"))])
+    found = coverage(desks.load(store, "one"))
+    assert (found.passages, found.least, found.middle, found.most, found.empty) == (0, 0, 0.0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("kappa", "band"),
+    [(-0.1, "poor"), (0.0, "slight"), (0.2, "slight"), (0.21, "fair"), (0.4, "fair"), (0.5, "moderate"),
+     (0.6, "moderate"), (0.75, "substantial"), (0.8, "substantial"), (0.81, "almost perfect"),
+     (1.0, "almost perfect")],
+)  # fmt: skip
+def test_bands_are_those_of_the_paper(kappa, band):
+    assert landis_koch(kappa) == band
+
+
+# Lines.
+
+
+def test_lines_say_who_said_what_and_what_became_of_it(store):
+    filled(store)
+    grade(store, ("a", "p1"), "anna", 1)
+    grade(store, ("a", "p1"), "ben", 3)
+    grade(store, ("a", "p2"), "anna", 3)
+    grade(store, ("b", "p1"), "anna", 0)
+    grade(store, ("a", "p1"), "carol", 2, "adjudication")
+    grade(store, ("a", "p3"), "model:m", 3, "model")
+    desk = desks.load(store, "one")
+    finals = final(desk)
+    tied = Tied(carried={("a", "p2"): ("n1", "n2")}, lost=[("b", "p1")], changed=[("a", "p1")])
+    found = listing.lines(desk, finals, tied)
+    assert [(one.question, one.passage, one.grade) for one in found] == [
+        ("a", "p2", 3), ("a", "p1", 2), ("a", "p3", None), ("b", "p1", 0)
+    ]  # fmt: skip
+    assert found[0].now == "carried over by its words to n1, n2"
+    assert found[1].how == "adjudicated"
+    assert found[1].said == "anna: 1 (by anna); ben: 3 (by ben); carol (final): 2 (by carol)"
+    assert found[1].now == "its words have changed since"
+    assert (found[2].said, found[2].how) == ("", "unjudged")
+    assert found[3].now == "lost: the corpus has no such text"
+    moved = replace(tied, moved=[("a", "p2")])
+    assert listing.lines(desk, finals, moved)[0].now == "carried over by its place to n1, n2"
+    assert all(one.now == "" for one in listing.lines(desk, finals, None))
+    counts = listing.counts(desk, finals)
+    assert counts.passages == 4
+    assert dict(counts.how) == {"adjudicated": 1, "one grade": 2, "unjudged": 1}
+    assert (counts.without, counts.unasked) == (1, 1)
+
+
+# Where questions come from.
+
+
+def test_questions_of_sessions_come_once_each_with_their_conversation(store):
+    first = make_run(mishaps=False, run_id="a", corpus="tiny")
+    bare = Query(first.query.text)
+    told = Query(first.query.text, (Turn("user", "Another beginning."),))
+    runs = [first, replace(first, id="b"), replace(first, id="c", query=bare),
+            replace(first, id="d", query=told),
+            replace(first, id="e", corpus="other", query=Query("Elsewhere?"))]  # fmt: skip
+    for run in runs:
+        store.save(run)
+    assert store.flush()
+    found = origins.of_sessions(store, "tiny")
+    assert {one.query for one in found} == {first.query, bare, told}
+    assert len({one.id for one in found}) == 3
+    store.delete("c")
+    again = origins.of_sessions(store, "tiny")
+    assert {one.query for one in again} == {first.query, told}
+    assert {one.id for one in again} < {one.id for one in found}
+    assert origins.of_sessions(store, "nowhere") == ()
+
+
+def test_questions_of_a_file_name_the_file_and_line_of_what_is_broken():
+    made = origins.of_file("mine.JSONL", b'{"id": 7, "text": "Why?", "answer": "So.", "split": "dev"}\n')
+    assert made == (
+        Question("7", Query("Why?"), split="dev", answer="So.", answers=("So.",), answerable=True),
+    )
+    assert origins.of_file("mine.csv", b"id,text\n1,Why?\n")[0].query == Query("Why?")
+    with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*'id' and 'text'"):
+        origins.of_file("mine.csv", b"id,text\n1,Why?\n2,\n")
+    with pytest.raises(BadInput, match=r"'mine\.xlsx': give a file ending in \.jsonl or \.csv"):
+        origins.of_file("mine.xlsx", b"")

@@ -1,0 +1,182 @@
+"""`labels` on the command line: from questions to judgements in files, and what is refused."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from core import engine as engine_module
+from core import settings as settings_module
+from core.cli import labels, main
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
+from core.evaluate.dataset import Question
+from core.labels import desk as desks
+from core.labels import pool
+from core.labels.types import Judgement
+from core.request import Request
+from core.settings import Settings
+from core.store import Store
+from core.types import Query
+from tests.fakes import FakeEngine, ScriptedLLM
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    llm = ScriptedLLM({"grade": "0.9"})
+    made = FakeEngine(tmp_path, llm=llm, store=Store(tmp_path / "runs.sqlite"))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def call(capsys):
+    """Run one command line in this process: (exit code, stdout, stderr)."""
+
+    def run(*args):
+        code = main(["labels", *map(str, args)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    asked = {"q1": "How do I send a fragile item back?", "q2": "Does customs hold a parcel?"}
+    path.write_text("".join(json.dumps({"id": id, "text": text}) + "\n" for id, text in asked.items()))
+    return path
+
+
+def done(call, *args):
+    code, out, err = call(*args, "--json")
+    assert (code, "error" in err) == (0, False), err
+    return json.loads(out)
+
+
+def test_from_questions_to_files_and_back(engine, call, questions, tmp_path):
+    made = done(call, "create", "release 1", "--corpus", "tiny", "--questions", questions)
+    assert made == {"set": "release 1", "corpus": "tiny", "questions": 2}
+    pooled = done(call, "pool", "release 1", "--routes", "bm25,dense", "--depth", 3)
+    desk = desks.load(engine.store, "release 1")
+    passages = [(q, p) for q, found in desk.pool.items() for p in found]
+    assert (pooled["new"], pooled["questions"], pooled["failed"]) == (len(passages), 2, {})
+    desks.judge_all(
+        engine.store, "release 1",
+        [Judgement(*pair, "Ann", "person", "grade", n % 4) for n, pair in enumerate(passages)],
+    )  # fmt: skip
+    ours = tmp_path / "ours.qrels"
+    assert done(call, "export", "release 1", "--out", ours)["judgements"] == len(passages)
+    theirs = tmp_path / "theirs.qrels"
+    theirs.write_text(ours.read_text().replace(" 1\n", " 0\n"))
+    brought = done(call, "import", "release 1", theirs, "--annotator", "Bob")
+    assert (brought["added"], brought["known"]) == (len(passages), 0)
+    suggested = done(call, "suggest", "release 1")
+    assert (suggested["scored"], suggested["not_scored"]) == (len(passages), 0)
+    told = done(call, "agreement", "release 1")
+    (pair,) = told["annotators"]
+    assert (pair["first"], pair["second"], pair["n"]) == ("Ann", "Bob", len(passages))
+    assert sum(map(sum, pair["confusion"])) == len(passages)
+    assert {one["second"] for one in told["models"]} == {"final grade", "Ann", "Bob"}
+    assert told["disagreements"] == sum(n % 4 == 1 for n in range(len(passages)))
+    sheet = tmp_path / "all.csv"
+    done(call, "export", "release 1", "--format", "csv", "--out", sheet)
+    again = done(call, "import", "release 1", sheet)
+    assert (again["added"], again["known"]) == (0, 3 * len(passages))
+    (row,) = done(call, "list")["sets"]
+    assert (row["set"], row["questions"], row["passages"]) == ("release 1", 2, len(passages))
+    assert (row["graded"], row["annotators"]) == (len(passages), ["Ann", "Bob"])
+    assert row["models"] == ["model:scripted"]
+
+
+def test_for_people_in_words(engine, call, questions):
+    assert "There are no label sets" in call("list")[1]
+    assert "next: labels pool" in call("create", "s", "--corpus", "tiny", "--questions", questions)[1]
+    assert "passages for 2 of 2 questions, by 1 routes" in call("pool", "s", "--routes", "bm25")[1]
+    assert "Nobody to compare" in call("agreement", "s")[1]
+    code, out, err = call("list")
+    assert (code, err) == (0, "")
+    assert "questions" in out
+    assert "tiny" in out
+
+
+def test_the_questions_of_sessions(engine, call):
+    code, _, err = call("create", "s", "--corpus", "tiny", "--from-sessions")
+    assert (code, err) == (
+        2,
+        "error: nothing was asked of corpus tiny yet; ask first, or give --questions FILE\n",
+    )
+    engine.ask(Request(Query("Does customs hold a parcel?"), "tiny", ("bm25",)))
+    assert engine.store.flush()
+    assert done(call, "create", "s", "--corpus", "tiny", "--from-sessions")["questions"] == 1
+    assert desks.load(engine.store, "s").questions[0].query == Query("Does customs hold a parcel?")
+
+
+def test_stdout_is_the_file(engine, capsysbinary):
+    desks.create(engine.store, "s", "tiny", [Question("q1", Query("Why?"))])
+    assert main(["labels", "export", "s", "--format", "csv", "--out", "-"]) == 0
+    assert capsysbinary.readouterr().out.startswith(b'"question_id","question"')
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["pool", "other"], "there is no label set 'other'; there are: s"),
+        (["pool", "s", "--depth", "0"], "0 is not in the range 1<=x<=100"),
+        (["pool", "s", "--evaluation", "none"], "holds no evaluation"),
+        (["import", "s", "{file}"], "does not say whose judgements it has; give --annotator WHO"),
+        (["import", "s", "{file}", "--annotator", "A"], "a.qrels line 1: grade '7'; give 0, 1, 2, 3"),
+        (["import", "s", "missing.csv"], "missing.csv cannot be read"),
+        (["export", "s", "--annotator", "Eve"], "no annotator 'Eve'; there are: none"),
+        (["export", "s", "--out", "{file}"], "is there already; give another --out"),
+        (["export", "s", "--format", "csv", "--annotator", "A"], "--annotator is about qrels"),
+        (["export", "s", "--unjudged"], "--unjudged is about csv"),
+        (["export", "s", "--json", "--out", "-"], "both want stdout"),
+        (["create", "s", "--corpus", "tiny", "--questions", "{file}", "--from-sessions"], "two sources"),
+    ],
+)
+def test_what_is_refused_is_one_line_and_exit_code_2(engine, call, questions, tmp_path, args, told):
+    file = tmp_path / "a.qrels"
+    file.write_text("q1 0 fragile:0-80 7\n")
+    call("create", "s", "--corpus", "tiny", "--questions", questions)
+    code, out, err = call(*(arg.format(file=file) for arg in args))
+    assert (code, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith("error: ")
+    assert told in line
+
+
+def test_a_pooling_that_fails_says_so(engine, call, questions, monkeypatch):
+    call("create", "s", "--corpus", "tiny", "--questions", questions)
+    monkeypatch.setattr(pool, "best", lambda *_: 1 / 0)
+    code, _, err = call("pool", "s", "--routes", "bm25", "--json")
+    assert code == 1
+    assert "ZeroDivisionError" in err
+
+
+def test_a_pooling_that_is_stopped_keeps_what_it_has(engine, call, questions, monkeypatch):
+    asked, start = threading.Event(), FakeEngine.start
+
+    @contextmanager
+    def stoppable():
+        yield asked
+
+    def slow(self, request):
+        if request.query.text.startswith("Does"):  # the second question
+            asked.set()
+            time.sleep(1.0)
+        return start(self, request)
+
+    call("create", "s", "--corpus", "tiny", "--questions", questions)
+    monkeypatch.setattr(labels, "stoppable", stoppable)
+    monkeypatch.setattr(FakeEngine, "start", slow)
+    code, out, _ = call("pool", "s", "--routes", "bm25", "--json")
+    told = json.loads(out)
+    assert (code, told["interrupted"], told["questions"]) == (1, True, 1)
+    assert told["new"] == len(desks.load(engine.store, "s").pool["q1"]) > 0

@@ -1,0 +1,103 @@
+"""`ask` and `eval` with named settings."""
+
+import json
+
+import pytest
+
+from core import engine as engine_module
+from core import settings as settings_module
+from core.cli import main
+from core.settings import Settings
+from core.store import Store, presets
+from core.store.presets import Preset
+from tests.fakes import FakeEngine, ScriptedLLM
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    made = FakeEngine(tmp_path, llm=ScriptedLLM({}), store=Store(tmp_path / "runs.sqlite"))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    presets.save(made.store, Preset("mine", "tiny", {"hybrid_rrf": {"k": 7}, "bm25": {}}, 0.3))
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def requests(engine):
+    seen, start = [], engine.start
+    engine.start = lambda request: (seen.append(request), start(request))[1]
+    return seen
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*args):
+        code = main([str(arg) for arg in args])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_ask_takes_routes_knobs_and_evidence_of_the_settings(engine, requests, call):
+    code, out, _ = call("ask", "box", "--corpus", "tiny", "--settings", "mine", "--json")
+    assert code == 0
+    (request,) = requests
+    assert set(request.routes) == {"hybrid_rrf", "bm25"}
+    assert request.knobs == {"hybrid_rrf": {"k": 7}}
+    assert request.style.evidence == 0.3
+    assert {r["route"] for r in json.loads(out)["results"]} == {"hybrid_rrf", "bm25"}
+
+
+def test_a_knob_given_beside_them_stands(engine, requests, call):
+    code, *_ = call(
+        "ask", "box", "--corpus", "tiny", "--settings", "mine", "--routes", "hybrid_rrf,dense", "--knob",
+        "hybrid_rrf.k=9",
+    )  # fmt: skip
+    assert code == 0
+    assert requests[0].routes == ("hybrid_rrf", "dense")
+    assert requests[0].knobs == {"hybrid_rrf": {"k": "9"}}
+
+
+def test_without_them_nothing_changes(engine, requests, call):
+    code, *_ = call("ask", "box", "--corpus", "tiny", "--routes", "bm25")
+    assert code == 0
+    assert (requests[0].knobs, requests[0].style.evidence) == ({}, engine.settings.answer_evidence)
+
+
+@pytest.mark.parametrize("command", [("ask", "box", "--corpus", "tiny"), ("eval", "tiny")])
+def test_what_cannot_be_used_is_one_line_of_error(engine, call, command, monkeypatch):
+    from core.corpus import catalogue
+    from core.corpus.chunk import WHOLE
+    from core.corpus.source import Source
+
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    code, _, err = call(*command, "--settings", "gone")
+    assert code != 0
+    assert "there are no named settings 'gone'; there are: mine" in err
+    old = Preset("mine", "tiny", {"hybrid_rrf": {"gone": 1}})
+    monkeypatch.setattr(presets, "every", lambda *_: (old,))
+    code, _, err = call(*command, "--settings", "mine")
+    assert code != 0
+    assert "named settings 'mine' cannot be used as they are: route hybrid_rrf has no knob 'gone'" in err
+
+
+def test_eval_takes_them_too(engine, requests, call, tmp_path, monkeypatch):
+    from core.cli import corpora
+    from core.corpus import catalogue
+    from core.corpus.chunk import WHOLE
+    from core.corpus.source import Source
+
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr(corpora, "ensure", lambda *_: None)
+    (tmp_path / "q.jsonl").write_text('{"id": "q1", "text": "Who reports a crushed box?", "split": "test"}')
+    (tmp_path / "qrels.txt").write_text("q1 0 crushed:0-80 1")
+    code, _, err = call(
+        "eval", "tiny", "--settings", "mine", "--questions", tmp_path / "q.jsonl", "--qrels",
+        tmp_path / "qrels.txt", "--knob", "hybrid_rrf.k=9", "--answers", "all", "--answer-by", "extract",
+    )  # fmt: skip
+    assert code == 0, err
+    (request,) = requests
+    assert set(request.routes) == {"hybrid_rrf", "bm25"}
+    assert request.knobs["hybrid_rrf"]["k"] == 9
+    assert request.style.evidence == 0.3

@@ -1,0 +1,130 @@
+"""Near-duplicates of a corpus, against brute force."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.corpus import near
+from core.errors import BadInput, Cancelled
+from core.steps.select import resemblance
+from core.types import Passage
+from tests.fakes import HashEmbedder
+
+WORDS = st.sampled_from(["a", "b", "c", "d", "E", "é", "42", "-", "a.b"])
+TEXTS = st.lists(st.lists(WORDS, max_size=14).map(" ".join), max_size=12)
+
+
+def corpus(texts, vectors=None, per_document=2):
+    matrix = HashEmbedder().embed(texts) if vectors is None else np.asarray(vectors, np.float32)
+    passages = [Passage(f"p{n}", f"d{n // per_document}", "", text) for n, text in enumerate(texts)]
+    return SimpleNamespace(
+        fingerprint="f", everything=lambda: [(n, p, {}) for n, p in enumerate(passages)],
+        vectors=lambda rows: matrix[list(rows)] if len(texts) else np.zeros((0, 4), np.float32),
+    )  # fmt: skip
+
+
+def brute(similarity, texts, least):
+    """Each two rows that are no later copy of another, with their similarity."""
+    seen = {}
+    firsts = [n for n, text in enumerate(texts) if seen.setdefault(" ".join(text.split()), n) == n]
+    return {
+        (a, b): similarity[a, b]
+        for i, a in enumerate(firsts)
+        for b in firsts[i + 1 :]
+        if similarity[a, b] >= least
+    }
+
+
+def pairs(found):
+    return {tuple(pair): value for pair, value in zip(found.pairs.tolist(), found.similarity, strict=True)}
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_words_find_what_comparing_every_two_finds(texts):
+    found = near.find(corpus(texts), "words")
+    assert pairs(found) == brute(resemblance(texts), texts, near.LEAST["words"])
+    assert sorted(found.similarity, reverse=True) == list(found.similarity)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(alphabet="abc ", min_size=1, max_size=20), max_size=10), st.integers(0, 1000))
+def test_vectors_find_what_comparing_every_two_finds(texts, seed):
+    draw = np.random.default_rng(seed)
+    vectors = draw.normal(size=(len(texts), 3)).astype(np.float32)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    found = near.find(corpus(texts, vectors), "embedding")
+    exact = np.round(vectors.astype(np.float64) @ vectors.astype(np.float64).T, 6)
+    wanted = brute(exact, texts, near.LEAST["embedding"])
+    assert pairs(found).keys() == wanted.keys()
+    assert pairs(found) == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("by", ["words", "embedding"])
+def test_blocks_leave_no_pair_out(monkeypatch, by):
+    draw = np.random.default_rng(3)
+    texts = [" ".join(draw.choice(list("abc"), 7)) for _ in range(120)]
+    whole = near.find(corpus(texts), by)
+    monkeypatch.setattr(near, "BLOCK", 7)
+    monkeypatch.setattr(near, "CHUNK", 3)
+    assert pairs(near.find(corpus(texts), by)) == pairs(whole)
+    assert len(whole.pairs) > 20
+
+
+def test_copies_are_counted_apart_and_stand_in_groups():
+    texts = [
+        "one two three four five",
+        "one two  three four five\n",
+        "one two three four",
+        "quite another thing",
+    ]
+    found = near.find(corpus(texts, per_document=1), "words")
+    assert found.copies == ((0, 1),)
+    assert pairs(found) == {(0, 2): pytest.approx(2 / 3)}
+    assert found.groups(0.6) == [(0, 1, 2)]
+    assert found.groups(0.9) == [(0, 1)]
+    assert found.told(0.6) == (
+        "1 passage repeats another one word for word; 1 pair shares 60% or more of their 3-word shingles,"
+        " 1 across documents."
+    )
+    assert found.told(0.9).endswith(
+        "no pairs share 90% or more of their 3-word shingles; the most alike are at 0.67."
+    )
+
+
+def test_pairs_within_a_document_can_be_left_out():
+    texts = ["a b c d", "a b c d e", "a b c d e f"]  # the first two are of one document
+    found = near.find(corpus(texts), "words")
+    assert len(found.above(0.5)) == 3
+    assert {tuple(found.pairs[at]) for at in found.above(0.5, across=True)} == {(0, 2), (1, 2)}
+
+
+def test_more_pairs_than_are_kept_leave_the_most_alike_and_say_so(monkeypatch):
+    texts = [" ".join("abcdefghijklmnop"[:n]) for n in range(4, 17)]
+    whole = near.find(corpus(texts), "words")
+    monkeypatch.setattr(near, "MOST", 10)
+    monkeypatch.setattr(near, "BLOCK", 2)
+    few = near.find(corpus(texts), "words")
+    assert len(few.pairs) <= 10 < len(whole.pairs)
+    assert few.complete > near.LEAST["words"]
+    assert pairs(few) == {pair: value for pair, value in pairs(whole).items() if value >= few.complete}
+
+
+def test_it_can_be_stopped():
+    def stop(done, total):
+        raise Cancelled("stopped")
+
+    with pytest.raises(Cancelled):
+        near.find(corpus(["a b c", "a b c d"]), "words", stop)
+
+
+def test_an_empty_corpus_and_an_unknown_way():
+    for by in near.LEAST:
+        found = near.find(corpus([]), by)
+        assert (len(found.pairs), found.copies, found.groups(0.5)) == (0, (), [])
+        assert found.told(0.9).startswith("No passages repeat another one word for word; no pairs")
+    with pytest.raises(BadInput, match="words, embedding"):
+        near.find(corpus([]), "sound")

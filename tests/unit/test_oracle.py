@@ -1,0 +1,241 @@
+"""The best route of each question, who leads, Pareto fronts and disagreement: by hand and by brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.evaluate import comparison, disagreement, fronts, leading, oracle, routing, statistics
+
+M = "m"
+
+
+def table(columns):
+    """Route -> question -> {M: value}, from lists; None where the route was not scored."""
+    return {
+        route: {f"q{n}": {M: value} for n, value in enumerate(values) if value is not None}
+        for route, values in columns.items()
+    }
+
+
+HAND = table({"a": [1.0, 0.0, 0.5, 0.2], "b": [0.0, 1.0, 0.5, None], "c": [0.4, 0.4, 0.4, 0.4]})
+
+
+def test_the_oracle_by_hand():
+    """Best of each question: 1, 1, .5, .4."""
+    found = oracle.oracle(HAND, M)
+    assert found.mean == pytest.approx(2.9 / 4)
+    assert found.n == 4
+    assert found.best["q2"] == (0.5, ("a", "b"))
+    assert found.best["q3"] == (0.4, ("c",))
+    lost = {one.route: one for one in found.lost}
+    assert lost["a"].mean == pytest.approx(1.2 / 4)  # 0, 1, 0, .2
+    assert (lost["b"].mean, lost["b"].n) == (pytest.approx(1 / 3), 3)
+    assert (lost["a"].best, lost["b"].best, lost["c"].best) == (2, 2, 1)
+    assert [one.route for one in found.lost] == ["a", "c", "b"]
+    pairs = {pair.routes: pair for pair in found.pairs}
+    assert len(pairs) == 3
+    assert pairs["a", "b"].mean == pytest.approx(2.5 / 3)  # over the three questions both have
+    assert pairs["a", "b"].gain == pytest.approx(2.5 / 3 - 0.5)
+    assert pairs["a", "c"].mean == pytest.approx((1 + 0.4 + 0.5 + 0.4) / 4)
+    assert (pairs["a", "c"].better, pairs["b", "c"].better) == ("a", "b")
+    assert found.pairs[0].routes == ("a", "b")
+    assert oracle.oracle({"a": {}}, M) is None
+    assert oracle.oracle(table({"a": [0.5]}), M).pairs == ()
+
+
+def test_regret_is_that_of_the_router():
+    turned = {}
+    for route, by in HAND.items():
+        for question, row in by.items():
+            turned.setdefault(question, {})[route] = row[M]
+    for one in oracle.oracle(HAND, M).lost:
+        theirs = routing.regret(turned, one.route)
+        assert (one.mean, one.n, one.best) == (
+            pytest.approx(theirs.mean), len(theirs.by_question), theirs.best[one.route],
+        )  # fmt: skip
+        assert one.ci95 == pytest.approx(theirs.interval)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), min_size=4, max_size=4), min_size=2, max_size=6
+    )
+)
+@settings(max_examples=40, deadline=None)
+def test_no_route_and_no_pair_beats_the_oracle(rows):
+    values = table({f"r{n}": [row[n] for row in rows] for n in range(4)})
+    found = oracle.oracle(values, M)
+    if found is None:
+        assert not any(values.values())
+        return
+    assert all(one.mean >= 0 for one in found.lost)
+    assert [one.mean for one in found.lost] == sorted(one.mean for one in found.lost)
+    expected = {}
+    for one, other in itertools.combinations(values, 2):
+        both = [q for q in values[one] if q in values[other]]
+        if both:
+            a, b = ([values[route][q][M] for q in both] for route in (one, other))
+            expected[one, other] = np.mean(np.maximum(a, b)) - max(np.mean(a), np.mean(b))
+    assert {pair.routes: pair.gain for pair in found.pairs} == pytest.approx(expected, abs=1e-12)
+    gains = [pair.gain for pair in found.pairs]
+    assert gains == sorted(gains, reverse=True)
+    for pair in found.pairs:
+        assert pair.ci95 is None or -1e-12 <= pair.ci95[0] <= pair.ci95[1]
+
+
+def test_the_interval_of_a_gain_draws_the_better_route_anew():
+    """Against resamples drawn by hand."""
+    rng = np.random.default_rng(4)
+    a, b = rng.random(40), rng.random(40)
+    (pair,) = oracle.oracle(table({"a": a.tolist(), "b": b.tolist()}), M).pairs
+    drawn = rng.integers(0, 40, (20_000, 40))
+    gains = np.maximum(a, b)[drawn].mean(1) - np.maximum(a[drawn].mean(1), b[drawn].mean(1))
+    assert pair.ci95 == pytest.approx(np.percentile(gains, [2.5, 97.5]), abs=0.004)
+
+
+def test_the_oracle_as_figures_and_in_words():
+    told = oracle.block(oracle.oracle(HAND, M))
+    assert list(told["regret"]) == ["a", "c", "b"]
+    assert told["pairs"][0]["routes"] == ["a", "b"]
+    said = oracle.in_words(told, str.upper)
+    assert "would give m 0.725 (95 % interval" in said
+    assert "over 4 questions" in said
+    assert "A comes nearest: it lacks 0.300." in said
+    assert "A and B complement each other most" in said
+    assert oracle.block(None) is None
+    assert oracle.in_words(None).startswith("No route was scored")
+
+
+def test_the_leader_by_hand():
+    rng = np.random.default_rng(2)
+    base = rng.random(60)
+    columns = {
+        "far": np.clip(base - 0.3, 0, 1).tolist(),
+        "lead": (base + 0.1).tolist(),
+        "near": (base + 0.1 - rng.normal(0.002, 0.05, 60)).tolist(),
+        "rare": [9.0, *[None] * 59],  # best, but scored on one question alone
+        "never": [None] * 60,
+    }
+    values = table(columns)
+    found = leading.leader(values, M)
+    assert found.route in ("lead", "near")
+    other = "near" if found.route == "lead" else "lead"
+    assert found.behind == ("far",)
+    assert found.level == ("rare", other)
+    assert not found.shown
+    assert found.mean == pytest.approx(np.mean(columns[found.route]))
+    assert found.ci95 == statistics.interval(columns[found.route])
+    theirs = comparison.against({r: values[r] for r in (found.route, "far", other, "rare")}, found.route, [M])
+    assert found.others[other] == theirs[other][M]
+    assert leading.leader({"never": {}}, M) is None
+    alone = leading.leader(table({"a": [0.1, 0.2]}), M)
+    assert (alone.shown, alone.others) == (True, {})
+
+
+def test_what_is_said_of_the_leader():
+    rng = np.random.default_rng(2)
+    base = rng.random(40)
+    values = table({"base": base.tolist(), "up": (base + 0.2).tolist()})
+    told = leading.block(leading.leader(values, M))
+    one = comparison.against(values, "base", [M])["up"][M]
+    said = leading.leader_in_words(told, "base", one, str.title)
+    assert said.startswith(f"Up has the highest m: {told['mean']:.3f} (95 % interval ")
+    assert "Up is better than the baseline Base: m +0.200" in said
+    assert said.endswith("it is shown to be better than each of them.")
+    said = leading.leader_in_words(leading.block(leading.leader(values, M)), "up", None)
+    assert "It is the baseline." in said
+    told = leading.block(leading.leader(table({"a": [0.1, 0.2], "b": [0.1, 0.2]}), M))
+    said = leading.leader_in_words(told, "a", None)
+    assert said.endswith("better than none of them; these questions do not tell it from b.")
+    assert "No other route" in leading.leader_in_words(
+        leading.block(leading.leader(table({"a": [0.1]}), M)), "a", None
+    )
+    assert leading.leader_in_words(None, "a", None) == "No route was scored, so none leads."
+
+
+NUMBERS = st.sampled_from([None, math.nan, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])
+
+
+def brute(points):
+    """Those that nobody beats, from the definition."""
+    known = {
+        name: (q, c)
+        for name, (q, c) in points.items()
+        if q is not None and c is not None and not math.isnan(q) and not math.isnan(c)
+    }
+    return {
+        name
+        for name, (q, c) in known.items()
+        if not any(q2 >= q and c2 <= c and (q2 > q or c2 < c) for q2, c2 in known.values())
+    }
+
+
+@given(
+    st.dictionaries(st.text("abcdefghij", min_size=1, max_size=2), st.tuples(NUMBERS, NUMBERS), max_size=12)
+)
+@settings(max_examples=400, deadline=None)
+def test_a_front_is_what_nobody_beats(points):
+    found = fronts.front(points)
+    assert len(found) == len(set(found))
+    assert set(found) == brute(points)
+    costs = [points[name][1] for name in found]
+    assert costs == sorted(costs)
+    for name, (quality, cost) in points.items():
+        beating = fronts.beaten_by(points, name)
+        assert set(beating) <= set(found)
+        placed = not any(value is None or math.isnan(value) for value in (quality, cost))
+        assert bool(beating) == (placed and name not in found)
+        for one in beating:
+            assert points[one][0] >= quality
+            assert points[one][1] <= cost
+
+
+def test_points_of_figures():
+    row = {
+        "ndcg@10": 0.5, "p50_ms": 12.0, "p95_ms": None, "llm_calls": 6, "prompt_tokens": 90,
+        "completion_tokens": 30, "statuses": {"ok": 3, "failed": 1},
+    }  # fmt: skip
+    figures = {"routes": {"a": row, "b": {**row, "statuses": {"ok": 0}}}}
+    assert fronts.points(figures, "ndcg@10", "p50_ms")["a"] == (0.5, 12.0)
+    assert fronts.points(figures, "ndcg@10", "p95_ms")["a"] == (0.5, None)
+    assert fronts.points(figures, "ndcg@10", "calls") == {"a": (0.5, 1.5), "b": (0.5, None)}
+    assert fronts.points(figures, "ndcg@10", "tokens")["a"] == (0.5, 30.0)
+    with pytest.raises(ValueError, match="cost='euro'; there are: p50_ms, p95_ms, calls, tokens"):
+        fronts.points(figures, "ndcg@10", "euro")
+
+
+def test_disagreement_by_hand():
+    rankings = {
+        "q0": {"a": ["x", "y"], "b": ["x", "y"], "c": ["y", "z"]},  # 1, 1/3, 1/3
+        "q1": {"a": ["x"], "b": ["z"]},
+        "q2": {"a": [], "b": []},
+        "alone": {"a": ["x"]},
+    }
+    found = {one.question: one for one in disagreement.disagreements(HAND, M, rankings)}
+    assert found["q0"].spread == pytest.approx(1.0)
+    assert (found["q0"].best, found["q0"].worst) == (("a",), ("b",))
+    assert found["q0"].apart == pytest.approx(1 - (1 + 1 / 3 + 1 / 3) / 3)
+    assert found["q1"].apart == 1.0
+    assert (found["q2"].apart, found["q2"].spread) == (0.0, pytest.approx(0.1))
+    assert (found["q3"].apart, found["q3"].spread) == (None, pytest.approx(0.2))
+    assert (found["alone"].apart, found["alone"].spread, found["alone"].best) == (None, None, ())
+    order = [one.question for one in disagreement.disagreements(HAND, M, rankings)]
+    assert order == ["q1", "q0", "q3", "q2", "alone"]
+    first = disagreement.disagreements(HAND, M, rankings, depth=1)
+    assert {one.question: one.apart for one in first}["q0"] == pytest.approx(2 / 3)
+
+
+def test_questions_that_moved_by_hand():
+    found = disagreement.moved(HAND, "b", "a", M)
+    assert found.improved == (("q1", 1.0),)
+    assert found.worse == (("q0", -1.0),)
+    assert found.same == ("q2",)
+    assert found.n == 3
+    found = disagreement.moved(HAND, "c", "a", M)
+    assert [question for question, _ in found.improved] == ["q1", "q3"]
+    assert [question for question, _ in found.worse] == ["q0", "q2"]
+    assert disagreement.moved(HAND, "gone", "a", M).n == 0

@@ -1,0 +1,24 @@
+"""The style that lights a passage up."""
+
+from dataclasses import replace
+
+from tests.runs import HOSTILE, make_run
+from ui.grid import View, grid, lit, numbered
+
+RUN = make_run(mishaps=False)
+
+
+def test_a_passage_is_lit_by_its_number_whatever_is_shown():
+    for view in (View("bm25", 10, "M"), View("dense", 20, "S")):
+        page = grid(RUN, view)
+        for hit in RUN.results[0].hits[:10]:
+            assert f'data-p="{numbered(RUN)[hit.passage.id]}"' in page
+    id = RUN.results[0].hits[0].passage.id
+    assert f'.rs .rs-grid [data-p="{numbered(RUN)[id]}"]{{background' in lit(RUN, id)
+    for other in (None, HOSTILE[0]):
+        assert lit(RUN, other) == "<style>.rs-none{}</style>"
+
+
+def test_a_run_without_passages_numbers_none():
+    nothing = replace(RUN, results=(), passages={})
+    assert numbered(nothing) == {}

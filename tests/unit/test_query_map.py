@@ -1,0 +1,149 @@
+"""The map: PCA against an eigendecomposition, vectors from the index or made, and the words about them."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from core.charts.map import hover, map_told, query_map
+from core.query_map import Plane, Point, cosine, embed, nearest, nearest_on, nearness, plane, points
+from tests.fakes import HashEmbedder, MemoryCorpus
+from tests.runs import HOSTILE, IMAGINED, QUESTION, STANDALONE, make_run
+
+RUN = make_run(mishaps=False)
+
+
+def test_a_plane_by_hand():
+    # four points on two axes: variances 8/3 and 2/3, so 80 % and 20 %
+    given = np.array([[2, 0, 5], [-2, 0, 5], [0, 1, 5], [0, -1, 5]], np.float32)
+    found = plane(given)
+    assert found.explained == pytest.approx((0.8, 0.2))
+    assert found.xy == pytest.approx(given[:, :2], abs=1e-6)
+
+
+@given(arrays.arrays(np.float64, (7, 4), elements=st.floats(-1, 1, width=32)))
+def test_a_plane_is_that_of_the_covariance(given_vectors):
+    centred = given_vectors - given_vectors.mean(axis=0)
+    values, _ = np.linalg.eigh(centred.T @ centred)
+    total = values.sum()
+    found = plane(given_vectors)
+    if np.allclose(given_vectors, given_vectors[:1]):
+        assert found.explained == (0.0, 0.0)
+    else:
+        assert found.explained == pytest.approx((values[-1] / total, values[-2] / total), abs=1e-6)
+        spread = (found.xy.astype(np.float64) ** 2).sum(axis=0)
+        assert spread == pytest.approx(values[:-3:-1], rel=1e-3, abs=1e-5)
+
+
+def test_the_same_vectors_give_the_same_map_whatever_their_order():
+    vectors = np.random.default_rng(5).normal(size=(20, 9)).astype(np.float32)
+    assert plane(vectors[::-1]).xy[::-1] == pytest.approx(plane(vectors).xy, abs=1e-5)
+
+
+@pytest.mark.parametrize("vectors", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3))])
+def test_no_direction_is_no_map(vectors):
+    assert plane(vectors).explained == (0.0, 0.0)
+    assert "no direction" in map_told(plane(vectors))
+
+
+def test_two_points_have_one_direction():
+    found = plane(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert found.explained == pytest.approx((1.0, 0.0), abs=1e-9)
+    assert np.linalg.norm(found.xy[0] - found.xy[1]) == pytest.approx(2**0.5)
+
+
+@pytest.mark.parametrize(
+    ("explained", "said"),
+    [((0.7, 0.2), "90% of the variance (70% and 20%)"), ((0.3, 0.3), "a guide"), ((0.2, 0.1), "rough")],
+)
+def test_the_map_says_what_it_is_worth(explained, said):
+    assert said in map_told(Plane(np.zeros((3, 2), np.float32), explained))
+
+
+def test_nearness_by_hand():
+    question, text, passage = np.array([1.0, 0.0]), np.array([0.6, 0.8]), np.array([0.0, 2.0])
+    near = nearness(question, text, passage)
+    assert (near.question, near.own, near.drift) == pytest.approx((0.0, 0.8, 0.6))
+    assert near.nearer
+    assert not nearness(text, question, passage).nearer
+    assert cosine(np.zeros(2), question) == 0.0
+
+
+def test_the_nearest_by_cosine_and_on_the_map_can_differ():
+    vectors = np.array([[1, 0, 0], [0.9, 0.1, 0.4], [0.5, 0.5, 0]], np.float32)
+    assert nearest(0, [0, 1, 2], vectors) == 1
+    assert nearest_on(0, [0, 1, 2], np.array([[0, 0], [5, 5], [1, 0]], np.float32)) == 2
+    assert nearest(0, [0], vectors) is None
+
+
+# Points and their vectors.
+
+
+def test_points_are_the_runs_texts_tops_and_labels():
+    deep = RUN.results[0].hits[25].passage.id
+    found = points(RUN, {deep: 3, "gone": 3, RUN.results[0].hits[26].passage.id: 0}, 3)
+    kinds = {one.key: one.kind for one in found}
+    assert found[0].key == QUESTION
+    assert (kinds[STANDALONE], kinds[IMAGINED], kinds[deep]) == ("text", "imagined", "passage")
+    tops = {hit.passage.id for r in RUN.results for hit in r.hits[:3]}
+    assert {one.key for one in found if one.kind == "passage"} == tops | {deep}
+    best = next(one for one in found if one.key == RUN.results[0].hits[0].passage.id)
+    assert "BM25" in best.routes
+
+
+def test_vectors_come_from_the_index_where_it_holds_the_very_passage():
+    corpus = MemoryCorpus({"a": "one two", "b": "three", "c": "four"})
+    passages = {one.id: one for one in corpus.all}
+    passages["b"] = replace(passages["b"], text="changed since")
+    run = replace(RUN, passages=passages)
+    wanted = [Point("q", "question", "q"), *(Point(id, "passage", id) for id in "abc")]
+    embedder, known = HashEmbedder(), {}
+    asked = []
+    counting = SimpleNamespace(
+        embed_query=embedder.embed_query, embed=lambda texts: (asked.extend(texts), embedder.embed(texts))[1]
+    )
+    assert list(embed(run, wanted, counting, corpus, known)) == [3, 4]
+    assert asked == ["B changed since"]
+    assert known["passage", "a"] == pytest.approx(corpus.vectors([corpus.row("a")])[0])
+    assert list(embed(run, wanted, counting, corpus, known)) == [4]
+    assert asked == ["B changed since"], "nothing is embedded twice"
+
+
+def test_without_a_corpus_every_passage_is_embedded_in_parts():
+    found = points(RUN, {}, 30)
+    known = {}
+    done = list(embed(RUN, found, HashEmbedder(), None, known))
+    assert done[-1] == len(found) == len(known)
+    assert done == sorted(done)
+    assert len(done) > 2
+
+
+# The chart.
+
+
+def test_the_chart_places_every_point_and_rings_labels_and_choice():
+    found = points(RUN, {}, 3)
+    gold = next(one.key for one in found if one.kind == "passage")
+    placed = Plane(np.arange(2 * len(found), dtype=np.float32).reshape(-1, 2), (0.4, 0.1))
+    figure = query_map(found, placed, gold={gold: 3}, chosen=gold)
+    traces = {one.name: one for one in figure.data}
+    kinds = ("question", "written text", "imagined passage", "passage")
+    assert sum(len(traces[name].x) for name in kinds) == len(found)
+    at = next(n for n, one in enumerate(found) if one.key == gold)
+    for name in ("labelled", "chosen passage"):
+        assert (traces[name].x[0], traces[name].y[0]) == tuple(placed.xy[at])
+    assert len({traces[name].marker.symbol for name in kinds}) == 4
+    assert figure.layout.yaxis.scaleanchor == "x"
+
+
+def test_hostile_text_stays_text_in_the_chart():
+    evil = points(make_run(hostile=True, mishaps=False), {}, 10)
+    placed = Plane(np.zeros((len(evil), 2), np.float32), (0.1, 0.1))
+    told = query_map(evil, placed).to_json()
+    assert "<img" not in told
+    assert "<svg" not in told
+    assert hover(Point(HOSTILE[0], "text", HOSTILE[0], (HOSTILE[0],)), {})[0].startswith("&lt;img")

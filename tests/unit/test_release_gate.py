@@ -1,0 +1,473 @@
+"""The gate: decisions worked by hand, every criterion passed, failed and not to be told."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.evaluate.statistics import holm, paired_p
+from core.release.checks import LABEL_MORE, checks
+from core.release.command import command
+from core.release.criteria import Criteria, derived
+from core.release.gate import decide
+from core.release.losses import EVERY, losses, paired
+from core.release.measured import find, of_evaluation, of_figures
+from core.release.sureness import _holm, _percentiles, _tests, choices, columns_of
+from core.release.words import headline, lacking, sure, why
+from tests.released import evaluation, failed, figures_of, labelled, outcome
+
+OPEN = Criteria(max_failed=None, no_loss=False)
+
+
+def state(decision, route, name):
+    return next(one for one in decision.of(route).checks if one.name == name).state
+
+
+@pytest.fixture
+def three(tmp_path):
+    """40 questions: bm25 finds the passage at rank 1 and 3 in turn, dense at 2 and slower, rerank at 1, slow
+    and by a model.
+    """
+    made = evaluation(
+        tmp_path / "three",
+        {
+            "bm25": [outcome(1 if n % 2 else 3, ms=5.0) for n in range(40)],
+            "dense": [outcome(2, ms=20.0) for _ in range(40)],
+            "rerank": [outcome(1, ms=900.0 + n, calls=2, tokens=500) for n in range(40)],
+        },
+    )
+    return of_evaluation(made)
+
+
+def test_means_are_those_of_the_formula(three):
+    # nDCG with one relevant passage is 1 / log2(rank + 1)
+    assert three.mean("bm25", "ndcg@10") == pytest.approx((1 + 0.5) / 2)
+    assert three.mean("dense", "ndcg@10") == pytest.approx(1 / math.log2(3))
+    assert three.mean("rerank", "ndcg@10") == pytest.approx(1.0)
+    assert three.tokens("rerank") == 500
+    assert three.calls("rerank") == 2
+    assert three.p95("rerank") == pytest.approx(np.percentile([900.0 + n for n in range(40)], 95))
+
+
+def test_the_best_that_passes_is_shipped(three):
+    decision = decide(three, OPEN)
+    assert (decision.verdict, decision.chosen, decision.best) == ("ship", "rerank", "rerank")
+    # both others are cheaper and shown to be worse: they stay behind
+    assert {one.route: one.verdict for one in decision.rivals} == {"bm25": "worse", "dense": "worse"}
+    assert "Ship Hybrid + rerank" in headline(decision)
+    assert "2 cheaper routes that pass too are shown to be worse" in why(decision)[0]
+
+
+def test_a_limit_takes_the_best_away(three):
+    decision = decide(three, Criteria(max_p95_ms=100.0, max_failed=None, no_loss=False))
+    assert decision.best == "bm25"
+    assert decision.chosen == "bm25"
+    assert state(decision, "rerank", "p95") == "failed"
+
+
+def test_the_cheapest_of_the_equal_is_shipped_unless_switched_off(tmp_path):
+    made = evaluation(
+        tmp_path / "near",
+        {
+            "bm25": [outcome(2 if n else 3, ms=5.0) for n in range(30)],
+            "dense": [outcome(2, ms=50.0) for _ in range(30)],
+        },
+    )
+    measured = of_evaluation(made)
+    decision = decide(measured, OPEN)
+    assert (decision.best, decision.chosen) == ("dense", "bm25")
+    (rival,) = decision.rivals
+    assert rival.delta == pytest.approx((0.5 - 1 / math.log2(3)) / 30)
+    assert rival.p_holm == pytest.approx(1.0, abs=0.02)  # by drawn signs
+    assert "the cheapest that is not shown to be worse" in why(decision)[0]
+    assert decide(measured, Criteria(max_failed=None, no_loss=False, cheaper=False)).chosen == "dense"
+
+
+def test_every_criterion_can_pass_and_fail(three):
+    cases = {
+        "nDCG@10": ({"minimum": 0.9}, {"minimum": 1.1}),
+        "p95": ({"max_p95_ms": 1000.0}, {"max_p95_ms": 100.0}),
+        "tokens a question": ({"max_tokens": 500}, {"max_tokens": 499}),
+        "model calls a question": ({"max_calls": 2}, {"max_calls": 1.9}),
+        "failed": ({"max_failed": 0.0}, None),
+        "unjudged of the first ten": ({"max_unjudged": 0.9}, None),
+        "no loss in any kind of question": ({"no_loss": True}, None),
+    }
+    for name, (good, bad) in cases.items():
+        base = {"max_failed": None, "no_loss": False}
+        assert state(decide(three, Criteria(**{**base, **good})), "rerank", name) == "passed"
+        if bad:
+            assert state(decide(three, Criteria(**{**base, **bad})), "rerank", name) == "failed"
+
+
+def test_failed_questions_and_what_they_cost_are_counted(tmp_path):
+    made = evaluation(
+        tmp_path / "broken",
+        {
+            "bm25": [outcome(1) for _ in range(25)],
+            "dense": [failed() for _ in range(5)] + [outcome(1, calls=1, tokens=100) for _ in range(20)],
+        },
+    )
+    measured = of_evaluation(made)
+    decision = decide(measured, Criteria(max_failed=0.1))
+    assert state(decision, "dense", "failed") == "failed"
+    assert measured.failed("dense") == pytest.approx(0.2)
+    assert state(decide(measured, Criteria(max_failed=0.2)), "dense", "failed") == "passed"
+    assert measured.tokens("dense") == 100  # the 20 that ended well bear all of it
+    assert measured.p95("dense") is not None
+
+
+def test_too_few_times_are_no_percentile(tmp_path):
+    made = evaluation(tmp_path / "few", {"bm25": [outcome(1) for _ in range(19)]})
+    decision = decide(of_evaluation(made), Criteria(max_p95_ms=1000.0))
+    assert state(decision, "bm25", "p95") == "cannot be told"
+    assert decision.verdict == "not decidable"
+    assert decision.chosen is None
+
+
+def test_a_price_is_never_made_up(three):
+    asked = Criteria(max_cost=1.0, max_failed=None, no_loss=False)
+    decision = decide(three, asked)
+    assert state(decision, "rerank", "cost of 1,000 questions") == "cannot be told"
+    assert state(decision, "bm25", "cost of 1,000 questions") == "passed"  # it asks no model: 0 at any price
+    priced = of_evaluation(three.evaluation, (2.0, 4.0))
+    assert priced.cost("rerank") == pytest.approx(1000 * 500 * 2.0 / 1e6)
+    assert state(decide(priced, asked), "rerank", "cost of 1,000 questions") == "passed"
+    half = of_evaluation(three.evaluation, (2.0, None))
+    assert half.cost("rerank") is None
+
+
+def test_calls_without_tokens_leave_the_tokens_open(tmp_path):
+    made = evaluation(tmp_path / "untold", {"bm25": [outcome(1, calls=1) for _ in range(20)]})
+    decision = decide(of_evaluation(made, (1.0, 1.0)), Criteria(max_tokens=10, max_cost=10))
+    assert state(decision, "bm25", "tokens a question") == "cannot be told"
+    assert state(decision, "bm25", "cost of 1,000 questions") == "cannot be told"
+
+
+def test_too_much_unjudged_is_not_decidable(three):
+    decision = decide(three, Criteria(max_unjudged=0.5))
+    assert decision.verdict == "not decidable"
+    assert LABEL_MORE in lacking(decision.of("bm25"))
+    assert headline(decision).startswith("Not decidable: label more.")
+
+
+def test_no_label_is_no_pass(tmp_path):
+    asked = labelled(20)
+    bare = type(asked)(asked.name, asked.questions, {})
+    made = evaluation(tmp_path / "bare", {"bm25": [outcome(1) for _ in range(20)]}, asked=bare)
+    decision = decide(of_evaluation(made), Criteria(minimum=0.0, max_unjudged=1.0))
+    assert {one.state for one in decision.of("bm25").checks if "loss" not in one.name} == {
+        "cannot be told", "passed",
+    }  # fmt: skip
+    assert state(decision, "bm25", "nDCG@10") == "cannot be told"
+    assert state(decision, "bm25", "unjudged of the first ten") == "cannot be told"
+    assert decision.chosen is None
+
+
+def test_an_interrupted_evaluation_decides_nothing(tmp_path):
+    made = evaluation(tmp_path / "cut", {"bm25": [outcome(1) for _ in range(20)]}, more={"interrupted": True})
+    decision = decide(of_evaluation(made), OPEN)
+    assert decision.verdict == "not decidable"
+    assert "stopped after 20 questions" in lacking(decision.of("bm25"))
+    assert decision.sureness is None
+
+
+def lossy(tmp_path, count=40):
+    """dense is better at plain questions and worse at hard ones, at all of them."""
+    made = evaluation(
+        tmp_path / f"lossy{count}",
+        {
+            "bm25": [outcome(2 + n % 3 if n % 2 == 0 else 1) for n in range(count)],
+            "dense": [outcome(1 if n % 2 == 0 else 3) for n in range(count)],
+            "mmr": [outcome(2 + n % 3 if n % 2 == 0 else 1) for n in range(count)],
+        },
+    )
+    return of_evaluation(made)
+
+
+def test_a_loss_in_one_kind_of_question_fails(tmp_path):
+    measured = lossy(tmp_path)
+    decision = decide(measured, Criteria())
+    assert state(decision, "dense", "no loss in any kind of question") == "failed"
+    assert "worse at hard -0.500" in lacking(decision.of("dense"))
+    assert decision.chosen in ("bm25", "mmr")
+    assert state(decide(measured, Criteria()), "bm25", "no loss in any kind of question") == "passed"
+
+
+def test_losses_are_one_holm_family_of_the_kept_tests(tmp_path):
+    measured = lossy(tmp_path)
+    found = losses(measured, "ndcg@10")
+    values = measured.values("ndcg@10")
+    modes = {"plain": [f"q{n}" for n in range(0, 40, 2)], "hard": [f"q{n}" for n in range(1, 40, 2)]}
+    raw = {
+        (route, mode): paired_p([values[route][q] for q in ids], [values["bm25"][q] for q in ids])
+        for route in ("dense", "mmr")
+        for mode, ids in modes.items()
+    }
+    expected = holm(raw)
+    assert {(one.route, one.mode): one.p_holm for one in found} == pytest.approx(expected)
+
+
+def test_a_set_too_small_to_show_a_loss_says_so(tmp_path):
+    decision = decide(lossy(tmp_path, 8), Criteria())
+    assert state(decision, "dense", "no loss in any kind of question") == "passed"
+    check = next(one for one in decision.of("dense").checks if one.name.startswith("no loss"))
+    assert "too few questions to show any: hard, plain" in check.told
+    assert all(one.blind for one in decision.losses)
+
+
+def test_questions_without_kinds_are_one_kind(tmp_path):
+    made = evaluation(
+        tmp_path / "kindless",
+        {"bm25": [outcome(1) for _ in range(20)], "dense": [outcome(4) for _ in range(20)]},
+        asked=labelled(20, modes=(None,)),
+    )
+    (found,) = losses(of_evaluation(made), "ndcg@10")
+    assert (found.mode, found.verdict) == (EVERY, "worse")
+
+
+def test_the_minimum_is_met_by_the_mean_or_by_the_lower_end_too(three):
+    told = {
+        least: next(iter(decide(three, Criteria(minimum=least, no_loss=False)).of("bm25").checks)).told
+        for least in (0.5, 0.74)
+    }
+    assert "met by the lower end too" in told[0.5]
+    assert "met by the mean only, not by the lower end" in told[0.74]
+
+
+def test_nothing_passes_says_what_each_lacks_and_the_nearest(three):
+    decision = decide(three, Criteria(minimum=0.9, max_p95_ms=500.0, no_loss=False))
+    assert decision.verdict == "nothing passes"
+    assert headline(decision).startswith("Nothing passes")
+    assert decision.nearest == "bm25"  # one criterion each; 0.75 is nearer to 0.9 than 0.63, or 937 ms to 500
+    assert "at least 0.9 is asked for" in why(decision)[0]
+    assert "at most 500 ms is asked for" in lacking(decision.of("rerank"))
+
+
+def test_figures_alone_decide_what_they_can(three, tmp_path):
+    bare = of_figures(figures_of(tmp_path / "three"), "bare")
+    for asked in (OPEN, Criteria(), Criteria(minimum=0.9, max_tokens=10)):
+        full, alone = decide(three, asked), decide(bare, asked)
+        assert [one.passes for one in alone.candidates] == [one.passes for one in full.candidates]
+    alone = decide(bare, OPEN)
+    assert alone.sureness is None
+    assert "cannot be told" in sure(alone)
+    # against the baseline the figures tell; between two others they do not
+    assert {one.route: one.verdict for one in alone.rivals} == {"bm25": "worse", "dense": "cannot be told"}
+    assert alone.chosen == "rerank"
+
+
+def test_figures_alone_without_kinds_leave_losses_open(three, tmp_path):
+    figures = figures_of(tmp_path / "three")
+    figures["by_mode"] = {}
+    decision = decide(of_figures(figures, "bare"), Criteria())
+    assert state(decision, "dense", "no loss in any kind of question") == "cannot be told"
+    assert decision.chosen == "bm25"  # the baseline has nothing to lose against
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [
+        lambda f: f.pop("routes"), lambda f: f.update(routes={}), lambda f: f.update(baseline="nobody"),
+        lambda f: f["routes"]["bm25"].pop("failed"), lambda f: f.update(queries="many"),
+        lambda f: f["routes"]["bm25"].update({"ndcg@10": "high"}), lambda f: f.update(by_mode=[]),
+    ],
+)  # fmt: skip
+def test_figures_that_are_none_are_refused(three, tmp_path, bend):
+    figures = figures_of(tmp_path / "three")
+    bend(figures)
+    with pytest.raises(BadInput, match="no figures of an evaluation"):
+        of_figures(figures, "bent")
+
+
+def test_a_metric_that_was_not_measured_is_refused(three):
+    with pytest.raises(BadInput, match=r"supported_accuracy.*ndcg@10"):
+        decide(three, Criteria("supported_accuracy"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_failed": 1.2}, {"max_p95_ms": -1}, {"minimum": math.nan}, {"max_unjudged": "all"}, {"no_loss": 1},
+     {"metric": ""}],
+)  # fmt: skip
+def test_criteria_that_cannot_be_are_refused(wrong):
+    with pytest.raises(BadInput, match=next(iter(wrong))):
+        Criteria(**wrong)
+
+
+def test_criteria_are_json_and_back():
+    asked = Criteria("map", 0.4, 100.0, 2.0, 300.0, 3.0, 0.02, 0.5, False, False)
+    assert Criteria.read(json.loads(json.dumps(asked.document()))) == asked
+    with pytest.raises(BadInput, match="no criteria"):
+        Criteria.read({"maximum": 3})
+
+
+def test_derived_criteria_are_met_by_the_baseline(three):
+    asked = derived(three)
+    assert asked.minimum == 0.75
+    assert asked.max_p95_ms == 1000.0
+    assert decide(three, asked).of("bm25").passes
+
+
+def test_a_baseline_that_fails_often_does_not_meet_its_own_criteria(tmp_path):
+    made = evaluation(
+        tmp_path / "often", {"bm25": [failed() for _ in range(10)] + [outcome(1) for _ in range(30)]}
+    )
+    measured = of_evaluation(made)
+    assert derived(measured).max_failed == 0.05
+    assert not decide(measured, derived(measured)).of("bm25").passes
+
+
+def test_a_choice_that_few_draws_make_is_said_to_be_unsure(three):
+    decision = decide(three, Criteria(minimum=0.749, max_p95_ms=100.0, no_loss=False))
+    assert decision.chosen == "bm25"
+    share = decision.sureness.chosen["bm25"]
+    assert sure(decision).startswith("Not sure") == (share < 0.5)
+    assert not sure(decide(three, OPEN)).startswith("Not sure")
+
+
+def test_the_command_says_the_criteria():
+    line = command(
+        "my set", Criteria("map", 0.4, max_failed=None, no_loss=False, cheaper=False), report="r.md"
+    )
+    assert line == (
+        "python -m core gate 'my set' --metric map --min-quality 0.4 --max-failed 1 --allow-loss --best "
+        "--report r.md"
+    )
+
+
+def test_an_evaluation_is_found_by_name_folder_and_file(three, tmp_path):
+    from core.settings import Settings
+
+    now = Settings(home=tmp_path / "home")
+    folder = tmp_path / "three"
+    assert find(now, str(folder)).evaluation is not None
+    assert find(now, str(folder / "metrics.json")).evaluation is not None
+    alone = tmp_path / "alone.json"
+    alone.write_text((folder / "metrics.json").read_text())
+    assert find(now, str(alone)).evaluation is None
+    kept = tmp_path / "home" / "evaluations"
+    kept.mkdir(parents=True)
+    folder.rename(kept / "named")
+    assert find(now, "named").name == "named"
+    with pytest.raises(BadInput, match="kept are: named"):
+        find(now, "other")
+    with pytest.raises(BadInput, match="holds no evaluation"):
+        find(now, str(tmp_path / "home"))
+    alone.write_text("{")
+    with pytest.raises(BadInput, match="cannot be read as JSON"):
+        find(now, str(alone))
+
+
+def test_a_draw_of_every_question_once_chooses_what_the_gate_does(three, tmp_path):
+    for measured in (three, lossy(tmp_path)):
+        for asked in (
+            OPEN,
+            Criteria(),
+            Criteria(max_p95_ms=100.0),
+            Criteria(minimum=0.7),
+            Criteria(cheaper=False),
+        ):
+            columns = columns_of(measured, asked.metric)
+            count = columns.ok.shape[1]
+            passes, chosen = choices(columns, np.arange(count)[None], asked)
+            decision = decide(measured, asked)
+            routes = [None if nth < 0 else measured.routes[nth] for nth in chosen]
+            assert list(passes[0]) == [one.passes for one in decision.candidates]
+            assert routes == [decision.chosen]
+
+
+def test_shares_of_the_draws_add_up(three):
+    found = decide(three, Criteria(max_p95_ms=100.0, minimum=0.74, no_loss=False)).sureness
+    assert sum(found.chosen.values()) + found.none == pytest.approx(1.0)
+    assert found.chosen["rerank"] == 0.0
+    assert 0 < found.none < 1
+    assert all(found.chosen[route] <= found.passes[route] for route in three.routes)
+    assert decide(three, Criteria(max_p95_ms=100.0, minimum=0.74, no_loss=False)).sureness == found
+
+
+def test_percentiles_of_draws_are_those_of_numpy():
+    rng = np.random.default_rng(1)
+    ms = rng.random((2, 30)) * 100
+    ms[1, :7] = np.nan
+    drawn = rng.integers(0, 30, (50, 30))
+    p50, p95 = _percentiles(ms, drawn)
+    for route in range(2):
+        for row in range(50):
+            taken = ms[route, drawn[row]]
+            kept = taken[~np.isnan(taken)]
+            assert p50[row, route] == pytest.approx(np.percentile(kept, 50))
+            assert p95[row, route] == pytest.approx(np.percentile(kept, 95))
+
+
+def test_holm_of_rows_is_holm():
+    p = np.array([[0.01, 0.04, np.nan, 0.03], [0.5, 0.2, 0.9, 0.01]])
+    found = _holm(p)
+    for row, adjusted in zip(p, found, strict=True):
+        expected = holm({n: float(one) for n, one in enumerate(row) if not np.isnan(one)})
+        assert {n: float(adjusted[n]) for n in expected} == pytest.approx(expected)
+    assert found[0, 2] == 1.0
+
+
+def test_the_quick_test_is_close_to_the_randomisation_test():
+    rng = np.random.default_rng(2)
+    for shift in (0.0, 0.05, 0.1):
+        apart = rng.normal(shift, 0.3, 120)
+        sums, p = _tests(np.ones((1, 120)), apart[None])
+        assert sums[0, 0] == pytest.approx(apart.sum())
+        assert p[0, 0] == pytest.approx(paired_p(list(apart), [0.0] * 120), abs=0.02)
+
+
+RANKS = st.lists(st.sampled_from([1, 2, 3, 5, None]), min_size=21, max_size=21)
+QUICK = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@QUICK
+@given(
+    ranks=st.lists(RANKS, min_size=3, max_size=3),
+    minimum=st.floats(0, 1),
+    p95=st.floats(0, 40),
+    unjudged=st.floats(0, 1),
+    tighter=st.floats(0, 1),
+)
+def test_what_fails_is_never_chosen_and_tighter_limits_pass_no_more(
+    tmp_path_factory, ranks, minimum, p95, unjudged, tighter
+):
+    routes = ("bm25", "dense", "rerank")
+    made = evaluation(
+        tmp_path_factory.mktemp("any"),
+        {route: [outcome(rank, ms=10.0 * (n + 1)) for rank in ranks[n]] for n, route in enumerate(routes)},
+    )
+    measured = of_evaluation(made)
+    found = losses(measured, "ndcg@10")
+    loose = Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged)
+    tight = [
+        Criteria(minimum=minimum + tighter, max_p95_ms=p95, max_unjudged=unjudged),
+        Criteria(minimum=minimum, max_p95_ms=p95 * tighter, max_unjudged=unjudged),
+        Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged * tighter),
+        Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged, max_tokens=0),
+    ]
+    passing = {r for r in routes if all(c.state == "passed" for c in checks(measured, r, loose, found))}
+    for asked in tight:
+        then = {r for r in routes if all(c.state == "passed" for c in checks(measured, r, asked, found))}
+        assert then <= passing
+    decision = decide(measured, loose)
+    assert (decision.chosen in passing) if passing else (decision.chosen is None)
+    if decision.chosen:
+        values = measured.values("ndcg@10")
+        apart = paired(values[decision.chosen], values[decision.best])
+        assert set(apart) == {f"q{n}" for n in range(21)}
+    else:
+        assert decision.nearest in routes
+
+
+def test_a_decision_is_json(three):
+    document = json.loads(json.dumps(decide(three, Criteria()).document(), allow_nan=False))
+    assert document["chosen"] == decide(three, Criteria()).chosen
+    assert [row["passes"] for row in document["candidates"]] == [True, False, True]
+    assert copy.deepcopy(document) == document

@@ -1,0 +1,135 @@
+"""The ladder: which rungs are taken, skipped, reached and not needed, by hand and as a property."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.evaluate import summary
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.keeping import Evaluation
+from core.evaluate.runner import Outcome
+from core.release.criteria import Criteria
+from core.release.gate import decide
+from core.release.ladder import RUNGS, climb, in_words
+from core.release.measured import of_evaluation
+from core.route import routes
+from core.types import Query
+
+COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}
+
+
+def measured(ranks):
+    """An evaluation in which each route finds the one relevant passage of question n at ranks[route][n], 0:
+    not at all.
+    """
+    count = len(next(iter(ranks.values())))
+    labelled = LabelledSet(
+        "made", tuple(Question(f"q{n}", Query(f"question {n}")) for n in range(count)),
+        {f"q{n}": {"gold": 1} for n in range(count)},
+    )  # fmt: skip
+    outcomes = {
+        f"q{n}": {
+            route: Outcome(
+                "ok", float(COST[route]), _hits(at[n]), calls=int(COST[route] >= 100),
+                prompt_tokens=COST[route] if COST[route] >= 100 else 0,
+            )
+            for route, at in ranks.items()
+        }
+        for n in range(count)
+    }  # fmt: skip
+    figures = summary.summarise(labelled, outcomes, list(ranks))
+    return of_evaluation(Evaluation("made", Path("made"), {}, labelled, outcomes, figures))
+
+
+def _hits(rank):
+    ids = [f"other{n}" for n in range(1, 12)]
+    if rank:
+        ids.insert(rank - 1, "gold")
+    return tuple((id, 1 / at) for at, id in enumerate(ids, 1))
+
+
+def ladder(ranks, minimum, metric="mrr@10"):
+    found = measured(ranks)
+    return climb(found, decide(found, Criteria(metric, minimum=minimum))), found
+
+
+def states(found):
+    return [rung.state for rung in found.rungs]
+
+
+HALF = [1, 0] * 20  # half of the questions answered
+MORE = [1, 1, 1, 0] * 10
+ALL = [1] * 40
+
+
+def test_each_rung_that_gains_is_taken_until_one_meets_the_criteria():
+    found, said = ladder({"bm25": HALF, "hybrid_rrf": MORE, "rewrite": ALL, "crag": ALL}, 0.9)
+    assert states(found) == ["taken", "taken", "reached", "not needed", "not measured"]
+    assert found.reached == "rewrite"
+    assert [rung.route for rung in found.taken] == ["bm25", "hybrid_rrf", "rewrite"]
+    assert found.rungs[1].gain["delta"] == pytest.approx(0.25)
+    assert (found.rungs[1].below, found.rungs[2].below) == ("bm25", "hybrid_rrf")
+    assert [rung.answered for rung in found.rungs] == [0.5, 0.75, 1.0, 1.0, None]
+    words = in_words(found, said)
+    assert words[0] == "Plain search: BM25, MRR@10 0.500. It does not meet the criteria yet."
+    assert "is better than BM25: MRR@10 +0.250" in words[1]
+    assert words[-1] == (
+        "The cheapest ladder that meets the criteria is BM25, then Hybrid (RRF), then Rewrite + hybrid."
+    )
+
+
+def test_a_rung_without_a_shown_gain_is_left_out():
+    found, said = ladder({"bm25": HALF, "hybrid_rrf": HALF, "rewrite": ALL}, 0.9)
+    assert states(found) == ["taken", "skipped", "reached", "not measured", "not measured"]
+    assert found.rungs[2].below == "bm25"
+    assert found.rungs[2].gain["delta"] == pytest.approx(0.5)
+    assert "no gain is shown" in in_words(found, said)[1]
+
+
+def test_plain_search_may_be_enough():
+    found, said = ladder({"bm25": ALL, "hybrid_rrf": ALL}, 0.5)
+    assert states(found)[:2] == ["reached", "not needed"]
+    assert in_words(found, said)[-1] == "BM25 meets the criteria by itself: no escalation is needed."
+
+
+def test_nothing_meets_the_criteria():
+    found, said = ladder({"bm25": HALF, "iterative": MORE}, 0.99)
+    assert found.reached is None
+    assert states(found) == ["taken", "not measured", "not measured", "not measured", "taken"]
+    assert in_words(found, said)[-1] == "No rung that was measured meets the criteria."
+
+
+def test_on_a_rung_stands_the_cheapest_that_passes_else_the_best():
+    found, _ = ladder({"bm25": MORE, "dense": ALL}, 0.7)
+    assert (found.rungs[0].route, found.rungs[0].others) == ("bm25", ("dense",))
+    found, _ = ladder({"bm25": HALF, "dense": MORE}, 0.9)
+    assert (found.rungs[0].route, found.rungs[0].others) == ("dense", ("bm25",))
+
+
+def test_every_family_stands_on_one_rung():
+    families = [family for _, those in RUNGS for family in those]
+    assert len(families) == len(set(families))
+    assert {route.family for route in routes().values()} <= set(families)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(sorted(COST)), st.lists(st.integers(0, 3), min_size=8, max_size=8), min_size=1
+    ),
+    st.sampled_from([0.1, 0.4, 0.7, 1.0]),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_ladder_ends_at_the_first_rung_that_passes(ranks, minimum):
+    found, said = ladder(ranks, minimum)
+    passing = [rung.route for rung in found.rungs if rung.candidate is not None and rung.candidate.passes]
+    assert found.reached == (passing[0] if passing else None)
+    assert states(found).count("reached") == bool(passing)
+    taken = [rung.answered for rung in found.taken]
+    assert taken == sorted(taken)
+    for rung in found.rungs:
+        if rung.state == "taken" and rung.below is not None:
+            assert rung.gain["verdict"] == "better"
+            assert rung.gain["delta"] > 0
+    assert len(in_words(found, said)) == len(RUNGS) + 1

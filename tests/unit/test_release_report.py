@@ -1,0 +1,265 @@
+"""The report of a release, its snapshot, the comparison with an earlier one, and the `gate` command."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from core.cli import main
+from core.errors import BadInput
+from core.release import document
+from core.release.against import compare
+from core.release.criteria import Criteria
+from core.release.facts import opponent, setup, worse_at
+from core.release.gate import decide
+from core.release.measured import of_evaluation, of_figures
+from core.release.report import TOP, report
+from core.release.snapshot import read, snapshot
+from tests.released import evaluation, failed, figures_of, labelled, outcome
+from tests.runs import HOSTILE
+
+EASY = Criteria(no_loss=False)
+
+
+def made(folder, *, shift=0, count=30, **more):
+    """bm25 at rank 2, dense at rank 1 except for every third question; `shift` lowers both."""
+    return of_evaluation(
+        evaluation(
+            folder,
+            {
+                "bm25": [outcome(2 + shift, ms=4.0) for _ in range(count)],
+                "dense": [outcome((4 if n % 3 == 0 else 1) + shift, ms=9.0) for n in range(count)],
+            },
+            **more,
+        )
+    )
+
+
+@pytest.fixture
+def measured(tmp_path):
+    return made(tmp_path / "first")
+
+
+def test_the_report_tells_the_decision_its_costs_and_its_limits(measured):
+    decision = decide(measured, Criteria(minimum=0.5, max_p95_ms=50.0, no_loss=False))
+    page = report(measured, decision)
+    assert page == report(measured, decide(measured, decision.criteria))  # the same input, the same text
+    assert "Ship Dense" in page
+    assert "<h2>Criteria</h2>" in page
+    assert "What Dense does worse than BM25" in page
+    assert "At 10 questions it scores less" in page
+    assert "unjudged" not in page.split("limits")[0]
+    assert "judged by nobody" in page
+    assert "The ladder" in page
+    assert "corpus fingerprint" in page
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href|url)\s*[=(]", page)
+    assert "prefers-color-scheme:dark" in page
+    text = report(measured, decision, kind="markdown")
+    assert text.startswith("# Release decision: tiny\n")
+    assert "| Dense |" in text
+
+
+def test_texts_of_others_are_never_markup(tmp_path):
+    texts = [f"{text} {n}" for n, text in enumerate(HOSTILE * 8)]
+    asked = labelled(30, texts=texts, modes=(HOSTILE[0], HOSTILE[1]))
+    measured = made(tmp_path / "evil", asked=replace(asked, name=HOSTILE[2]))
+    measured = replace(measured, titles={"bm25": HOSTILE[0], "dense": HOSTILE[2]})
+    decision = decide(measured, EASY)
+    page = report(measured, decision)
+    assert "&lt;script&gt;" in page
+    for mark in ("<img", "<script", "<svg", "</style></div>", 'onmouseover="alert'):
+        assert mark not in page
+    assert page.count("<style>") == 1
+    text = re.sub(r"\\.", "", report(measured, decision, kind="markdown"))  # what is left is markup
+    for mark in ("<img", "<script", "![pixel]", "](http", "](javascript", "](java", "://", "<"):
+        assert mark not in text
+    rows = [line for line in text.split("\n") if line.startswith("| ")]
+    assert all(line.endswith(" |") for line in rows)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a | b", "# head", "- item", "1. item", "*a*", "_b_", "[x](y)", "<b>", "`c`", "www.evil.example",
+     "see http://evil.example", ":smile:", "@someone", "$x$", "~~gone~~", "a\n\n# b"],
+)  # fmt: skip
+def test_markdown_shows_text_as_it_is(text):
+    (said,) = [document.markdown("t", [document.Text(text)]).split("\n\n", 1)[1].rstrip("\n")]
+    assert "\n" not in said
+    plain = re.sub(r"\\(.)", "", said)
+    for mark in "|#*[<`@$~":
+        assert mark not in plain
+    assert not re.match(r"(-|\d+\.) ", said)
+    assert "www." not in said
+    assert not re.search(r"(?<!\\):/", said)
+    assert re.sub(r"\\(.)", r"\1", said) == " ".join(text.split())
+
+
+def test_times_and_numbers_keep_their_marks_in_markdown():
+    said = document.markdown("t", [document.Text("10.5 s at 22:05, p = 0.03 (95 % interval)")])
+    assert "10.5 s at 22:05, p = 0.03 (95 % interval)" in said
+
+
+def test_the_worst_questions_come_first(measured):
+    lost = worse_at(measured, "dense", "bm25", "ndcg@10")
+    assert len(lost) == 10
+    assert [one.question for one in lost][:2] == ["q0", "q12"]  # equal ones by their id
+    assert lost[0].value < lost[0].other
+    assert worse_at(of_figures(measured.figures, "bare"), "dense", "bm25", "ndcg@10") is None
+    assert TOP == 10
+
+
+def test_the_baseline_is_held_against_the_best_other(measured):
+    decision = decide(measured, EASY)
+    assert opponent(decision, "dense") == "bm25"
+    assert opponent(decision, "bm25") == "dense"
+
+
+def test_what_is_not_recorded_is_said_to_be(measured):
+    told = dict(setup(measured, decide(measured, EASY)))
+    assert told["first question asked"] == "not recorded"
+    assert told["machine of the times"].startswith("not recorded; this was written on")
+    assert told["corpus fingerprint"] == "f1" * 8
+
+
+def test_a_bare_report_says_what_it_cannot_tell(measured):
+    bare = of_figures(measured.figures, "bare")
+    page = report(bare, decide(bare, EASY))
+    assert "cannot be told from metrics.json alone" in page
+    assert "How sure this is cannot be told" in page
+
+
+def test_a_snapshot_comes_back_as_it_was(measured):
+    decision = decide(measured, EASY)
+    content = snapshot(measured, decision)
+    assert content == snapshot(measured, decision)
+    back = read(content)
+    assert (back.chosen, back.baseline, back.metric, back.corpus) == ("dense", "bm25", "ndcg@10", "tiny")
+    assert back.values["dense"]["ndcg@10"] == dict(measured.values("ndcg@10")["dense"])
+    assert back.questions["q3"]["text"] == "question 3"
+    assert Criteria.read(back.criteria) == EASY
+    assert back.decision["chosen"] == "dense"
+
+
+def test_a_release_against_itself_is_no_regression(measured):
+    decision = decide(measured, EASY)
+    found = compare(read(snapshot(measured, decision)), measured, decision)
+    assert found.state == "no regression shown"
+    assert (found.paired, found.unpaired) == (30, 0)
+    assert all(one.delta == 0 for one in found.changes)
+
+
+def test_a_regression_is_told_with_its_kinds(measured, tmp_path):
+    before = read(snapshot(measured, decide(measured, EASY)))
+    now = made(tmp_path / "second", shift=2)
+    found = compare(before, now, decide(now, replace(EASY, cheaper=False)))
+    assert found.state == "regression"
+    assert found.told.startswith("A regression: Dense now against Dense then, over 30 questions")
+    assert {one.mode for one in found.regressions} == {"all questions", "hard", "plain"}
+    old, new = before.values["dense"]["ndcg@10"], now.values("ndcg@10")["dense"]
+    main_one = next(one for one in found.changes if one.metric == "ndcg@10" and one.mode == "all questions")
+    assert main_one.delta == pytest.approx(sum(new[q] - old[q] for q in new) / 30)
+
+
+def test_questions_of_one_release_alone_are_counted_and_left_out(measured, tmp_path):
+    before = read(snapshot(measured, decide(measured, EASY)))
+    texts = ["another text", *(f"question {n}" for n in range(1, 40))]
+    asked = labelled(40, texts=texts)
+    asked = replace(asked, qrels={**asked.qrels, "q1": {"gold": 1, "other3": 1}})
+    now = made(tmp_path / "grown", count=40, asked=asked)
+    found = compare(before, now, decide(now, EASY))
+    assert (found.paired, found.unpaired) == (29, 11)
+    assert any("11 questions of one of the two alone" in note for note in found.notes)
+    assert any("1 question judged otherwise now" in note for note in found.notes)
+    assert next(one for one in found.changes if one.mode == "all questions").n == 29
+
+
+def test_nothing_in_common_cannot_be_told(measured, tmp_path):
+    before = read(snapshot(measured, decide(measured, EASY)))
+    now = made(tmp_path / "other", asked=labelled(30, texts=[f"else {n}" for n in range(30)]))
+    assert compare(before, now, decide(now, EASY)).state == "cannot be told"
+    none = replace(before, chosen=None)
+    assert "no route passed then" in compare(none, measured, decide(measured, EASY)).told
+    bare = of_figures(measured.figures, "bare")
+    assert compare(before, bare, decide(bare, EASY)).state == "cannot be told"
+
+
+@pytest.mark.parametrize(
+    ("bend", "said"),
+    [
+        (lambda d: d.update(kind="else"), "no snapshot"), (lambda d: d.update(schema=2), "schema 2"),
+        (lambda d: d.pop("values"), "damaged"), (lambda d: d.update(extra=1), "damaged"),
+        (lambda d: d.update(chosen="nobody"), "damaged"), (lambda d: d.update(name=3), "damaged"),
+        (lambda d: d["values"]["dense"]["ndcg@10"].update(q1="high"), "damaged"),
+        (lambda d: d["questions"]["q1"].pop("text"), "damaged"), (lambda d: d.update(routes=[]), "damaged"),
+        (lambda d: d["routes"]["dense"].update(p95_ms="slow"), "damaged"),
+        (lambda d: d.update(values={"dense": 3}), "damaged"),
+    ],
+)  # fmt: skip
+def test_a_damaged_snapshot_is_refused(measured, bend, said):
+    found = json.loads(snapshot(measured, decide(measured, EASY)))
+    bend(found)
+    with pytest.raises(BadInput, match=said):
+        read(json.dumps(found))
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", "3", "[" * 100_000])
+def test_what_is_no_json_object_is_refused(content):
+    with pytest.raises(BadInput):
+        read(content)
+
+
+def gate(*args):
+    return main(["gate", *map(str, args)])
+
+
+def test_the_exit_code_says_whether_a_route_passes(measured, tmp_path, capsys):
+    folder = tmp_path / "first"
+    assert gate(folder, "--min-quality", 0.5) == 0
+    assert "Ship Dense" in capsys.readouterr().out
+    assert gate(folder, "--min-quality", 0.99) == 1
+    assert "Nothing passes" in capsys.readouterr().out
+    assert gate(folder, "--max-unjudged", 0.1) == 1
+    assert "Not decidable" in capsys.readouterr().out
+    assert gate(tmp_path / "nowhere") == 2
+    assert gate(folder, "--metric", "nobody") == 2
+    assert gate(folder, "--max-failed", 3) == 2
+    assert gate(folder, "--report", tmp_path / "report.pdf") == 2
+    assert gate(folder, "--report", tmp_path / "no" / "report.md") == 2
+    assert gate(folder, "--against", tmp_path / "no.json") == 2
+
+
+def test_a_file_alone_warns_and_decides(measured, tmp_path, capsys):
+    alone = tmp_path / "alone.json"
+    alone.write_text(json.dumps(figures_of(tmp_path / "first")))
+    assert gate(alone, "--min-quality", 0.5) == 0
+    said = capsys.readouterr()
+    assert "metrics.json alone" in said.err
+    assert "How sure this is cannot be told" in said.out
+
+
+def test_the_command_writes_what_the_next_release_is_held_against(measured, tmp_path, capsys):
+    kept, told = tmp_path / "kept.json", tmp_path / "report.html"
+    assert gate(tmp_path / "first", "--snapshot", kept, "--report", told) == 0
+    assert told.read_text().startswith("<!doctype html>")
+    assert gate(tmp_path / "first", "--against", kept) == 0
+    made(tmp_path / "worse", shift=2)
+    capsys.readouterr()
+    assert gate(tmp_path / "worse", "--best", "--against", kept, "--json", "--report", tmp_path / "r.md") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["against"]["state"] == "regression"
+    assert found["chosen"] == "dense"
+    assert "A regression" in (tmp_path / "r.md").read_text()
+    kept.write_text("{}")
+    assert gate(tmp_path / "first", "--against", kept) == 2
+
+
+def test_a_report_of_failures_names_none_as_zero(tmp_path):
+    broken = evaluation(tmp_path / "broken", {"bm25": [failed(HOSTILE[0]) for _ in range(5)]})
+    measured = of_evaluation(broken)
+    decision = decide(measured, EASY)
+    assert decision.chosen is None
+    page = report(measured, decision)
+    assert "cannot be told" in page
+    assert "<img" not in page

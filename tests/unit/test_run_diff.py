@@ -1,0 +1,346 @@
+"""Two runs side by side: exactly what differs, in numbers worked by hand and in words."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.run_diff import RouteDiff, run_diff
+from core.run_diff_told import came_to, first_apart, headline, ranking, value, was, why
+from core.trace_diff import MISSING, Change, RankingDiff, StepDiff, ranking_diff, steps_diff
+from core.types import Hit, Passage, Query, Span, Turn
+from tests.runs import make_run
+from tests.strategies import some_runs
+
+RUN = make_run(mishaps=False)
+
+
+def hits(*ids):
+    return tuple(Hit(Passage(id, id, "", ""), 1.0 / rank) for rank, id in enumerate(ids, 1))
+
+
+def change(run, route, **fields):
+    """The run with other fields of one route's result."""
+    return replace(run, results=tuple(replace(r, **fields) if r.route == route else r for r in run.results))
+
+
+def span(id, name, kind="CHAIN", **fields):
+    return Span(id, None, name, kind, 0.0, 1.0, **fields)
+
+
+def mirrored(one):
+    """What is to come out with the two runs exchanged."""
+    if isinstance(one, Change):
+        return replace(one, before=one.after, after=one.before)
+    if isinstance(one, RankingDiff):
+        counts = {**one.counts, "better": one.counts["worse"], "worse": one.counts["better"]}
+        return replace(one, counts={**counts, "new": one.lost}, lost=one.counts["new"])
+    if isinstance(one, StepDiff):
+        return StepDiff(
+            one.after,
+            one.before,
+            tuple(map(mirrored, one.inputs)),
+            one.output and mirrored(one.output),
+            one.hits and mirrored(one.hits),
+            one.error and mirrored(one.error),
+            one.elsewhere,
+        )
+    assert isinstance(one, RouteDiff)
+    return RouteDiff(
+        one.after,
+        one.before,
+        tuple(map(mirrored, one.knobs)),
+        tuple(map(mirrored, one.result)),
+        mirrored(one.ranking),
+        tuple(sorted(map(mirrored, one.steps), key=repr)),
+    )
+
+
+def test_equal_runs_do_not_differ_whatever_their_times():
+    slower = replace(
+        RUN,
+        id="other",
+        created="2027-01-01",
+        wall_ms=1.0,
+        results=tuple(
+            replace(r, ms=r.ms + 5, start_ms=9.0, spans=tuple(replace(s, ms=s.ms * 2) for s in r.spans))
+            for r in RUN.results
+        ),
+    )
+    found = run_diff(RUN, slower)
+    assert found.same
+    assert found.equal == 3
+    assert (found.asked, found.settings, found.differing) == ((), (), ())
+    assert headline(found) == "The two runs are the same but for their times."
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(run=some_runs())
+def test_any_run_is_the_same_as_itself(run):
+    assert run_diff(run, run).same
+
+
+few = st.sampled_from(["a", "b", "c"])
+traces = st.lists(
+    st.builds(
+        lambda name, kind, text, lists, parent, shared, output, ids: Span(
+            0, parent, name, kind, 0.0, 1.0, {"text": text, "lists": lists}, output, ids, shared_with=shared
+        ),
+        few,
+        st.sampled_from(["CHAIN", "LLM"]),
+        few,
+        st.lists(st.integers(1, 6), max_size=2),
+        st.none() | st.integers(1, 6),
+        st.none() | st.just("x#1"),
+        st.none() | few,
+        st.none() | st.lists(few, unique=True).map(lambda ids: tuple((id, 1.0) for id in ids)),
+    ),
+    max_size=6,
+).map(lambda spans: tuple(replace(one, id=n) for n, one in enumerate(spans, 1)))
+results = st.lists(
+    st.builds(
+        lambda route, k, answer, ids, spans: replace(
+            RUN.results[0], route=route, knobs={"k": k}, answer=answer, hits=hits(*ids), spans=spans
+        ),
+        few,
+        st.integers(1, 2),
+        st.none() | few,
+        st.lists(few, unique=True),
+        traces,
+    ),
+    max_size=3,
+)
+alike = st.builds(
+    lambda results, settings, text: replace(
+        RUN, results=tuple(results), settings=settings, query=Query(text)
+    ),
+    results,
+    st.dictionaries(few, few),
+    few,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(one=alike, other=alike)
+def test_exchanging_the_runs_mirrors_the_difference(one, other):
+    """Also the alignment of steps, which has ties to break in short traces of few names."""
+    there, back = run_diff(one, other), run_diff(other, one)
+    assert set(map(mirrored_key, there.settings)) == set(map(key, back.settings))
+    assert sorted(map(mirrored_key, there.asked)) == sorted(map(key, back.asked))
+    assert (there.only_before, there.only_after) == (back.only_after, back.only_before)
+    assert there.equal == back.equal
+    assert there.same == back.same
+    in_back = {id(route.before): route for route in back.routes}
+    for route in there.routes:
+        other_way = in_back[id(route.after)]
+        assert repr(mirrored(route)) == repr(replace(other_way, steps=in_any_order(other_way.steps)))
+        assert [step.before for step in route.steps if step.before] == list(route.before.spans)
+        assert sorted(s.after.id for s in route.steps if s.after) == [s.id for s in route.after.spans]
+
+
+@settings(max_examples=60, deadline=None)
+@given(run=alike)
+def test_a_run_of_few_names_is_the_same_as_itself(run):
+    assert run_diff(run, run).same
+
+
+def in_any_order(steps):
+    return tuple(sorted(steps, key=repr))
+
+
+def key(one):
+    return (one.name, repr(one.before), repr(one.after))
+
+
+def mirrored_key(one):
+    return key(mirrored(one))
+
+
+def test_one_knob_changed_is_exactly_that():
+    first, second = change(RUN, "bm25", knobs={"k": 60, "b": 1}), change(RUN, "bm25", knobs={"k": 10, "b": 1})
+    found = run_diff(first, second)
+    (route,) = found.differing
+    assert route.knobs == (Change("k", 60, 10),)
+    assert (route.result, route.ranking.same, route.same_result) == ((), True, True)
+    assert all(step.same for step in route.steps)
+    assert (found.asked, found.settings) == ((), ())
+    assert headline(found) == (
+        "The same question with the same settings. 0 of 8 routes came to another result. "
+        "1 route differs in knobs or steps alone."
+    )
+    assert (why(found, route), came_to(route)) == ("because `k` was 60 and is 10", "the result is the same")
+
+
+def test_a_setting_that_one_run_lacks_is_told_and_routes_are_not_told_twice():
+    first = replace(RUN, settings={"llm": "a", "routes": ["x"], "timing": "shared"})
+    second = replace(RUN, settings={"llm": "b", "routes": ["y"], "timing": "shared", "session": "s"})
+    found = run_diff(first, second)
+    assert found.settings == (Change("llm", "a", "b"), Change("session", MISSING, "s"))
+    assert found.equal == 1
+    assert "with 2 settings changed: `llm` was a and is b; `session` was not there and is s." in headline(
+        found
+    )
+    assert "Of 8 routes in both, none differs." in headline(found)
+
+
+def test_what_was_asked_is_told_first():
+    second = replace(RUN, query=Query("Another?", ()), corpus="web", fingerprint="f2")
+    found = run_diff(RUN, second)
+    assert [one.name for one in found.asked] == ["question", "history", "corpus", "fingerprint"]
+    assert headline(found).startswith(
+        "Another question after another conversation in another corpus (`corpus` was support and is web) "
+    )
+    anew = run_diff(RUN, replace(RUN, fingerprint="f2"))
+    assert "in a corpus that was indexed anew in between" in headline(anew)
+    said = run_diff(RUN, replace(RUN, query=replace(RUN.query, history=(Turn("user", "Hi"),))))
+    assert [one.name for one in said.asked] == ["history"]
+
+
+def test_routes_of_one_run_alone_are_listed_and_a_route_twice_is_two():
+    first, second = replace(RUN, results=RUN.results[:3]), replace(RUN, results=RUN.results[2:5])
+    found = run_diff(first, second)
+    assert [r.route for r in found.only_before] == ["bm25", "dense"]
+    assert [r.route for r in found.only_after] == ["hybrid_linear", "rewrite"]
+    assert (
+        "Only in the first: BM25, Dense. Only in the second: Hybrid (linear), Rewrite + hybrid."
+        in headline(found)
+    )
+    twice = replace(RUN, results=(RUN.results[0], RUN.results[0]))
+    assert [r.route for r in run_diff(twice, first).only_before] == ["bm25"]
+    assert "no route in common" in headline(run_diff(replace(RUN, results=()), replace(first, corpus="x")))
+
+
+def test_rankings_by_hand():
+    """b and c change places, d goes, e comes: 1 same, 1 better, 1 worse, 1 new; 3 of 5 passages in both."""
+    found = ranking_diff(hits("a", "b", "c", "d"), hits("a", "c", "b", "e"))
+    assert found.counts == {"better": 1, "worse": 1, "same": 1, "new": 1}
+    assert (found.lost, found.first, found.scores) == (1, 2, 2)
+    assert found.overlap == pytest.approx(3 / 5)
+    assert ranking(found) == (
+        "top 10: 1 better, 1 worse, 1 new, 1 lost; first difference at rank 2; Jaccard@10 0.60"
+    )
+    longer = ranking_diff(hits(*"abcdefghijk"), hits(*"abcdefghijkl"))
+    assert (longer.first, longer.lost, longer.overlap, longer.same) == (12, 0, 1.0, False)
+    assert ranking(longer).startswith("the top 10 is the same; first difference at rank 12")
+    assert ranking_diff((), ()).same
+    assert ranking_diff((), hits("a")).overlap == 0.0
+
+
+def test_scores_differ_only_beyond_the_last_digits():
+    one = (Hit(Passage("a", "a", "", ""), 0.5), Hit(Passage("b", "b", "", ""), float("nan")))
+    near = (replace(one[0], score=0.5 + 1e-9), one[1])
+    far = (replace(one[0], score=0.51), one[1])
+    assert ranking_diff(one, near).same
+    assert (ranking_diff(one, far).scores, ranking_diff(one, far).first) == (1, None)
+    assert ranking(ranking_diff(one, far)) == "the same order with another score for 1 passage"
+
+
+def test_steps_are_aligned_around_one_that_was_added():
+    before = [span(1, "search"), span(2, "embed", "EMBEDDING"), span(3, "fuse", inputs={"lists": [1, 2]})]
+    after = [
+        span(1, "rewrite", "LLM", output="new words"),
+        span(2, "search", inputs={"text": "new words"}),
+        span(3, "embed", "EMBEDDING"),
+        span(4, "fuse", inputs={"lists": [2, 3]}),
+    ]
+    found = steps_diff(before, after)
+    assert [(s.before and s.before.name, s.after and s.after.name) for s in found] == [
+        (None, "rewrite"),
+        ("search", "search"),
+        ("embed", "embed"),
+        ("fuse", "fuse"),
+    ]
+    assert [step.same for step in found] == [False, False, True, True]  # fused were the same lists
+    assert found[1].inputs == (Change("text", MISSING, "new words"),)
+
+
+def test_a_step_that_fuses_another_list_differs():
+    before = [span(1, "search"), span(2, "embed"), span(3, "fuse", inputs={"lists": [1, 2]})]
+    after = [span(1, "search"), span(2, "other"), span(3, "fuse", inputs={"lists": [1, 2]})]
+    assert steps_diff(before, before)[2].same
+    assert steps_diff(before, [*before[:2], span(3, "fuse", inputs={"lists": [1, 1]})])[2].inputs == (
+        Change("lists", [1, 2], [1, 1]),
+    )
+    assert [step.same for step in steps_diff(before, after)] == [True, False, False, True]
+
+
+def test_branches_that_end_in_another_order_are_no_difference():
+    before = [
+        span(1, "search", inputs={"text": "a"}),
+        span(2, "embed"),
+        span(3, "search", inputs={"text": "b"}),
+    ]
+    after = [replace(before[2], id=1), replace(before[0], id=2), replace(before[1], id=3)]
+    fused = span(4, "fuse", inputs={"lists": [1, 3]})
+    found = steps_diff([*before, fused], [*after, replace(fused, inputs={"lists": [2, 1]})])
+    assert [step.same for step in found] == [True] * 4
+    assert [step.before.id for step in found] == [1, 2, 3, 4]
+    assert [step.after.id for step in found] == [2, 3, 1, 4]
+
+
+def test_work_that_another_route_did_has_its_steps_there():
+    ask = replace(span(2, "ask", "LLM", inputs={"text": "q"}), parent=1)
+    alone = [span(1, "rewrite", "LLM", output="x"), ask]
+    shared = [span(1, "rewrite", "LLM", output="x", shared_with="hyde#1")]
+    found = steps_diff(alone, shared)
+    assert [(step.same, step.elsewhere) for step in found] == [(True, False), (True, True)]
+    lost = steps_diff(alone, [replace(shared[0], shared_with=None)])
+    assert [(step.same, step.elsewhere) for step in lost] == [(True, False), (False, False)]
+
+
+def test_lists_told_by_their_length_alone_are_left_to_the_hits():
+    before = [span(1, "fuse", inputs={"lists": ["100 hits"]}, hits=(("a", 1.0),))]
+    after = [span(1, "fuse", inputs={"lists": [1]}, hits=(("a", 1.0),))]
+    assert steps_diff(before, after)[0].same
+    assert not steps_diff(before, [replace(after[0], hits=(("b", 1.0),))])[0].same
+
+
+def test_a_list_that_changed_is_told_by_what_it_lost_and_gained():
+    assert was(Change("answered", ["a", "b"], ["b", "c", "d"])) == "`answered` lost a and gained c, d"
+    assert was(Change("x", [1, 2], [2, 1])) == "`x` was [1, 2] and is [2, 1]"
+    assert was(Change("x", [], list("abcdefg"))) == "`x` gained a, b, c, d, e and 2 more"
+
+
+def test_the_first_step_that_came_to_something_else_is_the_reason():
+    rewrite = next(r for r in RUN.results if r.route == "rewrite")
+    spans = tuple(
+        replace(s, output="What about the second vase?")
+        if s.id == 1
+        else replace(s, inputs={**s.inputs, "made": "2026-11-19"})
+        for s in rewrite.spans
+    )
+    found = run_diff(RUN, change(RUN, "rewrite", spans=spans, status="failed", error="E", hits=()))
+    (route,) = found.differing
+    apart = first_apart(route)
+    assert apart.output.after == "What about the second vase?"
+    assert [step for step in route.steps if not step.same] == [apart]  # when a call was made is no difference
+    said = "from step 1, “rewrite as a standalone question”, with the same input and another result"
+    assert why(found, route) == said
+    assert came_to(route) == "`status` was ok and is failed: E"
+    assert (route.ranking.lost, route.ranking.first) == (10, 1)
+
+
+def test_an_answer_that_differs_is_told():
+    found = run_diff(change(RUN, "bm25", answer="Yes."), change(RUN, "bm25", answer="No.", citations=("a",)))
+    (route,) = found.differing
+    assert route.result == (Change("answer", "Yes.", "No."), Change("citations", (), ("a",)))
+    assert (came_to(route), why(found, route)) == ("another answer", "though no step differs")
+
+
+def test_values_in_a_sentence_are_short_and_on_one_line():
+    assert (value(MISSING), value(""), value(None), value([1, 2])) == ("not there", "empty", "null", "[1, 2]")
+    assert value("a\nb" + "x" * 100) == "a b" + "x" * 56 + "…"
+
+
+def test_twenty_five_routes_of_fifty_hits_are_compared_in_a_moment():
+    base = make_run(mishaps=False, size=50)
+    many = replace(
+        base, results=tuple(replace(base.results[n % 8], route=f"route{n}", title=f"R{n}") for n in range(25))
+    )
+    other = make_run(mishaps=False, size=40)
+    less = replace(many, results=tuple(replace(r, spans=other.results[2].spans) for r in many.results))
+    began = time.process_time()
+    assert len(run_diff(many, less).differing) > 20
+    assert time.process_time() - began < 0.2

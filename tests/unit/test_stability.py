@@ -1,0 +1,215 @@
+"""How much figures vary between rounds, and what an evaluation says: by hand, and through summarise."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from core.evaluate import answered, leading, stability, summary, told
+from core.evaluate.comparison import against, differences
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.metrics import COMPARED, UNJUDGED, by_question
+from core.evaluate.runner import Outcome
+from core.types import Query
+
+M = "ndcg@10"
+
+
+def table(**columns):
+    return {
+        route: {f"q{n}": {M: value} for n, value in enumerate(values) if value is not None}
+        for route, values in columns.items()
+    }
+
+
+FIRST = table(base=[0.2, 0.2, 0.2, 0.2], asks=[0.4, 0.6, 0.4, None], once=[1.0, 1.0, 1.0, 1.0])
+LATER = [table(asks=[0.4, 0.3, 0.5, 0.9]), table(asks=[0.4, 0.6, 0.6, 0.9])]
+
+
+def test_stability_by_hand():
+    """Means over q0 to q2: 1.4/3, 1.2/3, 1.6/3; their sample deviation is .2/3. q1 and q2 changed."""
+    found = stability.stability([FIRST, *LATER], "base", [M, "map"])
+    assert list(found) == ["asks"]
+    assert list(found["asks"]) == [M]
+    one = found["asks"][M]
+    assert (one.n, one.paired) == (3, 3)
+    assert one.means == pytest.approx((1.4 / 3, 1.2 / 3, 1.6 / 3))
+    assert one.sd == pytest.approx(0.2 / 3)
+    assert one.changed == pytest.approx(2 / 3)
+    assert one.deltas == pytest.approx((0.8 / 3, 0.6 / 3, 1 / 3))
+    assert one.varies == pytest.approx(0.4 / 3)
+    assert one.larger is True  # the least difference, .2, is more than .133
+
+
+def test_a_difference_that_rounds_could_make_is_no_larger():
+    rounds = [table(base=[0.2, 0.2], asks=[0.3, 0.3]), table(asks=[0.1, 0.1])]
+    one = stability.stability(rounds, "base", [M])["asks"][M]
+    assert one.deltas == pytest.approx((0.1, -0.1))
+    assert one.larger is False
+    same = stability.stability([FIRST, FIRST], "base", [M])
+    assert set(same) == {"base", "asks", "once"}
+    assert (same["base"][M].deltas, same["base"][M].larger, same["base"][M].varies) == ((), None, None)
+    assert (same["once"][M].sd, same["once"][M].changed, same["once"][M].larger) == (0.0, 0.0, True)
+
+
+def test_a_baseline_that_was_asked_again_counts_as_it_then_was():
+    rounds = [table(base=[0.2], asks=[0.3]), table(base=[0.5], asks=[0.4])]
+    assert stability.stability(rounds, "base", [M])["asks"][M].deltas == pytest.approx((0.1, -0.1))
+
+
+def test_nothing_is_stable_without_a_further_round():
+    assert stability.stability([FIRST], "base", [M]) == {}
+    assert stability.stability([FIRST, table(asks=[None, None, None, 0.5])], "base", [M]) == {}
+    assert told.rounds({}) == []
+    assert "no question was scored in every round" in told.rounds({"stability": stability.block({}, 2)})[0]
+
+
+def test_stability_in_words():
+    block = stability.block(stability.stability([FIRST, *LATER], "base", [M]), 3)
+    assert block["rounds"] == 3
+    said = stability.in_words(block["routes"]["asks"][M], "Asks", "Base", "nDCG@10")
+    assert said == (
+        "Asks asked 3 times: mean nDCG@10 0.400 to 0.533 (standard deviation 0.0667); the value changed on "
+        "67% of 3 questions. Its difference from Base was +0.200 to +0.333, larger than it varies by."
+    )
+
+
+def asked(seed=3, count=30):
+    """A set of which every fifth question has no label, and what three routes found; one failed twice."""
+    rng = random.Random(seed)
+    ids = [f"q{n}" for n in range(count)]
+    labelled = LabelledSet(
+        "s", tuple(Question(id, Query("x"), f"m{n % 2}") for n, id in enumerate(ids)),
+        {id: {"d": 2, "e": 1} for n, id in enumerate(ids) if n % 5},
+    )  # fmt: skip
+
+    def ranking(route):
+        found = rng.sample("abcdefghijkl", 12)
+        found = ["d", *(one for one in found if one != "d")] if route == "good" else found
+        return Outcome("ok", 5.0, tuple((one, 1.0 - n / 20) for n, one in enumerate(found)))
+
+    outcomes = {id: {route: ranking(route) for route in ("base", "good", "asks")} for id in ids}
+    for id in ("q1", "q5"):
+        outcomes[id]["asks"] = Outcome("failed", 9.0, error="gone")
+    return labelled, outcomes
+
+
+def test_an_evaluation_tells_all_of_it():
+    labelled, outcomes = asked()
+    again = {q: {"asks": by["asks"]} for q, by in asked(seed=4)[1].items()}
+    again["q2"]["asks"] = Outcome("timeout", 9.0)
+    figures = summary.summarise(labelled, outcomes, ["base", "good", "asks"], again=[again])
+    rows = figures["routes"]
+    assert [(row["scored"], row["not_scored"], row["failed"]) for row in rows.values()] == [
+        (24, 6, 0), (24, 6, 0), (23, 5, 2),
+    ]  # fmt: skip
+    values = {
+        route: by_question(
+            labelled.qrels,
+            {
+                q: by[route].hits
+                for q, by in outcomes.items()
+                if q in labelled.qrels and by[route].status == "ok"
+            },
+        )
+        for route in rows
+    }
+    assert {route: row["vs_baseline"] for route, row in rows.items() if route != "base"} == against(
+        values, "base", COMPARED
+    )
+    assert figures["unjudged"] == UNJUDGED
+    assert rows["good"]["unjudged@5"] == pytest.approx(
+        sum(by["unjudged@5"] for by in values["good"].values()) / 24
+    )
+    assert figures["leader"] == leading.block(leading.leader(values, M))
+    assert figures["leader"]["route"] == "good"
+    assert figures["leader"]["shown"]
+    one = rows["good"]["vs_baseline"][M]
+    assert one["delta"] == pytest.approx(sum(differences(values, "good", "base", M)) / 24)
+    assert figures["detectable"][M]["comparisons"] == 2
+    assert figures["oracle"]["regret"]["good"]["mean"] < figures["oracle"]["regret"]["base"]["mean"]
+    assert set(figures["fronts"]) == {"p50_ms", "p95_ms", "calls", "tokens"}
+    assert figures["fronts"]["calls"] == ["good"]
+    stable = figures["stability"]
+    assert (stable["rounds"], stable["baseline"], list(stable["routes"])) == (2, "base", ["asks"])
+    assert stable["routes"]["asks"][M]["n"] == 22  # q1 failed in one round and q2 in the other
+    assert stable["routes"]["asks"][M]["means"][0] != stable["routes"]["asks"][M]["means"][1]
+    assert "stability" not in summary.summarise(labelled, outcomes, ["base", "good"])
+
+
+def test_what_is_said_of_an_evaluation():
+    labelled, outcomes = asked()
+    figures = summary.summarise(labelled, outcomes, ["base", "good", "asks"])
+    said = told.found(figures, lambda route: f"<{route}>")
+    assert said[0].startswith("<good> has the highest nDCG@10")
+    assert "<good> is better than the baseline <base>" in said[0]
+    assert said[1].startswith("Smallest detectable difference in nDCG@10")
+    assert said[2] == (
+        "Against <base> it is shown that nDCG@10 is better for <good>; MRR@10 is better for <good>; MAP is "
+        "better for <good>. In recall@10 and recall@100 no difference is shown."
+    )
+    shares = sorted(row["unjudged@10"] for row in figures["routes"].values())
+    low, high = f"{shares[0]:.0%}", f"{shares[-1]:.0%}"
+    assert said[4] == (
+        f"Of the first 10 passages {low} to {high}, by route, have no judgement and count as not relevant."
+    )
+    assert said[3] == (
+        "30 questions asked, 24 with a relevant passage; the other 6 have nothing to score and count for "
+        "time only. Failed, and in no mean: <asks> 2."
+    )
+    assert told.chosen_by_question(figures).startswith("Choosing the best route")
+    pair = summary.summarise(labelled, outcomes, ["base", "asks"])
+    assert (
+        "No difference from base is shown for asks in nDCG@10, recall@10, recall@100, MRR@10 and MAP."
+        in told.found(pair)
+    )
+    every = {
+        **figures,
+        "routes": {
+            route: {**row, "vs_baseline": {M: {"verdict": "worse"}}} if route != "base" else row
+            for route, row in figures["routes"].items()
+        },
+    }
+    assert "it is shown that nDCG@10 is worse for all 2." in told.found({**every, "leader": None})[2]
+    alone = told.found(summary.summarise(labelled, outcomes, ["base"]))
+    assert len(alone) == 3
+    assert alone[1].endswith("No route failed on any.")
+
+
+def test_where_all_is_judged_that_is_not_told():
+    labelled, outcomes = asked()
+    all_of = dict.fromkeys("abcdefghijkl", 0)
+    whole = replace(labelled, qrels={q: {**all_of, **by} for q, by in labelled.qrels.items()})
+    assert not any("judgement" in one for one in told.found(summary.summarise(whole, outcomes, ["base"])))
+
+
+def test_figures_made_before_this_say_what_they_have():
+    labelled, outcomes = asked()
+    figures = summary.summarise(labelled, outcomes, ["base", "good"])
+    old = {key: value for key, value in figures.items() if key not in ("leader", "detectable", "oracle")}
+    assert told.found(old) == told.found(figures)[2:]
+    assert told.chosen_by_question(old) == ""
+
+
+def test_answers_of_further_rounds_are_compared_too():
+    """Without labels there are answers alone, and they are what is stable or not."""
+    questions = tuple(Question(f"q{n}", Query("x"), answers=("Paris",), answerable=True) for n in range(4))
+    labelled = LabelledSet("s", questions, {})
+
+    def round_of(*texts):
+        return {
+            q.id: {"asks": Outcome("ok", 5.0, answer=text)} for q, text in zip(questions, texts, strict=True)
+        }
+
+    outcomes = round_of("Paris", "Rome", "Paris", "Paris")
+    outcomes = {q: {**by, "base": replace(by["asks"], answer="Rome")} for q, by in outcomes.items()}
+    later = round_of("Paris", "Paris", "Paris", "Rome")
+    figures = summary.summarise(labelled, outcomes, ["base", "asks"], again=[later])
+    one = figures["stability"]["routes"]["asks"]["correct"]
+    assert one["means"] == [0.75, 0.75]
+    assert (one["sd"], one["changed"], one["deltas"]) == (0.0, 0.5, [0.75, 0.75])
+    assert M not in figures["stability"]["routes"]["asks"]
+    assert answered.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
+    assert figures["leader"] is None
+    assert told.found(figures)[0] == "No route was scored, so none leads."
+    assert told.rounds(figures)[0].startswith("asks asked 2 times: mean")

@@ -1,0 +1,118 @@
+"""Times of many stored runs, against the same runs loaded one by one."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.latencies import by_route, by_step, usage
+from core.store import Store, traces
+from core.types import Span, Tokens
+from tests.runs import make_run
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "runs.sqlite")
+    yield made
+    made.close()
+
+
+def bare(result):
+    """What `traces` keeps of a result."""
+    spans = tuple(replace(span, inputs={}, output=None, hits=None) for span in result.spans)
+    return type(result)(
+        result.route, result.title, result.status, result.ms, answer=result.answer, spans=spans
+    )
+
+
+def saved(store, count, **kwargs):
+    ids = []
+    for n in range(count):
+        run = make_run(mishaps=bool(n % 2), run_id=f"run{n:03}", corpus=["a", "b"][n % 3 == 0])
+        store.save(replace(run, created=f"2026-11-20T10:{n // 60:02}:{n % 60:02}.000+00:00", **kwargs))
+        ids.append(run.id)
+    assert store.flush()
+    return ids
+
+
+@pytest.mark.parametrize("corpus", [None, "a", "b", "none of these"])
+def test_they_are_those_of_the_runs_loaded_one_by_one(store, corpus):
+    ids = saved(store, 7)
+    store.delete(ids[3])
+    runs = [store.load(id) for id in reversed(ids) if id != ids[3]]
+    runs = [run for run in runs if corpus in (None, run.corpus)]
+    found = store.traces(corpus)
+    assert (found.runs, found.of, found.elsewhere) == (len(runs), len(runs), 0)
+    assert list(found.results) == [run.id for run in runs]
+    for run in runs:
+        by_name = sorted(run.results, key=lambda result: result.route)
+        assert found.results[run.id] == tuple(bare(result) for result in by_name)
+    loaded = [run.results for run in runs]
+    some = list(found.results.values())
+    assert {(x.name, x.n, x.at[50], x.largest) for x in by_route(some)} == {
+        (x.name, x.n, x.at[50], x.largest) for x in by_route(loaded)
+    }
+    assert {(x.name, x.kind, x.n, x.largest) for x in by_step(some)} == {
+        (x.name, x.kind, x.n, x.largest) for x in by_step(loaded)
+    }
+    assert {(x.route, x.sum) for x in usage(some)} == {(x.route, x.sum) for x in usage(loaded)}
+
+
+def test_the_newest_are_read_and_the_rest_counted(store, monkeypatch):
+    ids = saved(store, 6)
+    assert list(store.traces(limit=2).results) == [ids[5], ids[4]]
+    assert (store.traces(limit=2).runs, store.traces(limit=2).of) == (2, 6)
+    monkeypatch.setattr(traces, "RESULTS", 17)  # eight results a run
+    assert list(store.traces().results) == [ids[5], ids[4]]
+    monkeypatch.setattr(traces, "RESULTS", 1)
+    assert list(store.traces().results) == [ids[5]]
+
+
+def test_what_another_machine_timed_and_what_still_runs_is_left_out(store, tmp_path):
+    saved(store, 1)
+    other = Store(tmp_path / "other.sqlite")
+    other.save(make_run(run_id="imported", corpus="a"))
+    assert other.flush()
+    store.import_bundle(other.export_bundle(["imported"]))
+    other.close()
+    store.save(make_run(run_id="under way", corpus="a"))
+    store.save(replace(make_run(run_id="under way 2", corpus="a"), status="running"))
+    found = store.traces("a")
+    assert "under way" in found.results
+    assert {"imported", "under way 2"}.isdisjoint(found.results)
+    assert found.elsewhere == 8
+    assert found.runs == 2
+
+
+def test_a_limit_below_one_is_refused(store):
+    with pytest.raises(BadInput, match="limit=0: give 1 or more"):
+        store.traces(limit=0)
+
+
+def test_an_empty_store_has_none(tmp_path):
+    store = Store(tmp_path / "nothing yet.sqlite")
+    assert store.traces() == traces.Traces(0, 0, {}, 0)
+    store.close()
+
+
+times = st.floats(0, 1e6) | st.just(float("inf"))
+names = st.text(max_size=8)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(names, times, times, st.none() | st.builds(Tokens, st.integers(0, 9))), max_size=5))
+def test_any_name_and_any_time_comes_back(tmp_path_factory, given_spans):
+    store = Store(tmp_path_factory.mktemp("store") / "runs.sqlite")
+    spans = tuple(
+        Span(n, n - 1 or None, name, "LLM", start, ms, tokens=tokens, cached="cache", error=name, calls=n)
+        for n, (name, start, ms, tokens) in enumerate(given_spans, 1)
+    )
+    run = make_run(run_id="odd")
+    result = replace(run.results[0], spans=spans, title="\ud800", answer="\ud800")
+    store.save(replace(run, results=(result,)))
+    assert store.flush()
+    assert store.traces().results == {"odd": (bare(result),)}
+    store.close()

@@ -1,0 +1,157 @@
+"""Uploaded files: kept under safe names, read before they are kept, never lost by a bad one."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from core.corpus import index, uploads
+from core.corpus.load import ENDINGS, documents
+from core.errors import BadInput
+from core.settings import Settings
+from tests.fakes import HashEmbedder
+
+HOSTILE = [
+    "../../etc/passwd.txt",
+    "..\\..\\boot.txt", "/etc/cron.d/x.txt", "C:\\x.txt", "....//....//x.txt", ".hidden.txt",
+    "a\x00b.txt", "a\nb.txt", "\u202egpj.exe.txt", "~root.txt", "x" * 400 + ".txt", "🙂.txt", "con.txt",
+    "<img src=x onerror=alert(1)>.html", "$(rm -rf).md", "-rf.md", ".removed.txt", "é" * 200 + ".pdf",
+]  # fmt: skip
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home", embedder="hash")
+
+
+def safe(name: str) -> str | None:
+    try:
+        return uploads.safe_name(name)
+    except BadInput:
+        return None
+
+
+@given(st.one_of(st.text(max_size=300), st.text(max_size=300).map(lambda stem: stem + ".txt")))
+@example("..txt")
+@example("___.md")
+def test_no_name_leaves_the_folder(name):
+    kept = safe(name)
+    if kept is None:
+        return
+    assert Path(kept).name == kept
+    assert not kept.startswith((".", "-rf/"))
+    assert kept not in ("", ".", "..")
+    assert kept.isprintable()
+    assert "/" not in kept
+    assert "\\" not in kept
+    assert len(kept.encode()) <= uploads.LONGEST
+    assert Path(kept).suffix in ENDINGS
+    assert uploads.safe_name(kept) == kept
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_kept_inside_or_refused(settings, name):
+    home = uploads.folder("mine", settings)
+    content = b"<p>Some text.</p>"
+    if name.endswith(".pdf"):
+        with pytest.raises(BadInput):
+            uploads.add("mine", {name: content}, settings)
+        assert not home.exists()
+        return
+    if safe(name) is None:
+        with pytest.raises(BadInput, match="has no name"):
+            uploads.add("mine", {name: content}, settings)
+        return
+    (kept,) = uploads.add("mine", {name: content}, settings)
+    written = [path for path in settings.home.rglob("*") if path.is_file()]
+    assert written == [home / kept]
+    assert [document.id for document in documents(home)] == [kept]
+
+
+def test_the_corpus_name_is_a_slug_too(settings):
+    uploads.add("../../Evil Name", {"a.txt": b"Text."}, settings)
+    assert uploads.corpora(settings) == ["evil-name"]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "no file was given"),
+        ({"a.txt": b""}, "a.txt is empty"),
+        ({"a.txt": b" \n\t"}, "a.txt holds no text"),
+        ({"a.exe": b"MZ"}, "'a.exe' is no document; give files ending in .csv, .htm"),
+        ({"noending": b"text"}, "is no document"),
+        ({"a.pdf": b"%PDF-1.4 broken"}, "a.pdf: "),
+        ({"a.jsonl": b"{not json"}, r"^a.jsonl:1: not JSON"),
+        ({"a.jsonl": b'{"id": "x", "name": "y"}'}, "no text column"),
+        ({"corpus.jsonl": b'{"_id": "1", "text": "x"}'}, "BEIR set: give the path of its folder"),
+        ({"x/a.txt": b"One.", "y/a.txt": b"Two."}, "would both be 'a.txt'"),
+        (
+            {"a.jsonl": b'{"id": "x", "text": "y"}', "b.jsonl": b'{"id": "x", "text": "z"}'},
+            "id 'x' stands in a.jsonl",
+        ),
+        ({"good.txt": b"Text.", "bad.txt": b""}, "bad.txt is empty. Nothing was added; the other 1 can be"),
+    ],
+)
+def test_what_cannot_be_read_gets_one_clear_error_and_nothing_is_kept(settings, files, said):
+    uploads.add("mine", {"kept.txt": b"Here before."}, settings)
+    with pytest.raises(BadInput, match=said):
+        uploads.add("mine", files, settings)
+    assert uploads.kept("mine", settings) == [uploads.Kept("kept.txt", 12)]
+    assert [path.name for path in uploads.folder("mine", settings).iterdir()] == ["kept.txt"]
+
+
+def test_a_first_upload_that_fails_leaves_no_folder(settings):
+    with pytest.raises(BadInput):
+        uploads.add("mine", {"a.txt": b""}, settings)
+    assert not uploads.folder("mine", settings).exists()
+
+
+def test_a_file_of_a_known_name_takes_its_place(settings):
+    uploads.add("mine", {"a.txt": b"Old.", "b.txt": b"Other."}, settings)
+    uploads.add("mine", {"dir/a.TXT": b"Newer."}, settings)
+    assert [document.text for document in uploads.documents_of("mine", "a.txt", settings)] == ["Newer."]
+    assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt"]
+
+
+def test_a_file_taken_out_comes_back(settings):
+    uploads.add("mine", {"a.txt": b"One.", "b.txt": b"Two."}, settings)
+    uploads.remove("mine", "a.txt", settings)
+    assert [document.id for document in documents(uploads.folder("mine", settings))] == ["b.txt"]
+    with pytest.raises(BadInput, match="the only document"):
+        uploads.remove("mine", "b.txt", settings)
+    with pytest.raises(BadInput, match=r"no uploaded document '\.\./b\.txt'"):
+        uploads.remove("mine", "../b.txt", settings)
+    assert uploads.restore("mine", settings) == "a.txt"
+    assert uploads.removed("mine", settings) is None
+    with pytest.raises(BadInput, match="no document was taken out"):
+        uploads.restore("mine", settings)
+
+
+def test_what_was_taken_out_is_not_written_over_what_came_since(settings):
+    uploads.add("mine", {"a.txt": b"One.", "b.txt": b"Two."}, settings)
+    uploads.remove("mine", "a.txt", settings)
+    uploads.add("mine", {"a.txt": b"Another."}, settings)
+    with pytest.raises(BadInput, match="was added anew"):
+        uploads.restore("mine", settings)
+    assert uploads.documents_of("mine", "a.txt", settings)[0].text == "Another."
+
+
+def test_a_name_that_means_another_source_is_refused_before_anything_is_kept(settings, tmp_path, monkeypatch):
+    with pytest.raises(BadInput, match="built-in"):
+        uploads.add("support", {"a.txt": b"Text."}, settings)
+    source = tmp_path / "help"
+    source.mkdir()
+    (source / "a.txt").write_text("Text.")
+    index.build("help", source, settings=settings, embedder=HashEmbedder())
+    with pytest.raises(BadInput, match="is already the corpus of"):
+        uploads.add("help", {"a.txt": b"Text."}, settings)
+    assert uploads.corpora(settings) == []
+    assert not uploads.is_uploaded(source, settings)
+    uploads.add("mine", {"a.txt": b"Text."}, settings)
+    corpus = index.build("mine", uploads.folder("mine", settings), settings=settings, embedder=HashEmbedder())
+    assert corpus.info.documents == 1
+    found = index.current("mine", settings)
+    assert found is not None
+    assert uploads.is_uploaded(found.source.path, settings)

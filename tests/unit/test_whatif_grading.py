@@ -1,0 +1,428 @@
+"""Other thresholds on grades that were given: hand-worked, and against what the steps themselves decide."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.charts.grades import grade_strip, strip_told, threshold_curves
+from core.engine import Request
+from core.errors import BadInput
+from core.evaluate.dataset import LabelledSet, Question
+from core.reading import Grade, Grading, gradings, strippings
+from core.reading_answers import decisions
+from core.reading_grades import decided, findings, held
+from core.reading_thresholds import changed, told
+from core.reading_ways import ways
+from core.route import routes
+from core.steps.grade import verdict
+from core.steps.imitate import LookUp
+from core.trace import plain
+from core.types import Query, RouteResult, Span
+from core.whatif.grading import Case, at, bands, by_best, by_mean, sweep, tally
+from core.whatif.grading import given as as_given
+from core.whatif.keeping import threshold_knobs
+from core.whatif.labelled_grades import follows, graded
+from core.whatif.scored import floor_of, gates, nears, refloored
+from tests.fakes import FakeEngine, ScriptedLLM
+from tests.runs import make_run
+
+TEXTS = {
+    "crushed:0-400": "If the box arrived crushed take photos of all six sides and report it within 48 hours. "
+    "The bakery next door opens at seven and sells rolls, cakes and coffee to everyone who comes by. " * 3,
+    "keys:0-80": "Keys are kept at the desk.",
+    "vase:0-50": "A vase is fragile.",
+}
+QUESTION = "My box arrived crushed"
+value = st.one_of(st.none(), st.floats(0, 1), st.just(float("nan")))
+grade_lists = st.lists(value, max_size=8).map(
+    lambda values: tuple(Grade(f"p{n}", one, "scored", "") for n, one in enumerate(values))
+)
+edges = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
+
+
+def some(*values):
+    return tuple(
+        Grade(f"p{n}", one, "error" if one is None else "scored", "") for n, one in enumerate(values)
+    )
+
+
+def case(present, *values, split="dev"):
+    return Case("q", as_given(some(*values)), present, split)
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """Run one route over a tiny corpus by the real steps; the result's spans are plain JSON values."""
+
+    def ask(route, replies=None, answers="none", style=None, **knobs):
+        engine = FakeEngine(tmp_path, texts=TEXTS, llm=ScriptedLLM(replies or {}))
+        more = {"style": style} if style else {}
+        run = engine.ask(
+            Request(
+                Query("My box arrived crushed"), "tiny", (route,), {route: knobs}, answers=answers, **more
+            )
+        )
+        (result,) = run.results
+        assert result.status == "ok", result.error
+        return result
+
+    return ask
+
+
+# Bands.
+
+
+def test_bands_are_told_apart_and_what_has_no_grade_is_in_none():
+    found = bands(some(0.2, 0.9, None, 0.5, 0.1, 0.95), 0.2, 0.9)
+    assert [one.value for one in found.above] == [0.95, 0.9]
+    assert [one.value for one in found.between] == [0.5, 0.2]
+    assert [one.value for one in found.below] == [0.1]
+    assert [one.id for one in found.without] == ["p2"]
+
+
+@given(grade_lists, edges)
+def test_every_grade_is_in_exactly_one_band(grades, pair):
+    found = bands(grades, *pair)
+    ids = [one.id for some in (found.above, found.between, found.below, found.without) for one in some]
+    assert sorted(ids) == sorted(one.id for one in grades)
+
+
+# One question.
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "decision"),
+    [(0.2, 0.9, "correct"), (0.2, 0.95, "ambiguous"), (0.94, 0.95, "ambiguous"), (0.945, 0.95, "incorrect")],
+)
+def test_thresholds_decide_by_the_best_grade(low, high, decision):
+    found = at(some(0.94, 0.71, None, 0.08), low, high)
+    assert found.decision == decision
+    assert "0.940" in found.why
+    assert "1 of 4 passages have no grade" in found.why
+
+
+def test_the_lower_threshold_cannot_be_above_the_upper_one():
+    with pytest.raises(BadInput, match=r"0\.9 is above the upper one 0\.2"):
+        at(some(0.5), 0.9, 0.2)
+
+
+@given(grade_lists, edges, st.floats(0, 1))
+def test_nothing_changed_decides_the_same_and_raising_high_never_trusts_more(grades, pair, more):
+    low, high = pair
+    now = at(grades, low, high)
+    assert at(grades, low, high) == now
+    higher = at(grades, low, max(high, more))
+    assert not (higher.decision == "correct" and now.decision != "correct")
+    lower = at(grades, min(low, more), high)
+    assert not (lower.decision == "incorrect" and now.decision != "incorrect")
+
+
+@pytest.mark.parametrize("evaluator", ["lightweight", "llm"])
+def test_the_stored_decision_follows_from_the_stored_grades(asked, evaluator):
+    result = asked("crag", {"grade": "0.95"}, evaluator=evaluator)
+    (grading,) = gradings(result)
+    assert by_best(grading)
+    assert by_mean(grading) is None
+    found = at(grading.grades, grading.low, grading.high)
+    assert (found.decision, found.why) == (grading.decision, grading.why)
+    assert not by_best(replace(grading, decision="correct" if grading.decision != "correct" else "incorrect"))
+    assert not by_best(replace(grading, low=0.9, high=0.1))
+    assert not by_best(replace(grading, decision="try again"))
+
+
+def test_what_follows_from_other_thresholds_is_what_the_route_does(asked):
+    result = asked("crag", {"grade": "0.95"}, evaluator="llm")
+    (grading,) = gradings(result)
+    assert grading.decision == "correct"
+    acts = [
+        follows(result, grading, at(grading.grades, low, high)).decision
+        for low, high in ((0.1, 0.9), (0.1, 0.99), (0.98, 0.99))
+    ]
+    assert acts == ["use what was found", "add the web", "replace it by the web"]
+    lacking = asked("crag", {"grade": "0.05"}, evaluator="llm")
+    (grading,) = gradings(lacking)
+    assert (
+        follows(lacking, grading, at(grading.grades, grading.low, grading.high)).decision == "knowledge gap"
+    )
+    crag = make_run(mishaps=False).results[-1]
+    (grading,) = gradings(crag)
+    assert follows(crag, grading, at(grading.grades, 0.2, 0.9)) is None, "no step of it acted on the verdict"
+
+
+def test_a_round_decides_by_its_mean(asked):
+    digits = {"1": 0.0, "2": 0.7, "3": 0.3}
+    result = asked("self_reflective", {"scale": digits, "reformulate": "Another?"}, rounds=2)
+    first = gradings(result)[0]
+    rule = by_mean(first)
+    assert rule.mean == pytest.approx(2.3)
+    assert rule.decide(rule.threshold, rule.gain)[0] == first.decision == "try again"
+    assert rule.decide(2.2, 0.1) == ("enough", "good enough")
+    assert not by_best(first)
+    second = by_mean(gradings(result)[1])
+    assert (second.before, second.number) == (rule.mean, 2)
+    assert second.decide(2.5, 0.1) == ("stop", "no gain")
+    assert second.decide(2.5, 0.0) == ("stop", "rounds used up")
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [{"earlier": "none"}, {"earlier": ["x"]}, {"threshold": "2.5"}, {"gain": None}, {"rounds": True},
+     {"threshold": float("nan")}],
+)  # fmt: skip
+def test_odd_rounds_have_no_rule(inputs):
+    good = {"earlier": [], "threshold": 2.5, "gain": 0.1, "rounds": 3}
+    output = {"mean": 2.0, "decision": "try again"}
+    grading = Grading(Span(1, None, "g", "EVALUATOR", 0, 1, good, output), some(0.2), 0.4, 0.4, "try again")
+    assert by_mean(grading) is not None
+    assert by_mean(replace(grading, span=replace(grading.span, inputs={**good, **inputs}))) is None
+
+
+# One score against one threshold.
+
+
+def test_every_kind_of_decision_by_one_score_is_decided_again(asked):
+    writes = {"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1]."}
+    (gate,) = gates(asked("bm25", writes, answers="all"))
+    assert gate.score == pytest.approx(0.6)
+    assert (gate.threshold, gate.decision) == (0.58, "answer")
+    assert [gate.decide(one) for one in (0.5, gate.score, 0.61)] == ["answer", "answer", "abstain"]
+    unsure = gates(asked("confidence", {**writes, "closed-answer": "Tuesday.", "confidence": "70"}))
+    first = unsure[0]
+    assert (first.span.name, first.score, first.decision) == ("decide by confidence", 0.7, "retrieve")
+    assert first.decide(0.7) == "answer without retrieval"
+    (looked,) = gated({}, plain(LookUp("retrieve", "", 0.7, 0.5, "probabilities")))
+    assert (looked.decide(0.7), looked.decide(0.8)) == ("retrieve", "no retrieval")
+
+
+def test_copied_sentences_tell_their_evidence_and_floor(asked):
+    from core.types import AnswerStyle
+
+    (gate,) = gates(asked("bm25", answers="all", style=AnswerStyle("extract")))
+    assert gate.threshold == 0.51
+    assert gate.decision == ("answer" if gate.score >= 0.51 else "abstain")
+    assert gate.decide(gate.score + 0.001) == "abstain"
+    assert gate.decide(gate.score) == "answer"
+
+
+def gated(inputs, output):
+    span = Span(1, None, "s", "EVALUATOR", 0, 1, inputs, output)
+    return gates(RouteResult("r", "R", "ok", 1.0, spans=(span,)))
+
+
+def test_scores_that_do_not_give_the_decision_again_are_left_out():
+    good = {"decision": "answer", "why": "", "score": 0.7, "threshold": 0.5}
+    assert len(gated({}, good)) == 1
+    for odd in (
+        {"score": 0.3}, {"score": None}, {"score": "0.7"}, {"score": float("nan")}, {"threshold": None},
+        {"decision": "maybe"}, {"decision": 3}, {"more": 1},
+    ):  # fmt: skip
+        assert gated({}, {**good, **odd}) == []
+    unaided = {"decision": "retrieve", "why": "", "confidence": 0.0, "by": "no answer"}
+    assert gated({"threshold": 0.9}, unaided) == [], "without an answer it searches whatever the threshold"
+    assert len(gated({"threshold": 0.9}, {**unaided, "by": "mean"})) == 1
+
+
+def test_passages_and_strips_at_another_floor(asked):
+    result = asked("compress", floor=-1.0, strip_floor=0.3)
+    (near,) = nears(result)
+    assert len(near.kept(-1.0)) == len(near.scores)
+    best = max(score for _, score in near.scores)
+    assert [id for id, score in near.scores if score == best] == list(near.kept(best))
+    (step,) = strippings(result)
+    assert floor_of(step) == 0.3
+    assert refloored(step, 0.3).strips == step.strips
+    assert refloored(step, -1.0).kept == step.count
+    again = strippings(asked("compress", floor=-1.0, strip_floor=0.6))[0]
+    assert refloored(step, 0.6).strips == again.strips, "as the step itself does with that floor"
+    for strips in refloored(step, 1.1).strips.values():
+        best = max(strip.score for strip in strips)
+        assert {strip.score for strip in strips if strip.kept} == {best}, "each passage keeps its best"
+
+
+# Ways.
+
+
+def test_the_ways_not_taken_are_those_the_step_declares(asked):
+    assert ways(plain(verdict((), 0.2, 0.9, "llm"))) == ("correct", "ambiguous", "incorrect")
+    assert ways({"decision": "use what was found", "why": ""})[-1] == "knowledge gap"
+    assert ways({"decision": "hybrid", "terms": []}) == ("hybrid", "hyde")
+    assert ways({"decision": "draft 1 of 1", "why": ""}) == ()
+    assert ways({"decision": "answer"}) == (), "fields are missing"
+    assert ways({"decision": ["answer"], "why": ""}) == ()
+    result = asked("hyde_gated", {"hypothesize": "A passage."})
+    assert all(one.decision in ways(one.span.output) for one in decisions(result))
+
+
+# Knobs.
+
+
+def test_thresholds_become_the_knobs_of_their_own_step(asked):
+    crag = asked("crag", evaluator="lightweight")
+    (grading,) = gradings(crag)
+    was = {"low": grading.low, "high": grading.high}
+
+    def kept(result, span, changes, stored):
+        return threshold_knobs(routes()[result.route], result.knobs, span, changes, stored)
+
+    assert kept(crag, grading.span, {"high": 0.7}, was) == {"high": 0.7}
+    assert kept(crag, grading.span, {"low": 0.0}, was) == {"low": 0.001}, "0 stands for the calibrated one"
+    assert kept(crag, grading.span, {}, was) == {}
+    assert kept(crag, grading.span, {"unheard of": 0.7}, was) is None
+    with pytest.raises(BadInput, match="high"):
+        kept(crag, grading.span, {"high": 7.0}, was)
+    (step,) = strippings(crag)
+    assert kept(crag, step.span, {"strip_floor": 0.4}, {"strip_floor": 0.25}) == {"strip_floor": 0.4}
+    writes = {"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1].", "closed-answer": "Tuesday."}
+    unsure = asked("confidence", {**writes, "confidence": "70"})
+    first, second = gates(unsure)
+    assert kept(unsure, first.span, {"threshold": 0.5}, {"threshold": first.threshold}) == {"threshold": 0.5}
+    other = kept(unsure, second.span, {"threshold": 0.5}, {"threshold": second.threshold})
+    assert other is None, "the route's knob of that name is another step's"
+
+
+# Over many questions.
+
+
+CASES = (
+    case(True, 0.95, 0.1), case(True, 0.5), case(True, 0.1, None), case(False, 0.92), case(False, 0.3),
+    case(False, 0.05), case(False),
+)  # fmt: skip
+
+
+def test_a_tally_worked_by_hand():
+    found = tally(CASES, 0.2, 0.9)
+    assert found.counts == {"correct": 2, "ambiguous": 2, "incorrect": 3}
+    assert (found.present, found.right, found.discarded) == (3, 1, 1)
+    assert found.precision == 0.5
+    assert found.recall == pytest.approx(1 / 3)
+    assert found.lost == pytest.approx(1 / 3)
+    words = told(found, len(CASES))
+    assert "2 of 7 questions are decided correct, 2 ambiguous, 3 incorrect" in words
+    assert "1 (50%) have a relevant passage" in words
+    lower = tally(CASES, 0.2, 0.4)
+    assert (lower.counts["correct"], lower.right) == (3, 2)
+    assert "+1 correct, -1 ambiguous; precision 0.50 → 0.67, recall 0.33 → 0.67" in changed(found, lower)
+    assert "as the stored ones do" in changed(found, tally(CASES, 0.2, 0.91))
+    empty = tally((), 0.2, 0.9)
+    assert (empty.precision, empty.recall, empty.lost) == (None, None, None)
+    assert told(empty, 0) == "No question counts here."
+
+
+@given(st.lists(st.tuples(st.booleans(), grade_lists), max_size=12), edges)
+def test_along_a_curve_raising_a_threshold_never_trusts_more(given_cases, pair):
+    cases = [Case(str(n), as_given(grades), present) for n, (present, grades) in enumerate(given_cases)]
+    for edge, action, sign in (("high", "correct", -1), ("low", "incorrect", 1)):
+        curve = sweep(cases, edge, *pair)
+        counts = [one.counts[action] * sign for one in curve]
+        assert counts == sorted(counts)
+        assert all(sum(one.counts.values()) == len(cases) for one in curve)
+        assert all(one.low <= one.high for one in curve)
+
+
+def test_questions_count_where_their_labels_say_something():
+    result = make_run(mishaps=False).results[-1]
+    (grading,) = gradings(result)
+    ids = [one.id for one in grading.grades]
+    questions = tuple(
+        Question(id, Query(id), split="dev", answerable=answerable)
+        for id, answerable in (("found", True), ("elsewhere", True), ("none", False), ("unknown", None),
+                               ("failed", True), ("background", True))
+    )  # fmt: skip
+    qrels = {
+        "found": {ids[3]: 3}, "elsewhere": {"other": 2}, "failed": {ids[0]: 3}, "background": {ids[0]: 1},
+    }  # fmt: skip
+    labelled = LabelledSet("s", questions, qrels, relevant_from=2)
+    results = {q.id: result for q in questions if q.id != "failed"}
+    found = graded(labelled, results, grading.span.name)
+    assert [(one.question, one.present) for one in found.cases] == [
+        ("found", True), ("elsewhere", False), ("none", False),
+    ]  # fmt: skip
+    assert (found.unlabelled, found.ungraded) == (2, 1)
+    assert graded(labelled, results, "another step").cases == ()
+
+
+# Words.
+
+
+def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
+    run = make_run(mishaps=False)
+    (grading,) = gradings(run.results[-1])
+    ids = [one.id for one in grading.grades]
+    lines = findings(run, {ids[4]: 3, ids[0]: 0})
+    assert len(lines) == 2
+    assert "1 labelled passage that “grade and decide” graded is not in the result" in lines[0]
+    assert "(0.080)" in lines[0]
+    assert "trusted 1 wrong passage (1 labelled grade 0)" in lines[1]
+    assert "(0.940)" in lines[1]
+    assert "1 without a label" in findings(run, {ids[4]: 3})[1]
+    assert findings(run, {ids[0]: 3, ids[3]: 2, ids[4]: 1}) == []
+    assert findings(run, {}) == []
+    never = findings(run, {"elsewhere": 3})[0]
+    assert never.endswith("“grade and decide” graded none of the relevant passages (there is 1).")
+    twice = replace(
+        run, results=(replace(run.results[-1], spans=run.results[-1].spans + run.results[-1].spans),)
+    )
+    assert findings(twice, {"elsewhere": 3})[0].endswith("So in 2 steps.")
+    assert held(run) == "1 route graded 5 passages in 1 step."
+    assert held(replace(run, results=run.results[:1])) == "No route of this run graded passages."
+
+
+def test_decisions_in_one_line_count_repeats():
+    def span(n, decision):
+        return Span(n, None, "s", "CHAIN", 0, 1, {}, {"decision": decision, "why": ""})
+
+    spans = tuple(span(n, word) for n, word in enumerate(("go on", "go on", "stop", "a", "b", "c"), 1))
+    run = make_run()
+    run = replace(run, results=(replace(run.results[0], spans=spans),))
+    assert [line for _, line in decided(run)] == ["go on (2 times) → stop → a → b → 1 more"]
+
+
+# Charts.
+
+
+def test_the_strip_draws_every_grade_once_with_labels_and_both_thresholds():
+    grades = some(0.94, 0.71, None, 0.33, 0.08)
+    figure = grade_strip(grades, {"p0": "<b>A</b>"}, {"p4": 3}, 0.3, 0.8, (0.2, 0.8))
+    drawn = sorted(x for trace in figure.data for x in trace.x)
+    assert drawn == [0.08, 0.33, 0.71, 0.94]
+    assert [trace.name for trace in figure.data] == ["trusted", "in between", "doubted"]
+    assert list(figure.data[2].marker.symbol) == ["diamond"]
+    assert figure.layout.yaxis.ticktext[-1] == "<b>p4  ◆3</b>"
+    assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;A&lt;/b&gt;"
+    lines = [(line.x0, line.line.dash) for line in figure.layout.shapes]
+    assert lines == [(0.3, None), (0.2, "dot"), (0.8, None)], "the stored ones where they differ"
+    assert strip_told(grades, {"p4": 3}, 0.3, 0.8, "correct") == (
+        "Passages graded from 0.8 on: 1, in between: 2, below 0.3: 1, without a grade: 1; ◆ marks 1 labelled."
+        " Decided: correct."
+    )
+
+
+def test_the_curves_are_the_tallies():
+    curve = sweep(CASES, "high", 0.2, 0.9)
+    figure = threshold_curves(curve, "high", {"stored": 0.9, "tried": 0.4})
+    by_name = {trace.name: trace for trace in figure.data}
+    assert list(by_name["correct"].y) == [one.counts["correct"] for one in curve]
+    assert list(by_name["wrong discards"].y) == [one.lost for one in curve]
+    assert list(by_name["correct"].x) == [one.high for one in curve]
+    assert {note.text for note in figure.layout.annotations} == {"stored", "tried"}
+
+
+# Without any model.
+
+
+@pytest.mark.parametrize("models", [True, False])
+def test_a_run_without_models_asks_neither_a_model_nor_the_web(tmp_path, models):
+    web = {"web/a:0-40": "A crushed box is photographed."}
+    engine = FakeEngine(tmp_path, texts=TEXTS, web=web)
+    knobs = {"crag": {"low": 0.998, "high": 0.999}}  # nothing that was found is trusted
+    run = engine.ask(Request(Query(QUESTION), "tiny", ("crag",), knobs, models=models))
+    (result,) = run.results
+    (grading,) = gradings(result)
+    assert result.status == "ok"
+    assert grading.decision == "incorrect"
+    assert bool(engine.fake_llm.requests) == models, "keywords for the web are asked of the model"
+    assert any(span.name == "search the web" for span in result.spans) == models
+    (failed,) = engine.ask(Request(Query(QUESTION), "tiny", ("hyde",), models=False)).results
+    assert failed.status == "unavailable" or "asks no model" in (failed.error or "")
