@@ -43,7 +43,7 @@ test-unit: $(VENV)/.installed-dev
 	$(PYTEST) -n 2 -m "not model and not browser and not bench"
 
 test-slow: $(VENV)/.installed-dev
-	$(PYTEST) -m "model or browser or bench"
+	$(PYTEST) -n 2 --dist loadfile -m "model or browser or bench"
 
 lint: $(VENV)/.installed-dev
 	$(PY) -m ruff check .

@@ -25,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from core import settings as settings_module
 from core.engine import Engine, Request
 from core.evaluate import sets
+from core.machine import processor
 from core.route import routes
 from core.settings import PROJECT, Settings
 from core.types import Query, Run
@@ -44,10 +45,8 @@ print(time.perf_counter() - began, run.results[0].status)
 
 def machine() -> dict[str, Any]:
     """What the figures come from."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), platform.processor())
     return {
-        "processor": model,
+        "processor": processor(),
         "cores": os.cpu_count(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "python": platform.python_version(),

@@ -1,0 +1,153 @@
+"""How long a click takes to be answered on the pages, in a real browser: `python -m bench.pages`.
+
+A run of 25 routes with 50 hits each is opened on each page; each click is made several times, and its time is
+from the click to the last change that it makes to the page.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import statistics
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from bench.run import OUT, machine
+from core import settings as settings_module
+from core.store import Store
+from scripts.screenshots import FLAGS, served
+from tests.large import large_run
+
+log = logging.getLogger("bench")
+TIMES = 5
+QUIET_MS = 700  # without a change for so long: the click is answered
+WATCH = """() => {
+  window.clicked = 0; window.changed = 0;
+  for (const kind of ["pointerdown", "keydown"])
+    addEventListener(kind, event => { window.clicked = event.timeStamp; window.changed = 0; }, true);
+  const seen = new MutationObserver(() => { if (window.clicked) window.changed = performance.now(); });
+  for (const part of document.querySelectorAll("[data-testid=stMain], [data-testid=stEvent]"))
+    seen.observe(part, {childList: true, characterData: true, subtree: true});  // the page, and its styles
+}"""
+READY = "[data-testid=stApp][data-test-script-state=notRunning]"
+
+
+def answered(page: Page) -> float:
+    """Milliseconds from the last click or key to the last change it made."""
+    for _ in range(300):
+        page.wait_for_timeout(100)  # the page's policy lets nothing be evaluated in it again and again
+        if page.evaluate(f"window.changed > 0 && performance.now() - window.changed > {QUIET_MS}"):
+            page.wait_for_selector(READY)
+            return float(page.evaluate("window.changed - window.clicked"))
+    raise TimeoutError("a click was not answered within 30 s: nothing changed, or it goes on changing")
+
+
+def tab(name: str) -> Callable[[Page, int], None]:
+    """Open a tab, and the one before it the next time."""
+
+    def act(page: Page, turn: int) -> None:
+        tabs = page.locator("[data-testid=stMain] [data-testid=stTab]")
+        (tabs.filter(has_text=name) if turn % 2 == 0 else tabs).first.click()
+
+    return act
+
+
+def segment(*names: str) -> Callable[[Page, int], None]:
+    """Press the parts of a segmented control in turn."""
+
+    def act(page: Page, turn: int) -> None:
+        name = names[turn % len(names)]
+        page.locator("[data-testid=stMain] [data-testid=stButtonGroup] button").filter(
+            has=page.get_by_text(name, exact=True)
+        ).first.click()
+
+    return act
+
+
+def pick(label: str) -> Callable[[Page, int], None]:
+    """Choose the next entry of a list: from the key that chooses it."""
+
+    def act(page: Page, turn: int) -> None:
+        page.locator(f"[data-testid=stMain] input[aria-label^='{label}']").first.click()
+        for _ in range(turn + 1):
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+
+    return act
+
+
+def slide(label: str) -> Callable[[Page, int], None]:
+    """Move a slider by one step."""
+
+    def act(page: Page, turn: int) -> None:
+        page.locator(f"[data-testid=stSlider] input[type=range][aria-label='{label}']").first.focus()
+        page.keyboard.press("ArrowRight" if turn % 2 == 0 else "ArrowLeft")
+
+    return act
+
+
+CLICKS: tuple[tuple[str, str, Callable[[Page, int], None]], ...] = (
+    ("/", "Compare: hits 50 and 20", segment("20", "50")),
+    ("/", "Compare: text S and L", segment("L", "S")),
+    ("/", "Compare: pick a passage", pick("Passage")),
+    ("/", "Compare: ranks", tab("Ranks")),
+    ("/", "Compare: overlap", tab("Overlap")),
+    ("/why", "Why: pick a passage", pick("Passage")),
+    ("/fusion?route=hybrid_rrf", "Fusion: move a weight", slide("weight of search BM25")),
+    ("/latency", "Latency: where the time goes", tab("Where")),
+)
+
+
+def measure(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[str, float]]:
+    """Milliseconds of each of `CLICKS` on the stored run: median and maximum."""
+    found: dict[str, dict[str, float]] = {}
+    browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
+        for path, name, act in CLICKS:
+            page = browser.new_page(viewport={"width": 1440, "height": 1000})
+            page.goto(f"{address}{path}{'&' if '?' in path else '?'}run={run_id}&depth=50")
+            page.wait_for_selector(READY)
+            page.wait_for_timeout(3000)
+            page.wait_for_selector("[data-testid=stProgress]", state="detached", timeout=120_000)
+            page.evaluate(WATCH)
+            act(page, 0)
+            answered(page)  # the first one imports what the view needs
+            took = []
+            for turn in range(1, times + 1):
+                act(page, turn)
+                took.append(answered(page))
+            found[name] = {"median_ms": statistics.median(took), "max_ms": max(took), "n": len(took)}
+            log.info("%s: %.0f ms (max %.0f)", name, statistics.median(took), max(took))
+            page.close()
+        browser.close()
+    return found
+
+
+def main() -> None:
+    """Measure on a store of its own, and add the figures to bench/results.json."""
+    logging.basicConfig(format="%(message)s")
+    log.setLevel(logging.INFO)
+    here = settings_module.load().home
+    home = Path(tempfile.mkdtemp(prefix="routescope-pages-"))
+    (home / "indexes").symlink_to(here / "indexes")
+    run = large_run(corpus="support")
+    store = Store(home / "routescope.sqlite")
+    store.save(run)
+    store.close()
+    os.environ["ROUTESCOPE_HOME"] = str(home)
+    with served() as address:
+        found: dict[str, Any] = {"machine": machine(), "clicks": measure(address, run.id)}
+    known = json.loads(OUT.read_text())
+    known["pages, 25 routes x 50 hits"] = found
+    OUT.write_text(json.dumps(known, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
