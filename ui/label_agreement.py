@@ -48,9 +48,13 @@ def sentence(one: Agreement) -> str:
         return f"{both}. Cohen's kappa is not defined: {one.why}."
     few = " Under 30 passages it says little." if one.n < 30 else ""
     return (
-        f"{both}. Cohen's kappa is {one.kappa:.2f}, {landis_koch(one.kappa)} by the bands of Landis and "
-        f"Koch.{few}"
+        f"{both}. Cohen's kappa is {one.kappa:.2f}{_between(one)}, {landis_koch(one.kappa)} by the bands of "
+        f"Landis and Koch.{few}"
     )
+
+
+def _between(one: Agreement) -> str:
+    return "" if one.ci95 is None else f" [{one.ci95[0]:.2f}, {one.ci95[1]:.2f}]"
 
 
 def _people(found: Sequence[Agreement]) -> None:
@@ -79,12 +83,16 @@ def _table(found: Sequence[Agreement]) -> Markup:
             tag("td", f"{one.first} and {one.second}"),
             _number(one.n, "{:,}"),
             _number(None if one.observed is None else 100 * one.observed, "{:.0f} %"),
-            *(_number(kappa, "{:.2f}") for kappa in (one.kappa, one.linear, one.quadratic)),
+            _number(one.kappa, f"{{:.2f}}{_between(one)}"),
+            *(_number(kappa, "{:.2f}") for kappa in (one.linear, one.quadratic)),
         )
         for one in found
     ]
     head = tag("tr", *(tag("th", text, css="num" if at else "") for at, text in enumerate(heads)))
-    note = "Kappa counts every difference alike; weights count a difference by its size, or by its square."
+    note = (
+        "Kappa counts every difference alike; weights count a difference by its size, or by its square. In "
+        "brackets: where kappa lies with 95 % confidence, by drawing the questions again."
+    )
     table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
     return join([tag("div", table, css="rs-label-wide"), tag("div", note, css="dim")])
 

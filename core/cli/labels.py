@@ -198,9 +198,19 @@ def agreement_(name: str, as_json: bool) -> int:
 
 
 def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], document: dict[str, Any]) -> str:
-    head = ("first", "second", "both", "same", "kappa", "linear", "quadratic", "")
+    head = ("first", "second", "both", "same", "kappa", "95 %", "linear", "quadratic", "")
     rows = [
-        (a.first, a.second, a.n, *(amount(v, 3) for v in (a.observed, a.kappa, a.linear, a.quadratic)), a.why)
+        (
+            a.first,
+            a.second,
+            a.n,
+            amount(a.observed, 3),
+            amount(a.kappa, 3),
+            "" if a.ci95 is None else f"{a.ci95[0]:.3f} to {a.ci95[1]:.3f}",
+            amount(a.linear, 3),
+            amount(a.quadratic, 3),
+            a.why,
+        )
         for a in (*pairs, *models)
     ]
     if not rows:
@@ -208,7 +218,7 @@ def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], doc
     told = (
         f"{document['disagreements']} passages with different grades, {document['adjudicated']} adjudicated"
     )
-    return f"{table(head, rows, right=(2, 3, 4, 5, 6))}\n{told}"
+    return f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{told}"
 
 
 def _summary(opened: Desk) -> dict[str, Any]:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from core.labels.final import final
 from core.labels.types import GRADES, Desk, Judgement, Pair
+
+if TYPE_CHECKING:
+    from core.evaluate.statistics import Means
 
 LEVELS = tuple(sorted(GRADES))
 
@@ -17,8 +22,8 @@ class Agreement:
     """Two annotators over the `n` passages that both graded.
 
     `observed`: the share with the same grade. The kappas are None where they are undefined, and `why` says
-    so; "linear" and "quadratic" weigh a difference of grades by its size and its square. `confusion[i][j]`:
-    passages that `first` graded i and `second` graded j.
+    so; "linear" and "quadratic" weigh a difference of grades by its size and its square. `ci95` is the
+    `interval` of the plain one. `confusion[i][j]`: passages that `first` graded i and `second` graded j.
     """
 
     first: str
@@ -30,6 +35,7 @@ class Agreement:
     quadratic: float | None
     confusion: tuple[tuple[int, ...], ...]
     why: str = ""
+    ci95: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,39 @@ def agree(first: str, grades: Mapping[Pair, int], second: str, others: Mapping[P
         float(cohen_kappa_score(mine, theirs, labels=LEVELS, weights=weights))
         for weights in (None, "linear", "quadratic")
     )
-    return Agreement(first, second, len(both), observed, plain, linear, quadratic, confusion)
+    told = interval(tuple((pair[0], grades[pair], others[pair]) for pair in both))
+    return Agreement(first, second, len(both), observed, plain, linear, quadratic, confusion, ci95=told)
+
+
+@lru_cache(maxsize=64)
+def interval(both: tuple[tuple[str, int, int], ...]) -> tuple[float, float] | None:
+    """95 % bootstrap interval of Cohen's kappa over (question, grade, other grade).
+
+    Questions are resampled, each with all its passages: what is judged for one question is not independent.
+    None below two questions, and where resamples hold a single grade, of which kappa is undefined.
+    """
+    import numpy as np
+
+    from core.evaluate.statistics import intervals_of
+
+    at = {question: n for n, question in enumerate(dict.fromkeys(one[0] for one in both))}
+    if len(at) < 2:
+        return None
+    size = len(LEVELS)
+    cells = np.zeros((size, size, len(at)))
+    for question, mine, theirs in both:
+        cells[LEVELS.index(mine), LEVELS.index(theirs), at[question]] += 1
+
+    def kappa(means: Means) -> Means:
+        table = means.reshape(size, size, -1)
+        share = table / table.sum(axis=(0, 1))
+        chance = (share.sum(axis=1) * share.sum(axis=0)).sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Means = ((np.trace(share) - chance) / (1 - chance))[None]
+        return found
+
+    ((low, high),) = intervals_of(cells.reshape(size * size, -1), kappa)
+    return (low, high) if np.isfinite([low, high]).all() else None
 
 
 def disagreements(desk: Desk) -> tuple[Disagreement, ...]:

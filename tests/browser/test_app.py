@@ -12,6 +12,7 @@ import pytest
 
 from core.route import routes
 from core.store import Store
+from tests.browser.acting import alerts, eventually, settle, tick
 from tests.runs import HOSTILE, STANDALONE, make_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
@@ -26,12 +27,6 @@ def get(url, **headers):
         return error.code, error.headers
 
 
-def settle(page):
-    """Wait until Streamlit has nothing to do."""
-    page.wait_for_timeout(300)
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
-
-
 def finish(page, seconds=60):
     """Wait until the run has ended."""
     page.wait_for_selector("[data-testid=stTabs]", timeout=seconds * 1000)
@@ -41,11 +36,6 @@ def finish(page, seconds=60):
 def ask(page, question=QUESTION):
     page.fill("textarea", question)
     page.keyboard.press("Control+Enter")
-
-
-def alerts(page):
-    """The messages on the page itself."""
-    return page.locator("[data-testid=stMain] [data-testid=stAlert]").all_inner_texts()
 
 
 # Safe defaults.
@@ -107,6 +97,8 @@ def test_one_press_makes_one_run(tab):
     ask(page, "one press, one run")
     finish(page)
     page.click("[data-testid=stSidebarNav] >> text=Sessions")
+    page.wait_for_selector("input[aria-label=Search]")
+    settle(page)
     page.fill("input[aria-label=Search]", "one press")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=1 to 1 of 1 runs")
@@ -116,7 +108,7 @@ def test_a_sample_and_the_shortcut_from_anywhere(tab):
     page = tab("/")
     page.click("text=How do I start a return?")
     settle(page)
-    assert page.locator("textarea").input_value() == "How do I start a return?"
+    eventually(page, lambda: page.locator("textarea").input_value() == "How do I start a return?")
     page.mouse.click(1200, 900)
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("[data-testid=stAlert] >> text=support is not built")
@@ -125,20 +117,26 @@ def test_a_sample_and_the_shortcut_from_anywhere(tab):
 def test_pointing_at_a_passage_lights_it_up_in_every_route(tab):
     page = tab("/?run=good")
     page.wait_for_selector(".rs-hit")
+    settle(page)
     number = page.locator(".rs-hit").first.get_attribute("data-p")
     same = page.locator(f'[data-p="{number}"]')
     assert same.count() > 3
-    colours = "all => all.map(one => getComputedStyle(one).backgroundColor)"
-    before = same.evaluate_all(colours)
+
+    def colours():
+        return same.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
+
+    def lit():
+        now = colours()
+        return len(set(now)) == 1 and all(a != b for a, b in zip(now, before, strict=True))
+
+    before = colours()
     same.first.hover()
-    after = same.evaluate_all(colours)
-    assert len(set(after)) == 1
-    assert all(a != b for a, b in zip(after, before, strict=True))
+    eventually(page, lit)
     page.mouse.move(1, 1)
-    assert same.evaluate_all(colours) == before
+    eventually(page, lambda: colours() == before)
     same.first.locator("summary").click()
     page.mouse.move(1, 1)
-    assert same.evaluate_all(colours) == after
+    eventually(page, lit)
     assert page.locator(".rs-hit[open] .full").first.is_visible()
 
 
@@ -189,6 +187,8 @@ def test_a_corpus_is_added_from_a_folder(tab, tmp_path):
     for n in range(3):
         (folder / f"{n}.md").write_text(f"# Lamp {n}\n\nLamp number {n} has a bulb of {n + 40} watts.\n")
     page = tab("/corpus?tab=Add")
+    page.wait_for_selector("input[aria-label='Folder or file']")
+    settle(page)
     page.fill("input[aria-label='Folder or file']", str(tmp_path / "nothing"))
     page.keyboard.press("Enter")
     settle(page)
@@ -228,6 +228,8 @@ def test_a_run_of_another_process_is_followed_until_it_ends(tab, home, address):
 
 def test_an_answer_that_cannot_be_written_is_told_as_soon_as_it_is_known(tab):
     page = tab("/?run=good")
+    page.wait_for_selector("button:has-text('Write answer')")
+    settle(page)
     page.click("button:has-text('Write answer')")
     page.wait_for_selector("[data-testid=stAlert] >> text=No answer of BM25")
     settle(page)
@@ -240,30 +242,22 @@ def test_an_answer_that_cannot_be_written_is_told_as_soon_as_it_is_known(tab):
 
 def test_open_delete_and_undo_from_the_list(tab):
     page = tab("/sessions")
+    page.wait_for_selector("input[aria-label=Search]")
+    settle(page)
     page.fill("input[aria-label=Search]", "crushed evidence deadline nothing")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=No run matches")
     page.fill("input[aria-label=Search]", "")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[data-testid=stDataFrame] canvas")
-    settle(page)
-    pick(page)
+    tick(page)
     page.click("button:has-text('Delete 1')")
     page.wait_for_selector("text=1 run deleted")
     page.click("button:has-text('Undo')")
     page.wait_for_selector("text=1 run deleted", state="detached")
-    settle(page)
-    pick(page)
+    tick(page)
     page.click("[data-testid=stMain] button:has-text('Open')")
     page.wait_for_selector(".rs-grid")
     assert "?run=" in page.url
-
-
-def pick(page):
-    """Tick the first row of the table."""
-    box = page.locator("[data-testid=stDataFrame]").bounding_box()
-    page.mouse.click(box["x"] + 16, box["y"] + 52)
-    page.wait_for_selector("button:has-text('Delete 1')")
 
 
 # Hostile text.

@@ -13,6 +13,7 @@ import pytest
 
 from core.store import Store
 from core.store.playlists import Entry
+from tests.browser.acting import MAIN, choose, eventually, failures, settle, still, text, tick
 from tests.large import large_run
 from tests.runs import HOSTILE
 
@@ -21,46 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN_PAGES = ("/", "/why", "/transform", "/fusion", "/evaluators", "/latency")
 DECIDE = ("/label", "/evaluate", "/tune", "/release")
 PAGES = (*RUN_PAGES, *DECIDE, "/sessions", "/present", "/corpus", "/settings", "/shortcuts")
-MAIN = "[data-testid=stMain]"
-
-
-def settle(page):
-    """Wait until Streamlit has nothing to do and nothing is under way."""
-    page.wait_for_timeout(400)
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
-    page.wait_for_selector(f"{MAIN} [data-testid=stProgress]", state="detached", timeout=60_000)
-
-
-def text(page):
-    return page.locator(MAIN).inner_text()
-
-
-def still(page):
-    """The text of the page when it has not changed for a second: parts are loaded when first drawn."""
-    shown, since = text(page), 0
-    for _ in range(100):
-        page.wait_for_timeout(250)
-        now = text(page)
-        since = since + 1 if now == shown else 0
-        shown = now
-        if since == 4:
-            break
-    return shown
-
-
-def failures(page):
-    """Exceptions, and errors that a page tells; an answer that another test asked for in vain is none."""
-    told = page.locator("[data-testid=stException], [data-testid=stAlertContentError]").all_inner_texts()
-    return [one for one in told if not one.startswith("No answer of")]
-
-
-def choose(page, label, entry):
-    """Choose an entry of a list by typing a part of it."""
-    box = page.locator(f"{MAIN} input[aria-label*='{label}']").first
-    box.click()
-    page.keyboard.type(entry)
-    page.keyboard.press("Enter")
-    settle(page)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +110,7 @@ def test_a_passage_that_is_picked_is_lit_in_every_route_and_shown_in_full(tab):
     panel.get_by_text("Why it stands where it stands").click()
     page.wait_for_url("**/why?**")
     settle(page)
-    assert title in text(page)
+    eventually(page, lambda: title in text(page))
 
 
 def test_a_large_run_is_answered_quickly(tab, large):
@@ -180,7 +141,7 @@ def test_a_slider_of_a_fusion_changes_the_ranking_at_once_and_can_be_kept(tab, a
     for _ in range(6):
         page.keyboard.press("ArrowRight")
     settle(page)
-    assert text(page) != before
+    eventually(page, lambda: text(page) != before)
     keep = page.locator(f"{MAIN} button", has_text=re.compile("keep as knobs", re.IGNORECASE))
     keep.first.click()
     settle(page)
@@ -194,11 +155,7 @@ def test_a_slider_of_a_fusion_changes_the_ranking_at_once_and_can_be_kept(tab, a
 
 def test_a_bundle_goes_out_and_comes_back(tab, tmp_path, home):
     page = tab("/sessions")
-    page.wait_for_selector("[data-testid=stDataFrame] canvas")
-    settle(page)
-    box = page.locator("[data-testid=stDataFrame]").first.bounding_box()
-    page.mouse.click(box["x"] + 16, box["y"] + 52)
-    page.wait_for_selector("button:has-text('Delete 1')")
+    tick(page)
     with page.expect_download() as given:
         page.locator(f"{MAIN} button", has_text="Export 1").first.click()
     bundle = tmp_path / "one.zip"
@@ -214,6 +171,7 @@ def test_a_bundle_goes_out_and_comes_back(tab, tmp_path, home):
     settle(page)
     page.set_input_files("input[type=file]", str(bundle))
     page.locator(f"{MAIN} button", has_text="Import 1").click()
+    page.locator(f"{MAIN} button", has_text="Import 1").wait_for(state="detached")
     settle(page)
     with closing(Store(home / "routescope.sqlite")) as store:
         assert store.load(run_id).id == run_id
@@ -221,10 +179,7 @@ def test_a_bundle_goes_out_and_comes_back(tab, tmp_path, home):
 
 def test_a_run_is_replayed_without_models_and_compared_with_the_original(tab, asked, home):
     page = tab(f"/sessions?search=refund+returned&corpus=handbook&run={asked['run_id']}")
-    page.wait_for_selector("[data-testid=stDataFrame] canvas")
-    settle(page)
-    box = page.locator("[data-testid=stDataFrame]").first.bounding_box()
-    page.mouse.click(box["x"] + 16, box["y"] + 52)
+    tick(page)
     page.locator(".st-key-replay button").first.click()
     page.wait_for_url("**/sessions?*a=*")
     page.locator(MAIN).get_by_text("The two runs are the same but for their times").wait_for()

@@ -17,7 +17,8 @@ from core.labels import desk as desks
 from core.labels.types import Judgement, Pooled
 from core.store import Store
 from core.types import Passage, Query
-from tests.browser.test_dashboard import MAIN, ROOT, failures, settle, still, text
+from tests.browser.acting import MAIN, eventually, failures, settle, still, text
+from tests.browser.conftest import ROOT
 from tests.runs import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
@@ -103,12 +104,9 @@ def test_an_evaluation_goes_on_without_its_tab(tab, labels, home):
     settle(page)
     page.locator(".st-key-ev_begin button").click()
     folder = keeping.place(settings.load(home=home), "left-alone")
-    for _ in range(200):
-        if (folder / keeping.LABELLED).is_file():
-            break
-        time.sleep(0.1)
+    eventually(page, (folder / keeping.LABELLED).is_file, 60)
     page.context.close()  # the tab is closed as soon as it has begun
-    for _ in range(600):
+    for _ in range(1200):
         if (folder / keeping.FIGURES).is_file():
             break
         time.sleep(0.1)
@@ -116,7 +114,7 @@ def test_an_evaluation_goes_on_without_its_tab(tab, labels, home):
     assert len(evaluation.outcomes) == len(ASKED)
     again = tab("/evaluate?evaluation=left-alone")
     settle(again)
-    assert "finished" in text(again)
+    eventually(again, lambda: "finished" in text(again))
     assert failures(again) == []
 
 
@@ -126,7 +124,7 @@ def test_a_question_of_an_evaluation_opens_in_why(tab, kept):
     page.locator(f"{MAIN} button", has_text="Why").first.click()
     page.wait_for_url("**/why?*run=*")
     settle(page)
-    assert "What do I do with a crushed box?" in text(page)
+    eventually(page, lambda: "What do I do with a crushed box?" in text(page))
     assert failures(page) == []
     assert page.locator(".gold, .rs-gold").count() or "◆" in text(page) or "labelled" in text(page)
 
@@ -148,7 +146,7 @@ class Loaded(HTMLParser):
 def test_the_decision_is_told_and_its_report_runs_nothing(tab, kept, tmp_path):
     page = tab(f"/release?evaluation={kept}&minimum=0.1")
     settle(page)
-    assert "Ship " in text(page) or "Nothing" in text(page)
+    eventually(page, lambda: "Ship " in text(page) or "Nothing" in text(page))
     tabs = page.locator(f"{MAIN} [data-testid=stTab]")
     tabs.filter(has_text="Report").click()
     settle(page)
@@ -160,5 +158,4 @@ def test_the_decision_is_told_and_its_report_runs_nothing(tab, kept, tmp_path):
     loaded.feed(report.read_text(encoding="utf-8"))
     assert loaded.found == []
     tabs.filter(has_text="Python module").click()
-    settle(page)
-    assert "def ask(question" in text(page)
+    eventually(page, lambda: "def ask(question" in text(page))

@@ -14,8 +14,8 @@ from core.labels import desk as desks
 from core.labels.types import Judgement, Pooled
 from core.store import Store
 from core.types import Passage, Query
+from tests.browser.acting import eventually, settle
 from tests.browser.conftest import served
-from tests.browser.test_dashboard import settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 QUESTIONS, PASSAGES = 6, 20
@@ -79,7 +79,7 @@ def test_a_hundred_passages_are_labelled_by_keyboard_alone(tab, home):
         took.append(press(page, key))
         expected[here] = KEYS.index(key)
     settle(page)
-    assert "100 graded" in page.locator(".rs-label-dots").inner_text()
+    eventually(page, lambda: "100 graded" in page.locator(".rs-label-dots").inner_text())
     desk = stored(home, "keys")
     assert {pair: one.grade for pair, one in desk.by("anna").items()} == expected
     assert len(desk.judgements) == LABELS
@@ -95,7 +95,7 @@ def test_a_hundred_passages_are_labelled_by_keyboard_alone(tab, home):
     press(page, "l")
     press(page, "u")
     assert at(page) == doubted
-    settle(page)
+    eventually(page, lambda: len(stored(home, "keys").by("anna")) == LABELS + 1)
     now = stored(home, "keys").by("anna")
     assert now[put_off].kind == "later"
     assert doubted not in now
@@ -104,11 +104,10 @@ def test_a_hundred_passages_are_labelled_by_keyboard_alone(tab, home):
     note.click()
     page.keyboard.type("asdf")
     page.keyboard.press("Tab")
+    eventually(page, lambda: len(stored(home, "keys").by("anna")) == LABELS + 1)
     settle(page)
-    assert len(stored(home, "keys").by("anna")) == LABELS + 1
     press(page, "j")
-    settle(page)
-    assert stored(home, "keys").by("anna")[doubted].note == "asdf"
+    eventually(page, lambda: stored(home, "keys").by("anna")[doubted].note == "asdf")
 
 
 def test_disagreements_are_settled_by_the_same_keys_and_the_labels_go_out(tab, home, tmp_path):

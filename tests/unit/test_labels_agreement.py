@@ -1,10 +1,14 @@
 """Agreement of annotators, against a table worked by hand and scikit-learn; and the order of judging."""
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import bootstrap
 from sklearn.metrics import cohen_kappa_score
 
+from core.evaluate import statistics
 from core.evaluate.dataset import Question
 from core.labels import agreement, queue
 from core.labels.types import Desk, Judgement, LabelSet, Pooled
@@ -71,6 +75,34 @@ def test_kappa_equals_scikit_learns_where_it_is_defined(pairs):
         for weights in (None, "linear", "quadratic")
     ]
     assert ours == pytest.approx(tuple(expected))
+
+
+def test_the_interval_of_kappa_is_that_of_scikit_learns_kappa_over_drawn_questions(monkeypatch):
+    monkeypatch.setattr(statistics, "RESAMPLES", 300)
+    drawn = random.Random(3)
+    both = [
+        (str(n), g := drawn.randrange(4), g if drawn.random() < 0.7 else drawn.randrange(4))
+        for n in range(40)
+    ]
+    both += [(str(n), 2, 2) for n in range(0, 40, 3)]  # a question with two passages is drawn with both
+    of = [[one for one in both if one[0] == str(n)] for n in range(40)]
+
+    def kappa(places):
+        _, mine, theirs = zip(*(one for place in places for one in of[place]), strict=True)
+        return cohen_kappa_score(mine, theirs)
+
+    expected = bootstrap(
+        (range(40),), kappa, vectorized=False, n_resamples=300, method="percentile", rng=statistics.SEED
+    ).confidence_interval
+    assert agreement.interval.__wrapped__(tuple(both)) == pytest.approx(tuple(expected))
+
+
+@pytest.mark.filterwarnings("ignore:The BCa confidence interval")
+def test_an_interval_of_kappa_needs_two_questions_and_grades_that_differ():
+    assert agreement.interval((("q", 1, 2), ("q", 3, 3))) is None
+    assert agreement.interval((("a", 1, 1), ("b", 1, 1))) is None
+    alone = (("a", 0, 0), ("b", 3, 3))  # some resamples hold one grade alone
+    assert agreement.interval(alone) is None
 
 
 def test_nothing_in_common_is_undefined_and_says_why():
