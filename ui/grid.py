@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -97,11 +96,14 @@ def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker |
 def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
     """`grid` of a run that is over, drawn once for all that it shows: with another answer it is another."""
     by = (marker.kinds, marker.analyzer.language, marker.analyzer.stop_words) if marker is not None else None
-    shown = pickle.dumps((run, view.baseline, view.depth, dict(view.gold), by), pickle.HIGHEST_PROTOCOL)
-    return _kept(hashlib.blake2b(shown, digest_size=16).hexdigest(), run, view, marker)
+    results = [(one.route, one.status, one.ms, len(one.spans), one.answer, one.error) for one in run.results]
+    shown = repr(
+        (run.id, run.created, run.fingerprint, view.baseline, view.depth, dict(view.gold), by, results)
+    )
+    return _kept(hashlib.blake2b(shown.encode(), digest_size=16).hexdigest(), run, view, marker)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=16, show_spinner=False)  # text is never changed: no copy is needed
 def _kept(shown: str, _run: Run, _view: View, _marker: Marker | None) -> Markup:  # noqa: ARG001 - the cache key
     return grid(_run, _view, marker=_marker)
 

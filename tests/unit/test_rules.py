@@ -31,10 +31,11 @@ def test_core_never_imports_streamlit_and_nothing_is_pickled(path):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_page_names_no_route(path):
+def test_a_page_names_no_route_and_pickles_nothing(path):
     words = set(re.findall(r"[\"']([a-z0-9_]+)[\"']", path.read_text()))
     assert not words & set(routes())
     assert not any(name.startswith("core.routes") for name in imported(path))
+    assert not {name.split(".")[0] for name in imported(path)} & {"pickle", "dill", "joblib"}
 
 
 def test_routes_know_only_steps():
