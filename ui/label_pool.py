@@ -1,4 +1,4 @@
-"""The pool: the passages that are to be judged, found by routes now or in a kept evaluation."""
+"""The pool: passages to be judged, found by routes now, in stored sessions or in a kept evaluation."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ui.markup import cut, md
 from ui.routes import by_family, title
 
 EVERY = 0.4  # seconds between looks at one under way
+SESSIONS = "stored sessions that asked these questions"
 TOLD = "label_pool_told"  # what the last taking over brought
 
 
@@ -42,7 +43,7 @@ def draw(desk: Desk) -> None:
     if under_way is not None:
         _ended(under_way)
     _begin(desk)
-    _evaluation(desk)
+    _found_before(desk)
 
 
 def _held(found: Coverage) -> None:
@@ -132,30 +133,39 @@ def _ended(one: Pooling) -> None:
         st.warning(md(f"Some routes gave no result: {why}."))
 
 
-def _evaluation(desk: Desk) -> None:
-    """The passages of a kept evaluation: nothing is asked again."""
-    engine = state.engine()
-    names = keeping.names(engine.settings)
-    if not names:
+def _found_before(desk: Desk) -> None:
+    """The passages of stored sessions or of a kept evaluation: nothing is asked again."""
+    engine, name = state.engine(), desk.set.name
+    origins = [
+        *([SESSIONS] if store().count(corpus=desk.set.corpus) else []),
+        *keeping.names(engine.settings),
+    ]
+    if not origins:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        name = st.selectbox(
-            "Or take over what the routes of a kept evaluation found", names, index=None,
-            key="label_pool_from", width=420, placeholder="Choose an evaluation",
+        origin = st.selectbox(
+            "Or take over what routes found before", origins, index=None, key="label_pool_from", width=420,
+            placeholder="Choose stored sessions or an evaluation",
         )  # fmt: skip
         depth = st.number_input(
             "Passages of each", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth_from", width=150
         )
-        if not st.button("Take over", key="label_pool_take", disabled=name is None) or name is None:
+        if not st.button("Take over", key="label_pool_take", disabled=origin is None) or origin is None:
             return
     try:
-        corpus = engine.corpus(desk.set.corpus)
-        added = pool.from_evaluation(store(), desk.set.name, reopened(name), corpus, depth=int(depth))
+        with st.spinner("Reading what was found"):
+            if origin == SESSIONS:
+                added = pool.from_sessions(store(), name, depth=int(depth))
+            else:
+                corpus = engine.corpus(desk.set.corpus)
+                added = pool.from_evaluation(store(), name, reopened(origin), corpus, depth=int(depth))
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
     told = f"{added.new:,} new passages for {added.questions} questions of the set."
-    if added.others:
+    if added.others and origin == SESSIONS:
+        told += f" {added.others} were asked with other turns before them, and are left out."
+    elif added.others:
         told += f" {added.others} questions of the evaluation are not in this set."
     if added.missing:
         told += f" {added.missing} hits were left out, as their text is gone."

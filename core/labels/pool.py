@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from core.store import Store
 
 DEPTH = 10  # passages of each route
+NEWEST = 2000  # stored runs that are looked at
 MAX_DEPTH = 100
 
 
@@ -152,6 +153,16 @@ def from_runs(store: Store, name: str, runs: Iterable[Run], *, depth: int = DEPT
         if run.query not in same:
             others.add(run.query)
     return Added(desks.add_to_pool(store, name, found), len(found), len(others))
+
+
+def from_sessions(store: Store, name: str, *, depth: int = DEPTH) -> Added:
+    """`from_runs` of the newest stored runs that asked questions of the set; those with other turns before
+    the same words are counted as others.
+    """
+    desk = desks.load(store, name)
+    texts = {question.query.text for question in desk.questions}
+    rows = store.sessions(corpus=desk.set.corpus, limit=NEWEST)
+    return from_runs(store, name, (store.load(row.id) for row in rows if row.question in texts), depth=depth)
 
 
 def from_evaluation(

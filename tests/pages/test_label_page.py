@@ -11,9 +11,11 @@ from core.labels import desk as desks
 from core.labels import exchange, pool, suggest
 from core.labels.final import final
 from core.labels.types import Judgement, Pooled
+from core.request import Request
 from core.types import Passage, Query, Turn
 from tests.runs import HOSTILE, make_run
 from ui import label_labels, label_sets
+from ui.label_pool import SESSIONS
 
 ASKED = (
     Question("q1", Query("How do I send a fragile item back?"), answers=("Double boxed.",)),
@@ -155,6 +157,23 @@ def test_routes_fill_the_pool_in_the_background(visit, engine):
     assert f"{total} passages to judge" in shown(app)
     assert "2 routes found them" in shown(app)
     assert "2 of 2 questions were asked" in shown(app)
+
+
+def test_what_stored_sessions_found_is_taken_over_without_asking_again(visit, engine):
+    desks.create(engine.store, "one", "tiny", ASKED)
+    app = visit("label.py", set="one", tab="Pool")
+    assert not [one for one in app.selectbox if one.key == "label_pool_from"]  # there is nothing to take
+    asked = [Request(Query(ASKED[0].query.text), "tiny", ("bm25", "dense")),
+             Request(Query(ASKED[1].query.text), "tiny", ("bm25",))]  # fmt: skip
+    runs = [engine.ask(one) for one in asked]
+    app = visit("label.py", set="one", tab="Pool")
+    app.selectbox(key="label_pool_from").set_value(SESSIONS).run()
+    app.button(key="label_pool_take").click().run()
+    assert "new passages for 1 questions of the set" in shown(app)
+    assert "1 were asked with other turns before them, and are left out" in shown(app)
+    found = stored(engine).pool
+    assert set(found["q1"]) == {hit.passage.id for one in runs[0].results for hit in one.hits[:10]}
+    assert not found.get("q2")
 
 
 # The queue.
