@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.evaluate.spec import Spec
 from core.route import routes
@@ -36,19 +37,19 @@ def hold(name: str, options: list[Any], usual: Any = None) -> None:
 
 def how(spec: Spec, corpus: str) -> Spec:
     """Knobs, baseline, timing, answers and repeats."""
-    first = st.columns(4, vertical_alignment="bottom")
-    knobs, evidence = _knobs(first[0], spec, corpus)
+    place = st.container(horizontal=True, vertical_alignment="bottom")
+    knobs, evidence = _knobs(place, spec, corpus)
     hold("baseline", list(spec.routes))
-    baseline = first[1].selectbox(
-        "Baseline", spec.routes, key="ev_baseline", persist_state="session",
+    baseline = place.selectbox(
+        "Baseline", spec.routes, key="ev_baseline", persist_state="session", width=220,
         format_func=title,
         help="What the others are compared with: the route in use today",
     )  # fmt: skip
     now = state.engine().settings
     hold("timing", list(TIMINGS), now.timing)
-    timing = first[2].selectbox(
+    timing = place.selectbox(
         "Routes run", list(TIMINGS), key="ev_timing", format_func=TIMINGS.__getitem__,
-        persist_state="session",
+        persist_state="session", width=220,
         help="Together is faster. A route's time is its time alone in both, but steadier one after the other",
     )  # fmt: skip
     answers: dict[AnswerBy | Literal["none"], str] = {
@@ -57,8 +58,8 @@ def how(spec: Spec, corpus: str) -> Spec:
         "extract": BY["extract"],
     }
     hold("answers", list(answers))
-    by = first[3].selectbox("Answers", list(answers), key="ev_answers", format_func=lambda one: answers[one],
-                            persist_state="session")  # fmt: skip
+    by = place.selectbox("Answers", list(answers), key="ev_answers", format_func=lambda one: answers[one],
+                         persist_state="session", width=220)  # fmt: skip
     found = replace(spec, knobs=knobs, evidence=evidence, baseline=baseline, timing=timing)
     if by != "none":
         found = replace(found, answers=True, answer_by=by)
@@ -78,7 +79,7 @@ def how(spec: Spec, corpus: str) -> Spec:
     return replace(found, repeats=int(rounds))
 
 
-def _knobs(place: Any, spec: Spec, corpus: str) -> tuple[dict[str, dict[str, Any]], float | None]:
+def _knobs(place: DeltaGenerator, spec: Spec, corpus: str) -> tuple[dict[str, dict[str, Any]], float | None]:
     """The knobs of the chosen routes, and the evidence that named settings ask for."""
     store = state.engine().store
     given: Mapping[str, Any] = st.session_state.get(state.KNOBS) or {}
@@ -89,7 +90,7 @@ def _knobs(place: Any, spec: Spec, corpus: str) -> tuple[dict[str, dict[str, Any
     options = [DEFAULTS, *([COMPARE] if turned else []), *(f"preset:{name}" for name in named)]
     hold("knobs", options)
     chosen = place.selectbox(
-        "Knobs", options, key="ev_knobs", persist_state="session",
+        "Knobs", options, key="ev_knobs", persist_state="session", width=280,
         format_func=lambda one: labels.get(one) or f"settings “{one.removeprefix('preset:')}”",
     )  # fmt: skip
     if chosen == COMPARE:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.charts.look import milliseconds
 from core.corpus import catalogue
@@ -46,9 +46,9 @@ def _form() -> None:
         return
     _asked_for()
     hold("corpus", names, st.session_state.get(state.CORPUS))
-    top = st.columns([2, 3, 2, 3], vertical_alignment="bottom")
-    corpus = top[0].selectbox("Corpus", names, key="ev_corpus", persist_state="session")
-    asked = _questions(top[1:], corpus)
+    top = st.container(horizontal=True, vertical_alignment="bottom")
+    corpus = top.selectbox("Corpus", names, key="ev_corpus", persist_state="session", width=200)
+    asked = _questions(top, corpus)
     if asked is None:
         return
     spec, count = _sample(*asked)
@@ -61,13 +61,13 @@ def _form() -> None:
     _begin(spec, count)
 
 
-def _questions(columns: Any, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
+def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
     """Which questions are asked, and how many of each mode there are; None, and why, where there are none."""
     made = _label_sets(corpus)
     options = [OWN, *made]
     hold("questions", options)
-    source = columns[0].selectbox(
-        "Questions", options, key="ev_questions", persist_state="session",
+    source = place.selectbox(
+        "Questions", options, key="ev_questions", persist_state="session", width=280,
         format_func=lambda one: "the corpus' own" if one == OWN else f"labelled here: {one}",
     )  # fmt: skip
     try:
@@ -78,15 +78,15 @@ def _questions(columns: Any, corpus: str) -> tuple[Spec, Counter[str | None]] | 
         return None
     splits = [*sorted(kinds.keys() - {ALL}), ALL]
     hold("split", splits, "test" if "test" in splits else ALL)
-    split = columns[1].selectbox(
-        "Split", splits, key="ev_split", persist_state="session",
+    split = place.selectbox(
+        "Split", splits, key="ev_split", persist_state="session", width=130,
         help="Choose settings on dev; look at test once, at the end",
     )  # fmt: skip
     counts = Counter(kinds[split])
     modes = sorted(mode for mode in counts if mode)
     hold("mode", [ANY, *modes])
-    mode = columns[2].selectbox(
-        "Modes", [ANY, *modes], key="ev_mode", persist_state="session",
+    mode = place.selectbox(
+        "Modes", [ANY, *modes], key="ev_mode", persist_state="session", width=280,
         format_func=lambda one: f"{ANY} ({counts.total()})" if one == ANY else f"{one} ({counts[one]})",
     )  # fmt: skip
     if mode != ANY:
