@@ -76,7 +76,7 @@ def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
     assert engine.ask(found.request).results[0].status == "ok"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_stored_run_gives_a_request_of_known_routes(run):
     found = again(run, Here(routes(), {}, "m"))

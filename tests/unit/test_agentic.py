@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import LLMRequest, Message
@@ -192,7 +192,6 @@ def test_the_obedient_model_does_obey_what_it_sees():
     assert json.loads(reply(seen))["action"] == "sql"
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.one_of(

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score
@@ -96,7 +96,6 @@ def by_brute_force(cases, acts, objective, wanted):
     return max(found, default=None)
 
 
-@settings(deadline=None, max_examples=150)
 @given(cases_, st.sampled_from(["from", "below"]), st.sampled_from(OBJECTIVES), st.floats(0.3, 1))
 def test_the_threshold_is_the_best_of_all(pairs, acts, objective, wanted):
     cases, wanted = judged(pairs), wanted if objective in WANTED else None
@@ -130,7 +129,6 @@ def test_it_agrees_with_the_earlier_fit_and_cut(pairs):
         assert [s >= mine for s in scores] == [s >= fitted.high for s in scores]
 
 
-@settings(deadline=None)
 @given(cases_, cases_)
 def test_held_out_questions_never_influence_the_choice(dev, held):
     dev, fixed = judged(dev, "d"), judged([(n / 10, n > 4) for n in range(10)], "t")
@@ -145,7 +143,6 @@ def test_held_out_questions_never_influence_the_choice(dev, held):
 
 
 @given(cases_, st.floats(0, 1), st.sampled_from(["from", "below"]))
-@settings(deadline=None, max_examples=40)
 def test_what_a_threshold_is_worth_agrees_with_scikit_learn(pairs, at, acts):
     cases = judged(pairs)
     acted = [(one.score >= at) == (acts == "from") for one in cases]
@@ -282,7 +279,6 @@ def test_what_is_left_out_is_counted():
 
 
 @given(cases_, st.sampled_from(["from", "below"]))
-@settings(deadline=None)
 def test_curves_are_the_worth_at_each_of_their_thresholds(pairs, acts):
     cases = judged(pairs)
     found = curve(cases, acts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sparse import K1, B, BM25Index, write_index
@@ -50,7 +50,6 @@ some_texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 questions = st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=7).map(" ".join)
 
 
-@settings(max_examples=40, deadline=None)
 @given(some_texts, questions)
 def test_parts_are_those_of_the_formula_and_add_up_to_the_score(texts, question):
     import tempfile

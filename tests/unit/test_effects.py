@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -53,7 +53,6 @@ def test_effects_at_the_edges():
 
 
 @given(DIFFERENCES)
-@settings(max_examples=100, deadline=None)
 def test_an_effect_turned_round_is_the_opposite(values):
     one, other = effects.effect(values), effects.effect([-value for value in values])
     assert one["delta"] == pytest.approx(-other["delta"])
@@ -198,7 +197,6 @@ def test_power_is_that_of_published_tables():
 
 
 @given(st.integers(2, 2000), st.floats(1e-4, 0.5), st.floats(0.001, 2.0))
-@settings(max_examples=150, deadline=None)
 def test_what_is_detectable_is_seen_with_the_power_asked_for(n, alpha, sd):
     found = effects.detectable(n, sd, alpha=alpha)
     if found is None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sparse import BM25Index
@@ -56,7 +56,6 @@ def keyed(tmp_path, owners, texts, corpus):
 
 
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
 def test_a_passage_scores_what_its_best_key_scores(tmp_path_factory, data):
     corpus = MemoryCorpus(TEXTS)
     count = data.draw(st.integers(1, 30))
@@ -268,7 +267,6 @@ def test_pieces_of_one_document_are_put_in_order():
 
 
 @given(st.lists(st.integers(1, DOCUMENT + 50), min_size=1, max_size=12))
-@settings(max_examples=30, deadline=None)
 def test_a_long_document_is_read_in_parts_of_whole_passages(lengths):
     corpus = Pieces({f"a/{n:03}": "x" * length for n, length in enumerate(lengths)})
     found = parts(corpus)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.engine import Request
@@ -228,7 +228,6 @@ RUNS = [make_run(mishaps=False), make_run(), make_run(hostile=True)]
 
 
 @given(run=st.sampled_from(RUNS), at=st.integers(0, 59), depth=st.integers(1, 60))
-@settings(max_examples=150, deadline=None)
 def test_a_fate_agrees_with_the_final_ranking(run, at, depth):
     id = list(run.passages)[at]
     for result in run.results:
@@ -259,7 +258,6 @@ MAKERS = ["CHAIN", "RERANKER", "EVALUATOR", "GUARDRAIL"]
 
 
 @given(ids, ids, ids, st.integers(1, 9), st.sampled_from(SHAPES), st.sampled_from(MAKERS))
-@settings(max_examples=300, deadline=None)
 def test_spans_of_any_shape_give_a_fate(first, second, final, depth, inputs, kind):
     """An imported run may hold anything."""
     spans = [

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.steps.gate import exact_terms
@@ -130,7 +130,6 @@ def test_the_labelled_questions_fall_on_the_right_side():
     assert flagged["plain"] == ["What does customs hold code H3 mean and what happens?"]  # it names one
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_terms_stand_in_the_text_in_order_and_apart(text):
     at = 0

@@ -1,7 +1,7 @@
 """Interleaved retrieval and reasoning: what a round sends, collects and decides, and each reason to stop."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.engine import Request
@@ -95,7 +95,6 @@ def test_a_budget_leaves_room_for_the_answer(tmp_path):
     assert result.answer == "Six photos [1]."
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(1, 5))
 def test_no_reply_makes_it_go_on_beyond_its_cap(tmp_path_factory, replies, steps):
     result, llm, _ = ask(tmp_path_factory.mktemp("cap"), sentences(*replies), steps=steps)

@@ -106,7 +106,7 @@ ACTS = st.one_of(
 
 
 @given(st.lists(ACTS, max_size=12))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_undo_is_as_if_it_had_never_been_said(tmp_path_factory, acts):
     """Against a model that simply forgets."""
     store = Store(tmp_path_factory.mktemp("labels") / "a.sqlite")

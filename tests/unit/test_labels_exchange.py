@@ -71,7 +71,7 @@ def plain(desk):
 
 
 @given(sets_of_labels())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_csv_brings_everything_back(tmp_path_factory, given_set):
     questions, found, said = given_set
     store = made(tmp_path_factory.mktemp("a"), questions, found, said)
@@ -92,7 +92,7 @@ def test_csv_brings_everything_back(tmp_path_factory, given_set):
 
 
 @given(sets_of_labels())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_judgements_bring_the_grades_back(tmp_path_factory, given_set):
     questions, found, said = given_set
     store = made(tmp_path_factory.mktemp("a"), questions, found, said)

@@ -3,7 +3,7 @@
 import statistics
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.corpus.types import Document
@@ -53,7 +53,6 @@ def test_an_adjudicator_who_cannot_tell_leaves_it_unjudged_and_one_who_waits_lea
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7))
-@settings(max_examples=60, deadline=None)
 def test_the_lower_median(values):
     made = desk(*(("q1", "a", f"A{n}", "person", "grade", grade) for n, grade in enumerate(values)))
     assert count(made)[0] == statistics.median_low(values)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.late import (
@@ -47,7 +47,6 @@ def random_units(draw: np.random.Generator, n: int, dim: int = 5) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.lists(st.integers(0, 7), max_size=6))
-@settings(max_examples=60, deadline=None)
 def test_maxsim_is_the_loop(seed: int, q: int, sizes: list[int]) -> None:
     draw = np.random.default_rng(seed)
     query, passages = random_units(draw, q), [random_units(draw, n) for n in sizes]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.learned_sparse import LearnedSparseIndex, SpladeEncoder, write_index
@@ -44,7 +44,6 @@ weights = st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.25]), min_size=len(TER
 
 
 @given(st.lists(weights, max_size=40), weights, st.integers(0, 45))
-@settings(max_examples=60, deadline=None)
 def test_search_is_the_dense_product_best_first(
     tmp_path_factory: pytest.TempPathFactory, passages: list[list[float]], question: list[float], k: int
 ) -> None:
