@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
+from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 
 from core import engine as engine_module
 from core.corpus import catalogue
@@ -12,6 +14,21 @@ from tests.fakes import FakeEngine
 from tests.runs import make_run
 
 FRAME = Path(__file__).resolve().parents[2] / "pages" / "frame.py"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def as_one_server():
+    """Let all visits have what the visitors of one server have in common.
+
+    By itself each AppTest reads the metadata of every installed package in search of components, of which the
+    pages use none, and compiles its scripts anew at each run: that takes longer than most pages do.
+    """
+    compiled = ScriptCache()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", lambda: [])
+        for module in (app_test, local_script_runner):
+            patch.setattr(module, "ScriptCache", lambda: compiled)
+        yield
 
 
 @pytest.fixture
@@ -50,9 +67,9 @@ def visit(engine):
         app = AppTest.from_file(str(FRAME), default_timeout=20)
         for name, value in params.items():
             app.query_params[name] = value
-        app.run()
         if page:
-            app.switch_page(page).run()
+            app.switch_page(page)  # before anything is drawn: a link opens a page without the first one
+        app.run()
         assert not app.exception, app.exception
         return app
 

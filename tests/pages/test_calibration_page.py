@@ -185,7 +185,7 @@ def test_hostile_text_is_shown_as_text(visit, engine, evaluation):
     for mark in ("<img", "<script", "<svg"):
         assert mark not in html(app)
         assert mark not in "".join(one.proto.spec for one in app.main.get("plotly_chart"))
-    app = visit("compare.py")
+    app = visit()
     assert "<script" not in html(app)
 
 
@@ -199,7 +199,7 @@ def preset(engine):
 
 
 def test_named_settings_are_put_in_place_and_undone(visit, preset):
-    app = visit("compare.py")
+    app = visit()
     app.session_state["routes"] = ["bm25"]
     app.session_state["knobs"] = {"dense": {}}
     app.run()
@@ -221,7 +221,7 @@ def test_named_settings_are_put_in_place_and_undone(visit, preset):
 
 
 def test_a_run_is_made_with_them(visit, engine, preset):
-    app = visit("compare.py")
+    app = visit()
     app.session_state["routes"] = ["bm25"]
     app.run()
     app.button(key="named_apply").click().run()
@@ -236,7 +236,7 @@ def test_a_run_is_made_with_them(visit, engine, preset):
 
 
 def test_they_are_deleted_with_undo(visit, engine, preset):
-    app = visit("compare.py")
+    app = visit()
     app.button(key="named_delete").click().run()
     assert presets.every(engine.store) == ()
     assert "“for tiny” is deleted." in shown(app)
@@ -248,7 +248,7 @@ def test_they_are_deleted_with_undo(visit, engine, preset):
 def test_settings_of_another_version_are_an_error_in_words(visit, engine, preset, monkeypatch):
     old = replace(preset, knobs={"crag": {"gone": 1}})
     monkeypatch.setattr(presets, "every", lambda *_: (old,))
-    app = visit("compare.py")
+    app = visit()
     before = dict(app.session_state["knobs"])
     app.button(key="named_apply").click().run()
     assert not app.exception

@@ -177,7 +177,9 @@ def test_damaged_weights_are_told_and_can_be_deleted(engine, small, visit):
 
 def test_weights_are_put_into_compare_and_taken_out_again(engine, small, visit):
     files.write(engine.settings.home, some_weights())
-    app = learning(visit, evaluation="mine")
+    app = visit()  # Compare, which chooses routes
+    app.query_params["tab"] = "Learned fusion"
+    app.switch_page("tune.py").run()
     before = list(app.session_state[state.ROUTES])
     button(app, "fit_use").click().run()
     assert FITTED.name in app.session_state[state.ROUTES]
