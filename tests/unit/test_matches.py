@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.charts import match_heatmap, match_told
@@ -42,7 +42,6 @@ def test_what_the_steps_wrote_is_read_back_from_a_stored_run(tmp_path):
 
 
 @given(st.dictionaries(st.sampled_from(["query", "hits"]), values), values, values, values)
-@settings(max_examples=60, deadline=None)
 def test_whatever_a_span_holds_is_read_without_an_error(match, terms, matched, hit):
     keys = ("id", "best", "passage", "tokens", "cosines")
     hits = [dict.fromkeys(keys, hit), {"passage": ["a"], "cosines": [[hit]], "best": [["a", hit]]}]

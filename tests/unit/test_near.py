@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.corpus import near
@@ -42,7 +42,6 @@ def pairs(found):
     return {tuple(pair): value for pair, value in zip(found.pairs.tolist(), found.similarity, strict=True)}
 
 
-@settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_words_find_what_comparing_every_two_finds(texts):
     found = near.find(corpus(texts), "words")
@@ -50,7 +49,6 @@ def test_words_find_what_comparing_every_two_finds(texts):
     assert sorted(found.similarity, reverse=True) == list(found.similarity)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(alphabet="abc ", min_size=1, max_size=20), max_size=10), st.integers(0, 1000))
 def test_vectors_find_what_comparing_every_two_finds(texts, seed):
     draw = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluate import comparison, disagreement, fronts, leading, oracle, routing, statistics
@@ -65,7 +65,6 @@ def test_regret_is_that_of_the_router():
         st.lists(st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), min_size=4, max_size=4), min_size=2, max_size=6
     )
 )
-@settings(max_examples=40, deadline=None)
 def test_no_route_and_no_pair_beats_the_oracle(rows):
     values = table({f"r{n}": [row[n] for row in rows] for n in range(4)})
     found = oracle.oracle(values, M)
@@ -177,7 +176,6 @@ def brute(points):
 @given(
     st.dictionaries(st.text("abcdefghij", min_size=1, max_size=2), st.tuples(NUMBERS, NUMBERS), max_size=12)
 )
-@settings(max_examples=400, deadline=None)
 def test_a_front_is_what_nobody_beats(points):
     found = fronts.front(points)
     assert len(found) == len(set(found))

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.corpus import passages as stored
@@ -18,7 +18,6 @@ CHUNKING = st.one_of(st.just(WHOLE), st.builds(Chunking, st.integers(50, 120), s
 NAME = st.sampled_from(["a.md", "a.txt"])
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXT, CHUNKING, NAME)
 def test_segments_tile_every_window(text, chunking, name):
     made = preview(Document(name, "", text), chunking)
@@ -36,7 +35,6 @@ def test_segments_tile_every_window(text, chunking, name):
             assert not text[segment.start : segment.end].strip()
 
 
-@settings(max_examples=40, deadline=None)
 @given(text=TEXT, chunking=CHUNKING, name=NAME)
 def test_the_passages_are_those_of_an_index(tmp_path_factory, text, chunking, name):
     document = Document(name, "Title", text)

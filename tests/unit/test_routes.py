@@ -9,7 +9,7 @@ from core.errors import BadInput, ModelFailed
 from core.route import Need, pick, routes
 from core.steps import POOL
 from core.types import Query, Turn
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 HOSTILE = [
     "' OR 1=1; DROP TABLE runs; --",
@@ -25,11 +25,19 @@ JUDGED = {"scale": {"2": 1.0}, "relevant": "0.6", "supported": {"fully": 1.0}, "
 TWO_SIDED = ("structured_hybrid",)  # one side's failure is shown on its step, and the other goes on
 
 
-def run(tmp_path, route, question="How do I send a fragile item back?", llm=None, texts=None, history=()):
-    options = {} if texts is None else {"texts": texts}
-    llm = llm or ScriptedLLM({"grade": "0.6", **JUDGED})
-    engine = FakeEngine(tmp_path, llm=llm, web={"w:0-9": "the web"}, **options)
-    return engine.ask(Request(Query(question, history), "tiny", (route,))).results[0]
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory):
+    """Asks routes, one engine for each corpus: what is made for it beforehand is made once."""
+    engines = {}
+
+    def ask(*routes, question="How do I send a fragile item back?", llm=None, texts=TEXTS, history=()):
+        key = repr(sorted(texts.items()))
+        if key not in engines:
+            engines[key] = FakeEngine(tmp_path_factory.mktemp("home"), texts=texts, web={"w:0-9": "the web"})
+        engines[key].fake_llm = llm or ScriptedLLM({"grade": "0.6", **JUDGED})
+        return engines[key].ask(Request(Query(question, history), "tiny", routes)).results
+
+    return ask
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -50,8 +58,8 @@ def test_it_declares_what_it_is(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_finds_something_in_order_without_repeats(tmp_path, name):
-    result = run(tmp_path, name)
+def test_it_finds_something_in_order_without_repeats(ask, name):
+    [result] = ask(name)
     assert (result.status, result.error) == ("ok", None)
     scores = [hit.score for hit in result.hits]
     assert scores == sorted(scores, reverse=True)
@@ -62,29 +70,29 @@ def test_it_finds_something_in_order_without_repeats(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_it_repeats_itself(tmp_path, name):
-    first, second = (run(tmp_path, name) for _ in range(2))
+def test_it_repeats_itself(ask, name):
+    [first], [second] = ask(name), ask(name)
     assert first.hits == second.hits
     assert [s.name for s in first.spans] == [s.name for s in second.spans]
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_empty_corpus_is_no_failure(tmp_path, name):
-    result = run(tmp_path, name, texts={})
+def test_an_empty_corpus_is_no_failure(ask, name):
+    [result] = ask(name, texts={})
     assert (result.status, result.error) == ("ok", None)
     assert all(hit.passage.id.startswith(("web/", "sql/")) for hit in result.hits)
 
 
-@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_questions_and_conversations_are_only_text(tmp_path, name, text):
-    result = run(tmp_path, name, text, history=(Turn("user", text),))
-    assert (result.status, result.error) == ("ok", None)
+def test_hostile_questions_and_conversations_are_only_text(ask, text):
+    found = ask("all", question=text, history=(Turn("user", text),))
+    assert {result.route: (result.status, result.error) for result in found} == dict.fromkeys(
+        ALL, ("ok", None)
+    )
 
 
-@pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_passages_and_replies_are_only_text(tmp_path, name, text):
+def test_hostile_passages_and_replies_are_only_text(ask, text):
     llm = ScriptedLLM(
         {
             "grade": "0.6",
@@ -101,14 +109,13 @@ def test_hostile_passages_and_replies_are_only_text(tmp_path, name, text):
             **JUDGED,
         }
     )
-    assert run(tmp_path, name, llm=llm, texts={"a:0-9": text, "b:0-9": text + " send"}).status in (
-        "ok",
-        "failed",
-    )
+    found = ask("all", llm=llm, texts={"a:0-9": text, "b:0-9": text + " send"})
+    assert [result.route for result in found] == ALL
+    assert {result.status for result in found} <= {"ok", "failed"}
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
+def test_a_broken_model_ends_in_a_shown_failure_with_spans(ask, name):
     llm = ScriptedLLM(
         {
             p: ModelFailed("the endpoint answered HTML")
@@ -118,7 +125,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(tmp_path, name):
             )
         }
     )
-    result = run(tmp_path, name, llm=llm, history=(Turn("user", "My box"),))
+    [result] = ask(name, llm=llm, history=(Turn("user", "My box"),))
     if name in TWO_SIDED:
         assert result.status == "ok"
         assert any(span.error == "the endpoint answered HTML" for span in result.spans if span.parent is None)

@@ -76,7 +76,7 @@ def test_equal_runs_do_not_differ_whatever_their_times():
     assert headline(found) == "The two runs are the same but for their times."
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_run_is_the_same_as_itself(run):
     assert run_diff(run, run).same
@@ -122,7 +122,7 @@ alike = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(one=alike, other=alike)
 def test_exchanging_the_runs_mirrors_the_difference(one, other):
     """Also the alignment of steps, which has ties to break in short traces of few names."""
@@ -140,7 +140,6 @@ def test_exchanging_the_runs_mirrors_the_difference(one, other):
         assert sorted(s.after.id for s in route.steps if s.after) == [s.id for s in route.after.spans]
 
 
-@settings(max_examples=60, deadline=None)
 @given(run=alike)
 def test_a_run_of_few_names_is_the_same_as_itself(run):
     assert run_diff(run, run).same

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -118,7 +118,6 @@ some_texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 some_words = st.lists(st.sampled_from([*WORDS, "unknown", "the"]), max_size=6)
 
 
-@settings(max_examples=40)
 @given(texts=some_texts, asked=some_words)
 def test_parts_add_up_to_the_score(
     texts: list[str], asked: list[str], tmp_path_factory: pytest.TempPathFactory
@@ -141,7 +140,6 @@ def agree(first: BM25Index, second: RankBM25Index, question: str) -> None:
         assert row == place or score == pytest.approx(theirs[place], abs=1e-4)
 
 
-@settings(max_examples=60)
 @given(texts=some_texts, asked=some_words)
 def test_rank_bm25_agrees_with_the_stored_index(
     texts: list[str], asked: list[str], tmp_path_factory: pytest.TempPathFactory

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sql import Database, Limits
@@ -209,7 +209,6 @@ def test_order_counts_at_the_top_only(sql, wanted):
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=150)
 def test_any_text_is_rows_or_a_typed_error(text):
     database = Database(_bytes(), "memory")
     for sql in (text, f"SELECT {text}", f"SELECT * FROM sale WHERE item = {text}"):

@@ -66,14 +66,14 @@ def test_a_run_loaded_again_is_kept_until_somebody_writes_it(store, tmp_path):
     assert len(store._kept) == 4
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_run_comes_back_equal(connection, run):
     runs.RunWriter().write(connection, run)
     assert stored(connection, run) == run
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs(), picks=st.lists(st.sets(st.integers(0, 2)), max_size=4))
 def test_a_run_that_grows_is_always_as_it_was_last_saved(connection, run, picks):
     """Results come, go and change places; what was written before is not written again but stays right."""
@@ -236,7 +236,6 @@ def test_no_text_breaks_the_search(store):
     assert store.warnings == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(text=texts)
 def test_any_text_can_be_searched_for(connection, text):
     search.sessions(connection, search=text, only={}, before=None, limit=1)

@@ -55,7 +55,7 @@ def test_a_bundle_comes_back_the_same_and_goes_out_again_byte_equal(store, other
     assert str(store.path.parent).encode() not in bundle
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_run_goes_through_a_bundle(run):
     run = replace(run, status="done")

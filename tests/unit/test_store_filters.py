@@ -88,7 +88,7 @@ filters = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(only=filters)
 def test_filters_find_exactly_the_runs_that_fit(crowd, only):
     store, made = crowd

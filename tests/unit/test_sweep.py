@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,7 @@ WORDS = (
     "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",
     "vase", "return", "label", "hour",
 )  # fmt: skip
+EXAMPLES = max(1, settings.default.max_examples // 5)  # each runs a route over all questions
 EARLIER = (Turn("user", "My parcel with the vase arrived crushed."), Turn("assistant", "Take a photo."))
 
 
@@ -84,6 +86,12 @@ def evaluation(engine, tmp_path_factory):
     return evaluated(engine, tmp_path_factory.mktemp("kept") / "tiny", names, SET)
 
 
+@pytest.fixture(scope="module")
+def again(evaluation):
+    """The rankings of a route at other values of a knob, done again; read and measured once."""
+    return cache(lambda route, knob: sweep_subject.Rankings(sweep_subject.subject(evaluation, route, [knob])))
+
+
 def fresh(engine, evaluation, route, knobs):
     """The metrics of new runs by question."""
     given_ = {**SET.get(route, {}), **knobs}
@@ -113,12 +121,12 @@ HOW = {
 
 
 @pytest.mark.parametrize(("route", "knob"), TUNED, ids=[f"{r}.{k.name}" for r, k in TUNED])
-def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, route, knob):
-    subject = sweep_subject.subject(evaluation, route, [knob.name])
+def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route, knob):
+    rankings = again(route, knob.name)
+    subject = rankings.subject
     assert subject.way.how == HOW.get((route, knob.name), "run")
-    rankings = sweep_subject.Rankings(subject)
 
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
         value = data.draw(st.sampled_from(sweep_grid.default(knob, subject.now[0])))
@@ -126,9 +134,9 @@ def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, route, knob)
             value = data.draw(st.floats(knob.low, knob.high))
         anew = fresh(engine, evaluation, route, {knob.name: value})
         for metric in sweep.METRICS:
-            again = rankings.stored((value,), metric)
-            assert again == {q: anew[q][metric] for q in again if q in anew}
-            assert again.keys() <= anew.keys()
+            told = rankings.stored((value,), metric)
+            assert told == {q: anew[q][metric] for q in told if q in anew}
+            assert told.keys() <= anew.keys()
 
     check()
     assert set(rankings.stored(subject.now, "map")) == set(subject.way.results)
@@ -143,15 +151,14 @@ def test_two_knobs_of_one_step_are_done_again_together(engine, evaluation):
         assert again == {q: anew[q]["ndcg@10"] for q in subject.way.results}
 
 
-def test_what_follows_is_not_empty(evaluation):
-    """Every way tells something about other values than the one in use."""
+def test_what_follows_is_not_empty(again):
+    """Every way tells something about another value than the one in use."""
     for (route, knob), how in HOW.items():
-        subject = sweep_subject.subject(evaluation, route, [knob])
-        rankings = sweep_subject.Rankings(subject)
+        rankings = again(route, knob)
+        now = rankings.subject.now[0]
         spec = next(one for one in routes()[route].knobs if one.name == knob)
-        others = [value for value in sweep_grid.default(spec, subject.now[0]) if value != subject.now[0]]
-        told = sum(len(rankings.stored((value,), "ndcg@10")) for value in others)
-        assert told > 0, (route, knob, how)
+        others = [value for value in sweep_grid.default(spec, now) if value != now]
+        assert any(rankings.stored((value,), "ndcg@10") for value in others), (route, knob, how)
 
 
 def test_one_route_is_read_as_the_whole_run_is(evaluation):
@@ -402,14 +409,19 @@ def test_charts_draw_what_is_known_and_escape_names(evaluation):
     assert len(sweep_curve(alone).data[0].x) == 1
 
 
-@pytest.fixture
-def home(engine, tmp_path, monkeypatch):
-    """A home with the evaluation under the name "mine"."""
-    made = Settings(home=tmp_path)
-    monkeypatch.setattr(settings_module, "current", lambda: made)
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
+@pytest.fixture(scope="module")
+def measured(engine, tmp_path_factory):
+    """Settings with a home that holds an evaluation under the name "mine"."""
+    made = Settings(home=tmp_path_factory.mktemp("measured"))
     evaluated(engine, keeping.place(made, "mine"), ("hybrid_rrf", "rag_fusion", "rerank"), {})
     return made
+
+
+@pytest.fixture
+def home(engine, measured, monkeypatch):
+    """The commands find that home."""
+    monkeypatch.setattr(settings_module, "current", lambda: measured)
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
 
 
 def test_the_command_gives_the_curve(home, capsys):

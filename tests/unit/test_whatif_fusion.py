@@ -126,7 +126,6 @@ def test_other_knobs_give_what_a_new_run_gives(engine, name, data):
 
 
 @given(st.integers(1, 100), st.floats(0, 1), st.integers(1, 100))
-@settings(max_examples=25, deadline=None)
 def test_diverse_passages_are_chosen_again_for_any_setting(engine, k, lam, pool):
     first = one(engine, "mmr", {})
     (fusion,) = fusions(first)
