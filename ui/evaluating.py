@@ -57,6 +57,8 @@ def _new(kept: list[Entry]) -> None:
         st.session_state["evaluate_asked"] = st.query_params["labels"]
     if asked or NEW not in st.session_state:
         st.session_state[NEW] = asked or not kept
+    if st.session_state.pop(evaluating_new.CLOSE, False):
+        st.session_state[NEW] = False
     with st.expander("New evaluation", key=NEW, on_change="rerun") as panel:
         if panel.open:
             evaluating_new.choose()

@@ -25,6 +25,7 @@ from ui.evaluating_kept import BEGUN
 from ui.markup import md, show
 from ui.routes import by_family, directory, title
 
+CLOSE = "evaluate_new_close"  # the form is to be closed before it is drawn again
 OWN = ""
 ANY = "all modes"
 ALL, SPLITS = "all", ("dev", "test")
@@ -232,7 +233,7 @@ def _begin(spec: Spec, count: int) -> None:
             st.error(md(str(error)))
             return
         st.session_state[BEGUN] = name.strip()
-        st.session_state["evaluate_new"] = False
+        st.session_state[CLOSE] = True
         address.keep("labels", None)
         st.rerun()
 

@@ -185,6 +185,8 @@ def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, e
     assert "not known" in shown(app)
     name = next(one for one in app.text_input if one.label == "Name").value
     app.button(key="ev_begin").click().run()
+    assert not app.exception
+    assert not app.session_state["evaluate_new"], "the form is closed"
     one = background.under_way(engine, name)
     assert one.wait(30)
     assert one.error is None
@@ -343,7 +345,9 @@ def test_an_error_before_the_first_question_is_told(visit, questions, engine, mo
     app.session_state["ev_routes"] = ["bm25"]
     app.run()
     app.button(key="ev_begin").click().run()
-    app.run()
+    until = time.time() + 20
+    while "ended before its first question" not in shown(app) and time.time() < until:  # it is told once
+        app.run()
     assert "ended before its first question" in shown(app)
     assert "the disk is <b>full</b>" in shown(app)  # as text: every mark has its backslash
     assert all("<b>" not in one.value for one in app.error)
