@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -28,13 +29,19 @@ def state(decision, route, name):
     return next(one for one in decision.of(route).checks if one.name == name).state
 
 
-@pytest.fixture
-def three(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the evaluation of `three` is, to be read only."""
+    return tmp_path_factory.mktemp("kept") / "three"
+
+
+@pytest.fixture(scope="module")
+def three(folder):
     """40 questions: bm25 finds the passage at rank 1 and 3 in turn, dense at 2 and slower, rerank at 1, slow
     and by a model.
     """
     made = evaluation(
-        tmp_path / "three",
+        folder,
         {
             "bm25": [outcome(1 if n % 2 else 3, ms=5.0) for n in range(40)],
             "dense": [outcome(2, ms=20.0) for _ in range(40)],
@@ -190,19 +197,22 @@ def lossy(tmp_path, count=40):
     return of_evaluation(made)
 
 
-def test_a_loss_in_one_kind_of_question_fails(tmp_path):
-    measured = lossy(tmp_path)
-    decision = decide(measured, Criteria())
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    return lossy(tmp_path_factory.mktemp("mixed"))
+
+
+def test_a_loss_in_one_kind_of_question_fails(mixed):
+    decision = decide(mixed, Criteria())
     assert state(decision, "dense", "no loss in any kind of question") == "failed"
     assert "worse at hard -0.500" in lacking(decision.of("dense"))
     assert decision.chosen in ("bm25", "mmr")
-    assert state(decide(measured, Criteria()), "bm25", "no loss in any kind of question") == "passed"
+    assert state(decision, "bm25", "no loss in any kind of question") == "passed"
 
 
-def test_losses_are_one_holm_family_of_the_kept_tests(tmp_path):
-    measured = lossy(tmp_path)
-    found = losses(measured, "ndcg@10")
-    values = measured.values("ndcg@10")
+def test_losses_are_one_holm_family_of_the_kept_tests(mixed):
+    found = losses(mixed, "ndcg@10")
+    values = mixed.values("ndcg@10")
     modes = {"plain": [f"q{n}" for n in range(0, 40, 2)], "hard": [f"q{n}" for n in range(1, 40, 2)]}
     raw = {
         (route, mode): paired_p([values[route][q] for q in ids], [values["bm25"][q] for q in ids])
@@ -249,8 +259,8 @@ def test_nothing_passes_says_what_each_lacks_and_the_nearest(three):
     assert "at most 500 ms is asked for" in lacking(decision.of("rerank"))
 
 
-def test_figures_alone_decide_what_they_can(three, tmp_path):
-    bare = of_figures(figures_of(tmp_path / "three"), "bare")
+def test_figures_alone_decide_what_they_can(three, folder):
+    bare = of_figures(figures_of(folder), "bare")
     for asked in (OPEN, Criteria(), Criteria(minimum=0.9, max_tokens=10)):
         full, alone = decide(three, asked), decide(bare, asked)
         assert [one.passes for one in alone.candidates] == [one.passes for one in full.candidates]
@@ -262,8 +272,8 @@ def test_figures_alone_decide_what_they_can(three, tmp_path):
     assert alone.chosen == "rerank"
 
 
-def test_figures_alone_without_kinds_leave_losses_open(three, tmp_path):
-    figures = figures_of(tmp_path / "three")
+def test_figures_alone_without_kinds_leave_losses_open(three, folder):
+    figures = figures_of(folder)
     figures["by_mode"] = {}
     decision = decide(of_figures(figures, "bare"), Criteria())
     assert state(decision, "dense", "no loss in any kind of question") == "cannot be told"
@@ -278,8 +288,8 @@ def test_figures_alone_without_kinds_leave_losses_open(three, tmp_path):
         lambda f: f["routes"]["bm25"].update({"ndcg@10": "high"}), lambda f: f.update(by_mode=[]),
     ],
 )  # fmt: skip
-def test_figures_that_are_none_are_refused(three, tmp_path, bend):
-    figures = figures_of(tmp_path / "three")
+def test_figures_that_are_none_are_refused(three, folder, bend):
+    figures = figures_of(folder)
     bend(figures)
     with pytest.raises(BadInput, match="no figures of an evaluation"):
         of_figures(figures, "bent")
@@ -341,19 +351,16 @@ def test_the_command_says_the_criteria():
     )
 
 
-def test_an_evaluation_is_found_by_name_folder_and_file(three, tmp_path):
+def test_an_evaluation_is_found_by_name_folder_and_file(three, folder, tmp_path):
     from core.settings import Settings
 
     now = Settings(home=tmp_path / "home")
-    folder = tmp_path / "three"
     assert find(now, str(folder)).evaluation is not None
     assert find(now, str(folder / "metrics.json")).evaluation is not None
     alone = tmp_path / "alone.json"
     alone.write_text((folder / "metrics.json").read_text())
     assert find(now, str(alone)).evaluation is None
-    kept = tmp_path / "home" / "evaluations"
-    kept.mkdir(parents=True)
-    folder.rename(kept / "named")
+    shutil.copytree(folder, tmp_path / "home" / "evaluations" / "named")
     assert find(now, "named").name == "named"
     with pytest.raises(BadInput, match="kept are: named"):
         find(now, "other")
@@ -364,8 +371,8 @@ def test_an_evaluation_is_found_by_name_folder_and_file(three, tmp_path):
         find(now, str(alone))
 
 
-def test_a_draw_of_every_question_once_chooses_what_the_gate_does(three, tmp_path):
-    for measured in (three, lossy(tmp_path)):
+def test_a_draw_of_every_question_once_chooses_what_the_gate_does(three, mixed):
+    for measured in (three, mixed):
         for asked in (
             OPEN,
             Criteria(),

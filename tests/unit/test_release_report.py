@@ -36,9 +36,22 @@ def made(folder, *, shift=0, count=30, **more):
     )
 
 
-@pytest.fixture
-def measured(tmp_path):
-    return made(tmp_path / "first")
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """Where the evaluation of `measured` is, to be read only."""
+    return tmp_path_factory.mktemp("kept") / "first"
+
+
+@pytest.fixture(scope="module")
+def measured(first):
+    return made(first)
+
+
+@pytest.fixture(scope="module")
+def now_worse(tmp_path_factory):
+    """The same release with both routes lower."""
+    folder = tmp_path_factory.mktemp("kept") / "worse"
+    return folder, made(folder, shift=2)
 
 
 def test_the_report_tells_the_decision_its_costs_and_its_limits(measured):
@@ -150,9 +163,9 @@ def test_a_release_against_itself_is_no_regression(measured):
     assert all(one.delta == 0 for one in found.changes)
 
 
-def test_a_regression_is_told_with_its_kinds(measured, tmp_path):
+def test_a_regression_is_told_with_its_kinds(measured, now_worse):
     before = read(snapshot(measured, decide(measured, EASY)))
-    now = made(tmp_path / "second", shift=2)
+    _, now = now_worse
     found = compare(before, now, decide(now, replace(EASY, cheaper=False)))
     assert found.state == "regression"
     assert found.told.startswith("A regression: Dense now against Dense then, over 30 questions")
@@ -185,6 +198,11 @@ def test_nothing_in_common_cannot_be_told(measured, tmp_path):
     assert compare(before, bare, decide(bare, EASY)).state == "cannot be told"
 
 
+@pytest.fixture(scope="module")
+def written(measured):
+    return snapshot(measured, decide(measured, EASY))
+
+
 @pytest.mark.parametrize(
     ("bend", "said"),
     [
@@ -197,8 +215,8 @@ def test_nothing_in_common_cannot_be_told(measured, tmp_path):
         (lambda d: d.update(values={"dense": 3}), "damaged"),
     ],
 )  # fmt: skip
-def test_a_damaged_snapshot_is_refused(measured, bend, said):
-    found = json.loads(snapshot(measured, decide(measured, EASY)))
+def test_a_damaged_snapshot_is_refused(written, bend, said):
+    found = json.loads(written)
     bend(found)
     with pytest.raises(BadInput, match=said):
         read(json.dumps(found))
@@ -214,8 +232,8 @@ def gate(*args):
     return main(["gate", *map(str, args)])
 
 
-def test_the_exit_code_says_whether_a_route_passes(measured, tmp_path, capsys):
-    folder = tmp_path / "first"
+def test_the_exit_code_says_whether_a_route_passes(measured, first, tmp_path, capsys):
+    folder = first
     assert gate(folder, "--min-quality", 0.5) == 0
     assert "Ship Dense" in capsys.readouterr().out
     assert gate(folder, "--min-quality", 0.99) == 1
@@ -230,29 +248,31 @@ def test_the_exit_code_says_whether_a_route_passes(measured, tmp_path, capsys):
     assert gate(folder, "--against", tmp_path / "no.json") == 2
 
 
-def test_a_file_alone_warns_and_decides(measured, tmp_path, capsys):
+def test_a_file_alone_warns_and_decides(measured, first, tmp_path, capsys):
     alone = tmp_path / "alone.json"
-    alone.write_text(json.dumps(figures_of(tmp_path / "first")))
+    alone.write_text(json.dumps(figures_of(first)))
     assert gate(alone, "--min-quality", 0.5) == 0
     said = capsys.readouterr()
     assert "metrics.json alone" in said.err
     assert "How sure this is cannot be told" in said.out
 
 
-def test_the_command_writes_what_the_next_release_is_held_against(measured, tmp_path, capsys):
+def test_the_command_writes_what_the_next_release_is_held_against(
+    measured, first, now_worse, tmp_path, capsys
+):
     kept, told = tmp_path / "kept.json", tmp_path / "report.html"
-    assert gate(tmp_path / "first", "--snapshot", kept, "--report", told) == 0
+    assert gate(first, "--snapshot", kept, "--report", told) == 0
     assert told.read_text().startswith("<!doctype html>")
-    assert gate(tmp_path / "first", "--against", kept) == 0
-    made(tmp_path / "worse", shift=2)
+    assert gate(first, "--against", kept) == 0
+    worse, _ = now_worse
     capsys.readouterr()
-    assert gate(tmp_path / "worse", "--best", "--against", kept, "--json", "--report", tmp_path / "r.md") == 1
+    assert gate(worse, "--best", "--against", kept, "--json", "--report", tmp_path / "r.md") == 1
     found = json.loads(capsys.readouterr().out)
     assert found["against"]["state"] == "regression"
     assert found["chosen"] == "dense"
     assert "A regression" in (tmp_path / "r.md").read_text()
     kept.write_text("{}")
-    assert gate(tmp_path / "first", "--against", kept) == 2
+    assert gate(first, "--against", kept) == 2
 
 
 def test_a_report_of_failures_names_none_as_zero(tmp_path):
