@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
-from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score
+from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_support
 
 from core.charts.calibration import curves
 from core.errors import BadInput
@@ -78,21 +78,40 @@ def test_a_wanted_value_that_is_not_reached_is_told():
         choose(HAND, "from", "precision")
 
 
+def by_definition(cases, acts, at):
+    """Every objective at a threshold, counted; None where it is not defined."""
+    both = [((one.score >= at) == (acts == "from"), one.positive == (acts == "from")) for one in cases]
+    tp, fp, fn, tn = (
+        both.count(pair) for pair in ((True, True), (True, False), (False, True), (False, False))
+    )
+    return {
+        "precision": tp / (tp + fp) if tp + fp else None,
+        "recall": tp / (tp + fn),
+        "f1": 2 * tp / (2 * tp + fp + fn),
+        "balanced accuracy": (tp / (tp + fn) + tn / (tn + fp)) / 2,
+    }
+
+
+def by_scikit_learn(cases, acts, at):
+    acted = [(one.score >= at) == (acts == "from") for one in cases]
+    right = [one.positive == (acts == "from") for one in cases]
+    precision, recall, f1, _ = precision_recall_fscore_support(
+        right, acted, average="binary", pos_label=True, zero_division=np.nan
+    )
+    return {
+        "precision": precision, "recall": recall, "f1": f1,
+        "balanced accuracy": balanced_accuracy_score(right, acted),
+    }  # fmt: skip
+
+
 def by_brute_force(cases, acts, objective, wanted):
     """The best value over every threshold there is: at each score, and above all."""
     found = []
     for at in [*sorted({one.score for one in cases}), math.inf]:
-        acted = [(one.score >= at) == (acts == "from") for one in cases]
-        right = [one.positive == (acts == "from") for one in cases]
-        values = {
-            "precision": precision_score(right, acted, zero_division=np.nan),
-            "recall": recall_score(right, acted, zero_division=np.nan),
-            "f1": f1_score(right, acted, zero_division=0),
-            "balanced accuracy": balanced_accuracy_score(right, acted),
-        }
+        values = by_definition(cases, acts, at)
         other = {"precision": "recall", "recall": "precision"}.get(objective, objective)
-        if wanted is None or values[objective] >= wanted - 1e-12:
-            found.append(0.0 if math.isnan(values[other]) else values[other])
+        if wanted is None or (values[objective] is not None and values[objective] >= wanted - 1e-12):
+            found.append(values[other] or 0.0)
     return max(found, default=None)
 
 
@@ -109,6 +128,10 @@ def test_the_threshold_is_the_best_of_all(pairs, acts, objective, wanted):
         assert best is None
         return
     counts = counts_at(cases, acts, at)[1].sum(axis=0)
+    theirs = by_scikit_learn(cases, acts, at)
+    for name, value in by_definition(cases, acts, at).items():
+        assert rate(counts, name) == pytest.approx(theirs[name], nan_ok=True)
+        assert theirs[name] == pytest.approx(math.nan if value is None else value, nan_ok=True)
     other = {"precision": "recall", "recall": "precision"}.get(objective, objective)
     assert np.nan_to_num(rate(counts, other)) == pytest.approx(best)
     if wanted is not None:
@@ -145,15 +168,15 @@ def test_held_out_questions_never_influence_the_choice(dev, held):
 @given(cases_, st.floats(0, 1), st.sampled_from(["from", "below"]))
 def test_what_a_threshold_is_worth_agrees_with_scikit_learn(pairs, at, acts):
     cases = judged(pairs)
+    found, theirs = worth(cases, acts, at), by_scikit_learn(cases, acts, at)
     acted = [(one.score >= at) == (acts == "from") for one in cases]
     right = [one.positive == (acts == "from") for one in cases]
-    found = worth(cases, acts, at)
     assert (found.n, found.acted, found.positive) == (len(cases), sum(acted), sum(right))
-    assert found.precision.value == (pytest.approx(precision_score(right, acted)) if any(acted) else None)
-    assert found.recall.value == (pytest.approx(recall_score(right, acted)) if any(right) else None)
+    assert found.precision.value == (pytest.approx(theirs["precision"]) if any(acted) else None)
+    assert found.recall.value == (pytest.approx(theirs["recall"]) if any(right) else None)
     if both(cases):
-        assert found.balanced.value == pytest.approx(balanced_accuracy_score(right, acted))
-        assert found.f1.value == pytest.approx(f1_score(right, acted))
+        assert found.balanced.value == pytest.approx(theirs["balanced accuracy"])
+        assert found.f1.value == pytest.approx(theirs["f1"])
 
 
 def test_intervals_are_those_of_scipy_by_question():

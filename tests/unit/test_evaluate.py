@@ -2,11 +2,8 @@
 
 import itertools
 import json
-import os
 import random
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import ir_measures
@@ -23,6 +20,7 @@ from core.evaluate.metrics import COMPARED, METRICS, by_question, measures
 from core.evaluate.runner import Outcome, Plan, run
 from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
+from tests.uncompiled import ranx
 
 
 def random_task(seed, questions=30):
@@ -40,23 +38,13 @@ def random_task(seed, questions=30):
 
 
 def test_metrics_equal_ranx():
-    """In a process of its own, uncompiled: ranx would otherwise compile itself for minutes on first use."""
     qrels, rankings = random_task(1)
     found = by_question(qrels, rankings, relevant_from=2)
     names = ["ndcg@10", "recall@10-l2", "recall@100-l2", "mrr@10-l2", "map-l2", "precision@5-l2"]
-    code = (
-        "import json, sys; from ranx import Qrels, Run, evaluate\n"
-        "qrels, run, names = json.load(sys.stdin); run = Run(run, name='r')\n"
-        "evaluate(Qrels(qrels), run, names)\n"
-        "print(json.dumps({n: {q: float(v) for q, v in run.scores[n].items()} for n in names}))"
-    )
-    theirs = json.loads(
-        subprocess.run(
-            [sys.executable, "-c", code],
-            input=json.dumps([qrels, {q: dict(hits) for q, hits in rankings.items()}, names]),
-            env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=True,
-        ).stdout
-    )  # fmt: skip
+    with ranx() as module:
+        run = module.Run({q: dict(hits) for q, hits in rankings.items()}, name="r")
+        module.evaluate(module.Qrels(qrels), run, names)
+        theirs = {name: {q: float(value) for q, value in run.scores[name].items()} for name in names}
     for ours, name in zip(METRICS, names, strict=False):
         assert {q: by[ours] for q, by in found.items()} == pytest.approx(theirs[name], abs=1e-9), ours
 
