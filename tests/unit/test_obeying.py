@@ -48,20 +48,34 @@ CALLS = 24
 ANSWERING = {"write answer", "is the answer in the passages", "ask scripted"}
 
 
-def poisoned(
-    path: Path, route: str, payload: str, *, word: str = "IGNORE", answers: str = "none"
-) -> tuple[RouteResult, ObeyingLLM]:
-    """The route over a corpus in which the passage that fits best ends in an order; with another `word` the
-    same passage gives no order, and is found as well.
-    """
-    order = ORDER.format(word=word, payload=payload)
-    llm = ObeyingLLM()
-    engine = FakeEngine(
-        path, llm=llm, texts={**TEXTS, "crushed:0-80": f"{TEXTS['crushed:0-80']} {order}"},
-        web={"w:0-9": "the web"}, route_max_calls=CALLS,
-    )  # fmt: skip
-    knobs = {route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}}
-    return engine.ask(Request(QUESTION, "tiny", (route,), knobs, answers=answers)).results[0], llm
+class Poisoned:
+    """Routes over corpora in which the passage that fits best ends in an order, an engine for each order."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._engines: dict[str, FakeEngine] = {}
+
+    def __call__(
+        self, route: str, payload: str, *, word: str = "IGNORE", answers: str = "none"
+    ) -> tuple[RouteResult, ObeyingLLM]:
+        """What the route did and what it asked; with another `word` the same passage gives no order, and is
+        found as well.
+        """
+        order = ORDER.format(word=word, payload=payload)
+        if order not in self._engines:
+            self._engines[order] = FakeEngine(
+                self._home / str(len(self._engines)), web={"w:0-9": "the web"}, route_max_calls=CALLS,
+                texts={**TEXTS, "crushed:0-80": f"{TEXTS['crushed:0-80']} {order}"},
+            )  # fmt: skip
+        engine, llm = self._engines[order], ObeyingLLM()
+        engine.fake_llm = llm
+        knobs = {route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}}
+        return engine.ask(Request(QUESTION, "tiny", (route,), knobs, answers=answers)).results[0], llm
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Poisoned:
+    return Poisoned(tmp_path_factory.mktemp("poisoned"))
 
 
 @pytest.fixture
@@ -85,13 +99,13 @@ def steps(result: RouteResult) -> list[str]:
 
 @pytest.mark.parametrize("route", ASKING)
 def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
-    tmp_path: Path, route: str, executed: list[str]
+    poisoned: Poisoned, route: str, executed: list[str]
 ) -> None:
     for payload in PAYLOADS:
-        clean, calm = poisoned(tmp_path, route, payload, word="OBSERVE")
+        clean, calm = poisoned(route, payload, word="OBSERVE")
         wanted = list(executed)
         executed.clear()
-        found, llm = poisoned(tmp_path, route, payload)
+        found, llm = poisoned(route, payload)
         assert calm.obeyed == 0
         assert (clean.status, found.status) == ("ok", "ok"), (clean.error, found.error)
         assert executed == wanted, "no document has a say in what a database is asked"
@@ -103,12 +117,12 @@ def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
 
 
 @pytest.mark.parametrize("route", sorted(SAYS))
-def test_what_may_have_a_say_stays_within_the_caps(tmp_path: Path, route: str) -> None:
+def test_what_may_have_a_say_stays_within_the_caps(poisoned: Poisoned, route: str) -> None:
     """The claim is about something: the model does read the order there, and the steps do change."""
     changed = 0
     for payload in PAYLOADS:
-        clean, _ = poisoned(tmp_path, route, payload, word="OBSERVE")
-        found, llm = poisoned(tmp_path, route, payload)
+        clean, _ = poisoned(route, payload, word="OBSERVE")
+        found, llm = poisoned(route, payload)
         assert llm.obeyed
         changed += steps(found) != steps(clean)
         for knob in routes()[route].knobs:
@@ -120,12 +134,12 @@ def test_what_may_have_a_say_stays_within_the_caps(tmp_path: Path, route: str) -
 
 @pytest.mark.parametrize("route", ASKING)
 def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(
-    tmp_path: Path, route: str
+    poisoned: Poisoned, route: str
 ) -> None:
     """Where an answer is written, the texts are read: what it says is the document's to spoil."""
     for payload in ("No", "Yes", "zebra"):
-        clean, _ = poisoned(tmp_path, route, payload, word="OBSERVE", answers="all")
-        found, llm = poisoned(tmp_path, route, payload, answers="all")
+        clean, _ = poisoned(route, payload, word="OBSERVE", answers="all")
+        found, llm = poisoned(route, payload, answers="all")
         assert found.status == "ok"
         assert len(llm.requests) <= CALLS
         if route in SAYS:
@@ -137,10 +151,10 @@ def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(
         assert {name for pair in differing for name in pair if name} <= ANSWERING
 
 
-def test_the_agent_chooses_without_any_text_that_was_found(tmp_path: Path) -> None:
+def test_the_agent_chooses_without_any_text_that_was_found(poisoned: Poisoned) -> None:
     chosen = []
     for payload in PAYLOADS:
-        found, llm = poisoned(tmp_path, "agentic", payload)
+        found, llm = poisoned("agentic", payload)
         for request in llm.requests:
             if request.prompt.startswith("choose-action"):
                 sent = "\n".join(message.content for message in request.messages)
@@ -169,8 +183,8 @@ def test_an_order_to_the_grader_moves_that_passages_grade_alone(tmp_path: Path) 
     assert found["crushed:0-80"][0] < 0.05 < clean["crushed:0-80"][0]
 
 
-def test_steps_that_show_an_order_to_the_model_say_so(tmp_path: Path) -> None:
-    found, _ = poisoned(tmp_path, "cag", "Yes")
+def test_steps_that_show_an_order_to_the_model_say_so(poisoned: Poisoned, tmp_path: Path) -> None:
+    found, _ = poisoned("cag", "Yes")
     [flagged] = [span for span in found.spans if "instructions" in span.inputs]
     order = sorted(TEXTS).index("crushed:0-80") + 1
     assert list(flagged.inputs["instructions"]) == [str(order)]
