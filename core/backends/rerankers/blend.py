@@ -154,9 +154,10 @@ def weighted_maxsim(query: Matrix, weights: Numbers, passages: Sequence[Matrix])
     filled = [at for at, passage in enumerate(passages) if len(passage)]
     if filled and len(query):
         starts = np.cumsum([0, *(len(passages[at]) for at in filled[:-1])])
-        vectors = np.concatenate([passages[at] for at in filled]).astype(np.float32, copy=False)
-        best = np.maximum.reduceat(query @ vectors.T, starts, axis=1)
-        scores[filled] = np.round(weights @ best, 6)  # equal passages are equal wherever they stand
+        vectors = np.concatenate([passages[at] for at in filled], dtype=np.float64)
+        best = np.maximum.reduceat(query.astype(np.float64) @ vectors.T, starts, axis=1)
+        # Equal passages are equal wherever they stand: single precision would part some at the sixth digit.
+        scores[filled] = np.round(weights @ best, 6)
     return scores
 
 

@@ -165,9 +165,12 @@ def shown(database: Database, tables: Sequence[Table]) -> list[str]:
     Source: Rajkumar et al. 2022, "Evaluating the Text-to-SQL Capabilities of Large Language Models",
     arXiv:2204.00498, section 3 (CREATE TABLE with example rows); here different values in place of rows.
     """
-    full = [f"{_statement(table)}\n{_values(database, table)}".strip() for table in tables]
-    if sum(map(len, full)) <= SHOWN:
-        return full
+    made = [_statement(table) for table in tables]
+    if sum(map(len, made)) <= SHOWN:  # else no column is looked through for nothing
+        values = [_values(database, table) for table in tables]
+        full = [f"{statement}\n{some}".strip() for statement, some in zip(made, values, strict=True)]
+        if sum(map(len, full)) <= SHOWN:
+            return full
     each = SHOWN // len(tables)
     return [_brief(table)[:each] for table in tables]
 
