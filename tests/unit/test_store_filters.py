@@ -141,26 +141,29 @@ def test_a_search_and_filters_hold_together(store):
 def large(store, count):
     """`count` runs of 12 of 24 routes with settings as long as real ones, written by SQL."""
     names = [f"route{n:02}" for n in range(24)]
+    routes = [json.dumps(names[first : first + 12]) for first in range(13)]
     long, passages = json.dumps({"s": "x" * 400}), json.dumps(list(range(200)))
 
     def work(connection):
         connection.execute("INSERT INTO texts VALUES (x'00', 'How do I return a parcel?')")
-        for n in range(count):
-            routes = names[n % 13 : n % 13 + 12]
-            connection.execute(
-                "INSERT INTO runs (id, created, corpus, fingerprint, question, history, settings, status, "
-                "wall_ms, routes, passages, tags) VALUES (?, ?, ?, 'f', x'00', '[]', ?, ?, 1.0, ?, ?, ?)",
+        connection.executemany(
+            "INSERT INTO runs (id, created, corpus, fingerprint, question, history, settings, status, "
+            "wall_ms, routes, passages, tags) VALUES (?, ?, ?, 'f', x'00', '[]', ?, ?, 1.0, ?, ?, ?)",
+            (
                 (
                     f"{n:08}", f"2026-{1 + n // 1000:02}-{1 + n % 28:02}T{n:08}", f"c{n % 20}", long,
-                    "done" if n % 40 else "cancelled", json.dumps(routes), passages,
+                    "done" if n % 40 else "cancelled", routes[n % 13], passages,
                     json.dumps([] if n % 3 else ["demo", f"t{n % 200}"]),
-                ),
-            )  # fmt: skip
-            connection.executemany(
-                "INSERT INTO results (run, route, nth, title, status, ms, start_ms, wall_ms, hits, "
-                "citations, knobs, spans) VALUES (?, ?, 0, '', 'ok', 1.0, 0, 0, ?, '[]', '{}', ?)",
-                [(n + 1, route, "h" * 200, "s" * 400) for route in routes],
-            )
+                )
+                for n in range(count)
+            ),
+        )  # fmt: skip
+        connection.execute(
+            "INSERT INTO results (run, route, nth, title, status, ms, start_ms, wall_ms, hits, "
+            "citations, knobs, spans) SELECT number, value, 0, '', 'ok', 1.0, 0, 0, ?, '[]', '{}', ? "
+            "FROM runs, json_each(routes)",
+            ("h" * 200, "s" * 400),
+        )
 
     store.write(work, durable=False)
 
