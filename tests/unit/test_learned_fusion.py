@@ -67,6 +67,12 @@ def fitted(material):
     return learn.learned(material, "known", ("bm25", "dense"), list(material.lists))
 
 
+@pytest.fixture
+def two_strengths(monkeypatch):
+    """What fitting takes grows with the strengths it chooses from."""
+    monkeypatch.setattr(learn, "STRENGTHS", (0.01, 1.0))
+
+
 def test_features_by_hand():
     ranking = ranked({"a": 9, "b": 5, "c": 1})
     assert features(ranking) == {"a": (1, 1, 1), "b": (0.5, 1, 1 / 2), "c": (0, 1, 1 / 3)}
@@ -92,7 +98,7 @@ def test_the_truth_is_recovered(fitted):
     assert against["hybrid_linear"]["verdict"] == against["bm25"]["verdict"] == "better"
 
 
-def test_where_nothing_is_to_be_learned_no_difference_is_shown():
+def test_where_nothing_is_to_be_learned_no_difference_is_shown(two_strengths):
     """Lists that count the same: equal weights are right, and fitting cannot beat them."""
     even = synthetic(seed=11, true=((4.0, 0.0, 0.0), (4.0, 0.0, 0.0)))
     found = learn.learned(even, "even", ("bm25", "dense"), list(even.lists))
@@ -121,7 +127,7 @@ def test_each_question_weighs_the_same_and_half_of_it_is_relevant():
     assert weights.sum() == pytest.approx(len(of))
 
 
-def test_no_fold_sees_its_own_questions(material):
+def test_no_fold_sees_its_own_questions(material, two_strengths):
     """Other labels for the questions of one fold change nothing of what is predicted for them."""
     found = pairs(material, list(material.lists), ("bm25", "dense"))
     scores, folds = learn.out_of_fold(found, learn.chosen)
@@ -141,7 +147,7 @@ def test_every_question_is_held_out_once(material):
     assert sorted(asked) == sorted(found.questions)
 
 
-def test_noise_is_worth_nothing_out_of_fold():
+def test_noise_is_worth_nothing_out_of_fold(two_strengths):
     """Labels that no list knows anything of: in sample some weights fit, out of fold none do."""
     noise = synthetic(seed=5)
     draw = np.random.default_rng(0)
@@ -215,7 +221,7 @@ def test_it_is_compared_with_what_the_routes_do(material):
     assert EQUAL in learn.by_hand(three, "q1", (*lists, "maxsim"))
 
 
-def test_held_out_questions_are_told_apart_from_those_fitted_on(material):
+def test_held_out_questions_are_told_apart_from_those_fitted_on(material, two_strengths):
     split, chosen, rest = fitting.divided(material.labelled)
     assert (split, len(chosen), len(rest)) == ("dev", 90, 30)
     rivals = {"some_route": dict.fromkeys(material.lists, 0.0)}
@@ -369,7 +375,7 @@ def asked(count=60):
 
 
 @pytest.fixture
-def labelled_engine(tmp_path, monkeypatch):
+def labelled_engine(tmp_path, monkeypatch, two_strengths):
     labelled = asked()
     monkeypatch.setattr(fitting, "_origin", lambda *_: (labelled, {}, "the questions of a test"))
     return FakeEngine(tmp_path)
