@@ -13,9 +13,10 @@ import pytest
 
 from core.store import Store
 from core.store.playlists import Entry
+from core.types import Query
 from tests.browser.acting import MAIN, choose, eventually, failures, settle, still, text, tick
 from tests.large import large_run
-from tests.runs import HOSTILE
+from tests.runs import HOSTILE, make_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 ROOT = Path(__file__).resolve().parents[2]
@@ -154,7 +155,11 @@ def test_a_slider_of_a_fusion_changes_the_ranking_at_once_and_can_be_kept(tab, a
 
 
 def test_a_bundle_goes_out_and_comes_back(tab, tmp_path, home):
-    page = tab("/sessions")
+    sent = make_run(mishaps=False, run_id="parcel", corpus="handbook")
+    with closing(Store(home / "routescope.sqlite")) as store:
+        store.save(replace(sent, query=Query("Which bundle goes out and comes back?")))
+        assert store.flush()
+    page = tab("/sessions?search=bundle+comes")
     tick(page)
     with page.expect_download() as given:
         page.locator(f"{MAIN} button", has_text="Export 1").first.click()
@@ -171,10 +176,9 @@ def test_a_bundle_goes_out_and_comes_back(tab, tmp_path, home):
     settle(page)
     page.set_input_files("input[type=file]", str(bundle))
     page.locator(f"{MAIN} button", has_text="Import 1").click()
-    page.locator(f"{MAIN} button", has_text="Import 1").wait_for(state="detached")
     settle(page)
     with closing(Store(home / "routescope.sqlite")) as store:
-        assert store.load(run_id).id == run_id
+        eventually(page, lambda: [one.id for one in store.sessions("bundle comes")] == [run_id])
 
 
 def test_a_run_is_replayed_without_models_and_compared_with_the_original(tab, asked, home):
