@@ -1,5 +1,6 @@
 """Pages run in-process over the real engine and store, with in-memory backends."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,23 @@ def as_one_server():
         for module in (app_test, local_script_runner):
             patch.setattr(module, "ScriptCache", lambda: compiled)
         yield
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """Fill a folder by `make(folder)`, or, where that was done before under this key, by copying: each test
+    has a folder of its own, and what takes long to make is made once.
+    """
+    made = {}
+
+    def fill(folder, key, make):
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("once") / "made"
+            make(made[key])
+        shutil.copytree(made[key], folder, copy_function=shutil.copyfile)
+        return folder
+
+    return fill
 
 
 @pytest.fixture

@@ -34,9 +34,16 @@ def param(app, name):
     return value[0] if isinstance(value, list) else value
 
 
-def write(engine, name, labelled, of):
-    folder = keeping.place(engine.settings, name)
-    kept(folder, labelled, {q.id: [of(n)] for n, q in enumerate(labelled.questions)})
+@pytest.fixture
+def write(engine, once):
+    """Keep an evaluation: `write(name, labelled, of)`; at question n one route did `of(n)`."""
+
+    def keep(name, labelled, of):
+        results = {q.id: [of(n)] for n, q in enumerate(labelled.questions)}
+        folder = keeping.place(engine.settings, name)
+        once(folder, repr((labelled, results)), lambda made: kept(made, labelled, results))
+
+    return keep
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +53,9 @@ def _known(monkeypatch):
 
 
 @pytest.fixture
-def evaluation(engine):
+def evaluation(engine, write):
     """40 questions, half of them dev, at which one route graded and asked for evidence."""
-    write(engine, "made", asked(40), crag)
+    write("made", asked(40), crag)
     return keeping.opened(keeping.place(engine.settings, "made"))
 
 
@@ -121,31 +128,31 @@ def test_undo_of_the_first_save_forgets_the_name(visit, engine, evaluation):
     assert "Saved as" not in shown(app)
 
 
-def test_a_threshold_without_a_knob_says_so(visit, engine):
-    write(engine, "other", asked(40), lambda n: crag(n, "adaptive"))
+def test_a_threshold_without_a_knob_says_so(visit, write):
+    write("other", asked(40), lambda n: crag(n, "adaptive"))
     app = visit("tune.py", route="adaptive")
     assert "has no knob for the threshold of “grade and decide”, so it cannot be saved" in shown(app)
     assert "cal_save" not in [one.key for one in app.button]
 
 
-def test_too_few_cases_are_refused_with_the_number(visit, engine):
-    write(engine, "few", asked(8), lambda n: crag(n + 14))
+def test_too_few_cases_are_refused_with_the_number(visit, write):
+    write("few", asked(8), lambda n: crag(n + 14))
     app = visit("tune.py")
     assert "at least 5 are needed" in shown(app)
     assert "rs-calibrate-told" not in html(app)
     assert app.main.get("plotly_chart")  # what there is, is drawn
 
 
-def test_questions_of_one_split_are_cut_in_halves_and_it_is_said(visit, engine):
-    write(engine, "tests", asked(40, ("test",)), crag)
+def test_questions_of_one_split_are_cut_in_halves_and_it_is_said(visit, write):
+    write("tests", asked(40, ("test",)), crag)
     app = visit("tune.py")
     assert "chosen on 20 questions of one half" in html(app)
     assert "cut into two halves with a fixed seed" in html(app)
 
 
-def test_an_evaluation_without_thresholds_says_what_to_measure(visit, engine, monkeypatch):
+def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatch, write):
     monkeypatch.setattr("core.tune.gather.surveyable", list)
-    write(engine, "plain", asked(4), lambda n: result("bm25"))
+    write("plain", asked(4), lambda n: result("bm25"))
     app = visit("tune.py")
     assert "No threshold in this evaluation" in shown(app)
     assert "python -m core eval tiny --routes" in app.code[0].value
@@ -157,11 +164,11 @@ def test_without_an_evaluation_it_leads_to_one(visit, engine):
     assert "No evaluation is kept here" in shown(app)
 
 
-def test_a_route_that_asks_no_model_can_be_asked_now(visit, engine, monkeypatch):
+def test_a_route_that_asks_no_model_can_be_asked_now(visit, monkeypatch, write):
     asking = (Question("q1", Query("My box arrived crushed"), split="dev"),)
     labels = LabelledSet("tiny", asking, {"q1": {"crushed:0-80": 2}}, 2)
     monkeypatch.setattr(sets, "read", lambda *_, **__: labels)
-    write(engine, "plain", asked(4), lambda n: result("bm25"))
+    write("plain", asked(4), lambda n: result("bm25"))
     app = visit("tune.py", route="compress")
     assert "It can be asked all labelled questions of tiny now" in shown(app)
     app.button(key="cal_survey:compress").click().run()
@@ -173,13 +180,13 @@ def test_a_route_that_asks_no_model_can_be_asked_now(visit, engine, monkeypatch)
     assert "at least 5 are needed" in shown(app)
 
 
-def test_hostile_text_is_shown_as_text(visit, engine, evaluation):
+def test_hostile_text_is_shown_as_text(visit, engine, evaluation, write):
     def evil(n):
         made = crag(n, "crag")
         spans = tuple(replace(span, name=f"{span.name} {HOSTILE[0]}") for span in made.spans)
         return replace(made, spans=spans)
 
-    write(engine, "evil", asked(40), evil)
+    write("evil", asked(40), evil)
     presets.save(engine.store, Preset(HOSTILE[1][:60], "tiny", {"crag": {"high": 0.4}}, None, HOSTILE[0]))
     app = visit("tune.py", evaluation="evil")
     for mark in ("<img", "<script", "<svg"):

@@ -12,6 +12,7 @@ from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
 from core.evaluate import background, keeping, sets
 from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.evaluation import perform, prepare
 from core.evaluate.spec import Spec
 from core.types import Query
 from tests.runs import HOSTILE
@@ -71,14 +72,13 @@ def questions(engine, monkeypatch):
 
 
 @pytest.fixture
-def made(engine, questions):
+def made(engine, questions, once):
     """Make an evaluation, to its end."""
 
-    def make(name="first", routes=ROUTES, **spec):
-        one = background.begin(engine, name, Spec("tiny", routes, split="all", **spec))
-        assert one.wait(30)
-        assert one.error is None, one.error
-        return keeping.opened(keeping.place(engine.settings, name))
+    def make(name="first", routes=ROUTES, **more):
+        spec, folder = Spec("tiny", routes, split="all", **more), keeping.place(engine.settings, name)
+        of = repr((spec, questions["set"]))
+        return keeping.opened(once(folder, of, lambda made: perform(engine, prepare(engine, spec), out=made)))
 
     return make
 

@@ -25,7 +25,19 @@ GOLD = ("fragile:0-80", "returns:90-180", "express:0-80", "customs:0-80", "crush
 FITTED = next(route for route in routes().values() if Need.WEIGHTS in route.needs)
 
 
-def evaluated(engine, name, count):
+@pytest.fixture
+def evaluated(engine, once):
+    """Keep an evaluation of so many questions under a name."""
+
+    def keep(name, count):
+        ready = prepared(count)
+        folder = keeping.place(engine.settings, name)
+        return once(folder, f"learning {count}", lambda made: perform(engine, ready, out=made))
+
+    return keep
+
+
+def prepared(count):
     questions = tuple(
         Question(f"q{n}", Query(f"{TOPICS[n % 5]} {n}"), split="dev" if n % 5 else "test")
         for n in range(count)
@@ -33,18 +45,17 @@ def evaluated(engine, name, count):
     qrels = {q.id: {GOLD[n % 5]: 3, "returns:0-90": 2, "keys:0-80": 2} for n, q in enumerate(questions)}
     labelled = LabelledSet("tiny", questions, qrels, 2)
     spec = Spec("tiny", ROUTES, split="all")
-    ready = Prepared(spec, labelled, Plan("tiny", ROUTES), ROUTES[0], (), None)
-    perform(engine, ready, out=keeping.place(engine.settings, name))
+    return Prepared(spec, labelled, Plan("tiny", ROUTES), ROUTES[0], (), None)
 
 
 @pytest.fixture
-def evaluation(engine):
-    evaluated(engine, "mine", 50)
+def evaluation(evaluated):
+    evaluated("mine", 50)
 
 
 @pytest.fixture
-def small(engine):
-    evaluated(engine, "mine", 4)
+def small(evaluated):
+    evaluated("mine", 4)
 
 
 @pytest.fixture(autouse=True)
@@ -83,8 +94,8 @@ def test_without_an_evaluation_it_says_where_to_get_one(visit):
     assert "Measure routes on labelled questions first" in shown(learning(visit))
 
 
-def test_too_few_labels_are_refused_in_words_and_cannot_be_fitted(engine, visit):
-    evaluated(engine, "few", 20)
+def test_too_few_labels_are_refused_in_words_and_cannot_be_fitted(evaluated, visit):
+    evaluated("few", 20)
     app = learning(visit, evaluation="few")
     assert "16 labelled questions, and at least 40 are needed" in shown(app)
     assert "48 relevant passages" in shown(app)

@@ -47,11 +47,13 @@ def routes(shift=0, run=""):
 
 
 @pytest.fixture
-def kept(engine):
+def kept(engine, once):
     """Keep an evaluation under a name."""
 
     def keep(name="first", by_route=None, **more):
-        return evaluation(keeping.place(engine.settings, name), by_route or routes(), **more)
+        found = by_route or routes()
+        folder = keeping.place(engine.settings, name)
+        return keeping.opened(once(folder, repr((found, more)), lambda made: evaluation(made, found, **more)))
 
     return keep
 

@@ -34,12 +34,11 @@ def labelled():
 
 
 @pytest.fixture
-def evaluation(engine):
+def evaluation(engine, once):
     engine.fake_llm = ScriptedLLM({"variants": "claim a box\nexpress label\nphoto of it"})
+    ready = Prepared(Spec("tiny", ROUTES, split="all"), labelled(), Plan("tiny", ROUTES), ROUTES[0], (), None)
     folder = keeping.place(engine.settings, "mine")
-    spec = Spec("tiny", ROUTES, split="all")
-    perform(engine, Prepared(spec, labelled(), Plan("tiny", ROUTES), ROUTES[0], (), None), out=folder)
-    return keeping.opened(folder)
+    return keeping.opened(once(folder, "sweeps", lambda made: perform(engine, ready, out=made)))
 
 
 def html(app):
