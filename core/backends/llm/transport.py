@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
+from functools import cache
 
 import httpx2
 
@@ -16,12 +18,20 @@ class TooMuch(httpx2.RemoteProtocolError):
     """The endpoint sends more than any answer can be."""
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Whom TLS believes: reading all their certificates takes longer than a call, so it is done once."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
 class Guarded(httpx2.AsyncHTTPTransport):
     """Drops the headers that libraries add from the environment or about this machine; adds the key."""
 
     def __init__(self, key: str, *, keep_alive: bool) -> None:
         super().__init__(
-            trust_env=False, limits=httpx2.Limits(max_keepalive_connections=None if keep_alive else 0)
+            verify=_trusted(),
+            trust_env=False,
+            limits=httpx2.Limits(max_keepalive_connections=None if keep_alive else 0),
         )
         self._key = key
 
