@@ -426,6 +426,8 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
         before = worked()
         done = core(tmp_path, "routes", "--json")
         took.append(worked() - before)
+        if took[-1] < 1.5:
+            break
     assert (done.returncode, done.stderr) == (0, "")
     by_name = {route["name"]: route for route in json.loads(done.stdout)["routes"]}
     assert by_name["bm25"].keys() >= {
@@ -443,17 +445,28 @@ def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
     assert min(took) < 1.5  # 0.6 s on a quiet machine
 
 
-def test_lists_are_there_before_anything_is_built(tmp_path):
-    corpora = json.loads(core(tmp_path, "corpora", "--json").stdout)["corpora"]
+@pytest.fixture
+def empty_home(tmp_path, monkeypatch):
+    """The real engine over a home without anything, as every command gets it."""
+    there = Settings(home=tmp_path, models_dir=tmp_path / "models")
+    made = engine_module.Engine(there, Store(tmp_path / "routescope.sqlite"))
+    monkeypatch.setattr(settings_module, "current", lambda: there)
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    yield made
+    made.store.close()
+
+
+def test_lists_are_there_before_anything_is_built(empty_home, call):
+    corpora = json.loads(call("corpora", "--json")[1])["corpora"]
     assert {(one["name"], one["state"]) for one in corpora} >= {
         ("support", "not built"),
         ("pydocs", "not built"),
     }
-    models = json.loads(core(tmp_path, "models", "--json").stdout)
+    models = json.loads(call("models", "--json")[1])
     assert [model["present"] for model in models["models"]] == [False] * 3
-    done = core(tmp_path, "ask", "x", "--routes", "bm25")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "corpus support is not built: run python -m core index support" in one_error(done.stderr)
+    code, out, err = call("ask", "x", "--routes", "bm25")
+    assert (code, out) == (1, "")
+    assert "corpus support is not built: run python -m core index support" in one_error(err)
 
 
 def test_the_doctor_says_what_to_do_and_tells_no_secret(tmp_path):
@@ -480,21 +493,22 @@ def test_the_doctor_says_what_to_do_and_tells_no_secret(tmp_path):
     assert "sk-very-secret" not in done.stdout + done.stderr
 
 
-def test_a_setting_that_cannot_be_is_bad_input(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "core", "routes"],
-        cwd=PROJECT, env={**environment(tmp_path), "ROUTESCOPE_TIMING": "slow"},
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "setting timing" in one_error(done.stderr)
+def test_a_setting_that_cannot_be_is_bad_input(monkeypatch, call):
+    monkeypatch.setenv("ROUTESCOPE_TIMING", "slow")
+    settings_module.current.cache_clear()
+    try:
+        code, out, err = call("routes")
+    finally:
+        settings_module.current.cache_clear()
+    assert (code, out) == (2, "")
+    assert "setting timing" in one_error(err)
 
 
 def test_ctrl_c_stops_an_index_at_a_safe_point(tmp_path):
     folder = tmp_path / "many"
     folder.mkdir()
     (folder / "corpus.jsonl").write_text(
-        "".join(f'{{"_id": "d{n}", "text": "passage number {n} about things"}}\n' for n in range(200_000))
+        "".join(f'{{"_id": "d{n}", "text": "passage number {n} about things"}}\n' for n in range(60_000))
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "core", "index", str(folder), "--json"],

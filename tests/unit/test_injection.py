@@ -192,7 +192,8 @@ def test_what_the_warning_finds_and_what_it_finds_wrongly() -> None:
     assert sum(bool(instructions(part)) for part in paragraphs) / len(paragraphs) <= 0.005
     assert HOSTILE is not None
     science = (HOSTILE.parent / "scifact" / "corpus.jsonl").read_text(encoding="utf-8").split("\n")
-    texts = [json.loads(line)["text"] for line in science if line]
+    texts = [json.loads(line)["text"] for line in science[::4] if line]
+    assert len(texts) > 1000
     assert sum(bool(instructions(text)) for text in texts) / len(texts) <= 0.001
 
 

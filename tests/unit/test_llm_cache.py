@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sqlite3
 import subprocess
 import sys
@@ -236,13 +237,17 @@ def test_recordings_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
 def test_threads_and_processes_share_the_cache(tmp_path: Path) -> None:
     path = tmp_path / "llm.sqlite"
     code = (
-        "import sys, pathlib; sys.path.insert(0, sys.argv[1])\n"
-        "from tests.unit.test_llm_cache import ASK, DONE, CompletionCache\n"
+        "import sys, pathlib, pickle; sys.path.insert(0, sys.argv[1])\n"
+        "from core.backends.llm.cache import CompletionCache\n"
+        "ask, done = pickle.loads(bytes.fromhex(sys.argv[4]))\n"
         "cache = CompletionCache(pathlib.Path(sys.argv[2]))\n"
-        "[cache.put(f'{sys.argv[3]}-{n}', ASK, DONE) for n in range(50)]\n"
+        "[cache.put(f'{sys.argv[3]}-{n}', ask, done) for n in range(50)]\n"
         "sys.exit(cache.problem or 0)\n"
     )
-    others = [subprocess.Popen([sys.executable, "-c", code, str(PROJECT), str(path), name]) for name in "ab"]
+    given = pickle.dumps((ASK, DONE)).hex()
+    others = [
+        subprocess.Popen([sys.executable, "-c", code, str(PROJECT), str(path), name, given]) for name in "ab"
+    ]
     cache = CompletionCache(path)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: cache.put(f"t-{n}", ASK, DONE), range(100)))
