@@ -49,9 +49,18 @@ def once(tmp_path_factory):
     return fill
 
 
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory):
+    """The file of an empty store."""
+    path = tmp_path_factory.mktemp("empty") / "runs.sqlite"
+    Store(path).close()
+    return path
+
+
 @pytest.fixture
-def engine(tmp_path, monkeypatch):
+def engine(tmp_path, monkeypatch, empty):
     """An engine with one searchable corpus, "tiny", and an empty store."""
+    shutil.copyfile(empty, tmp_path / "runs.sqlite")
     made = FakeEngine(tmp_path, store=Store(tmp_path / "runs.sqlite"))
     monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
     tiny = catalogue.Known("tiny", "A tiny corpus", "folder", "ready", "", "memory", True)
@@ -63,18 +72,23 @@ def engine(tmp_path, monkeypatch):
     made.store.close()
 
 
-@pytest.fixture
-def stored(engine):
-    """The ids of stored runs: all well, with mishaps, with hostile text."""
-    runs = {
+@pytest.fixture(scope="session")
+def runs():
+    """Runs by id: all well, with mishaps, with hostile text."""
+    return {
         "good": make_run(mishaps=False, run_id="good", corpus="tiny"),
         "bad": make_run(run_id="bad", corpus="tiny"),
         "evil": make_run(hostile=True, run_id="evil", corpus="tiny"),
     }
+
+
+@pytest.fixture
+def stored(engine, runs):
+    """The same, stored."""
     for run in runs.values():
         engine.store.save(run)
     assert engine.store.flush()
-    return runs
+    return dict(runs)
 
 
 @pytest.fixture

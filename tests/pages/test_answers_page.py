@@ -15,11 +15,7 @@ def html(app):
 
 
 def open_tab(visit, run_id, tab):
-    app = visit(run=run_id)
-    app.session_state["tab"] = tab
-    app.run()
-    assert not app.exception
-    return html(app)
+    return html(visit(run=run_id, tab=tab))
 
 
 def keep(engine, run):

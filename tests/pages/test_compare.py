@@ -94,10 +94,7 @@ def test_movement_against_another_baseline(visit, stored):
 
 @pytest.mark.parametrize("tab", TABS)
 def test_every_view_of_a_run_draws(visit, stored, tab):
-    app = visit(run="good")
-    app.session_state["tab"] = tab
-    app.run()
-    assert not app.exception
+    app = visit(run="good", tab=tab)
     told = {
         "Side by side": "rs-grid", "Overlap": "Found by one route alone", "Answers": "Choose under Answers",
         "Matches": "No route of this run tells", "Cost": "Prices are not told", "Steps": "rs-trace",

@@ -93,10 +93,7 @@ def test_a_changed_source_is_told_with_the_reason(visit, real, tmp_path):
 
 def test_a_corpus_that_is_not_built_says_so_on_every_tab(visit):
     for tab in ("State", "Documents and chunks", "Passages", "Near-duplicates"):
-        app = visit("corpus.py", corpus="other")
-        app.session_state["corpus_tab"] = tab
-        app.run()
-        assert not app.exception
+        app = visit("corpus.py", corpus="other", tab=tab)
         assert "Corpus other is not built" in shown(app), tab
         assert any(button.key == "build_corpus" for button in app.button), tab
 
@@ -107,10 +104,8 @@ def test_a_corpus_without_passages_is_no_error(visit, engine, tmp_path, monkeypa
     (empty / "corpus.jsonl").write_text('{"_id": "a", "text": ""}\n')
     indexed(engine, monkeypatch, empty, "nothing")
     for tab in ("State", "Add", "Documents and chunks", "Passages", "Near-duplicates"):
-        app = visit("corpus.py", corpus="nothing")
-        app.session_state["corpus_tab"] = tab
-        app.run()
-        assert not app.exception, tab
+        app = visit("corpus.py", corpus="nothing", tab=tab)
+        assert app.session_state["corpus_tab"] == tab
 
 
 def test_enrichments_are_offered_with_their_cost_and_told_once_they_are(visit, engine, real, monkeypatch):

@@ -39,16 +39,7 @@ def keep(engine, run):
 @pytest.fixture
 def page(visit, engine):
     """Open the page about a run, as its address says."""
-
-    def go(run_id, **params):
-        app = visit("evaluators.py", run=run_id)
-        for name, value in params.items():
-            app.query_params[name] = value
-        app.run()
-        assert not app.exception, app.exception
-        return app
-
-    return go
+    return lambda run_id, **params: visit("evaluators.py", run=run_id, **params)
 
 
 @pytest.fixture

@@ -31,15 +31,8 @@ def address(app, name):
 
 
 @pytest.fixture
-def open_tab(visit):
-    def go(run, tab):
-        app = visit("latency.py", run=run)
-        app.session_state["latency_tab"] = tab
-        app.run()
-        assert not app.exception, app.exception
-        return app
-
-    return go
+def open_tab(view):
+    return lambda run, tab: view("latency.py", tab, run=run)
 
 
 def test_without_a_run_it_says_what_to_do(visit):
@@ -119,11 +112,7 @@ def test_choices_are_in_the_address_and_an_address_reopens_them(visit, stored):
     app.selectbox(key="latency_zoom").set_value("100").run()
     chosen = {"show": "retrieval", "calls": "yes", "zoom": "100"}
     assert {name: address(app, name) for name in chosen} == chosen
-    again = visit("latency.py", run="good")
-    for name, value in chosen.items():
-        again.query_params[name] = value
-    again.query_params["tab"] = "This run"
-    again.run()
+    again = visit("latency.py", run="good", tab="This run", **chosen)
     assert again.segmented_control(key="latency_show").value == "retrieval"
     assert again.segmented_control(key="latency_calls").value == "yes"
     assert again.selectbox(key="latency_zoom").value == "100"
@@ -131,11 +120,8 @@ def test_choices_are_in_the_address_and_an_address_reopens_them(visit, stored):
 
 
 def test_what_the_address_cannot_mean_is_as_ever(visit, stored):
-    app = visit("latency.py", run="good")
-    for name in ("tab", "show", "calls", "zoom", "route", "scope", "by", "times", "answers"):
-        app.query_params[name] = "<b>nonsense"
-    app.run()
-    assert not app.exception
+    names = ("tab", "show", "calls", "zoom", "route", "scope", "by", "times", "answers")
+    app = visit("latency.py", run="good", **dict.fromkeys(names, "<b>nonsense"))
     assert app.segmented_control(key="latency_show").value == "all"
     assert app.selectbox(key="latency_zoom").value == ""
 

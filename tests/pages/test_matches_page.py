@@ -25,11 +25,7 @@ def matched(engine):
 
 
 def open_tab(visit, run_id):
-    app = visit(run=run_id)
-    app.session_state["tab"] = "Matches"
-    app.run()
-    assert not app.exception
-    return app
+    return visit(run=run_id, tab="Matches")
 
 
 def test_heatmap_and_terms_are_drawn_from_the_stored_run(visit, engine, matched, monkeypatch):

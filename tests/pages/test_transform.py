@@ -77,19 +77,8 @@ class Outline(HTMLParser):
 
 @pytest.fixture
 def look(visit):
-    """Open the page by its address, as a link does: Compare, which the test browser starts on, keeps its own
-    parameters.
-    """
-
-    def go(run, **params):
-        app = visit(PAGE, run=run)
-        for name, value in params.items():
-            app.query_params[name] = value
-        app.run()
-        assert not app.exception, app.exception
-        return app
-
-    return go
+    """Open the page by its address, as a link does."""
+    return lambda run, **params: visit(PAGE, run=run, **params)
 
 
 def test_without_a_run_it_says_what_to_do(visit):

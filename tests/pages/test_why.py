@@ -23,10 +23,7 @@ def shown(app):
 
 def reopened(visit, **view):
     """The page as a link opens it: with all of the view in its address."""
-    app = visit("why.py", run="good")
-    for name, value in view.items():
-        app.query_params[name] = value
-    return app.run()
+    return visit("why.py", run="good", **view)
 
 
 @pytest.fixture
