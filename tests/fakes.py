@@ -6,11 +6,13 @@ import hashlib
 import math
 import re
 import sqlite3
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +45,11 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
+@lru_cache(maxsize=100_000)
+def _number(word: str) -> int:
+    return int(hashlib.md5(word.encode()).hexdigest(), 16)
+
+
 class HashEmbedder:
     """A bag of hashed words: texts that share words are close."""
 
@@ -59,7 +66,7 @@ class HashEmbedder:
         out = np.zeros((len(texts), self.dim), np.float32)
         for row, text in enumerate(texts):
             for word in words(text):
-                out[row, int(hashlib.md5(word.encode()).hexdigest(), 16) % self.dim] += 1
+                out[row, _number(word) % self.dim] += 1
         return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-9)
 
 
@@ -95,7 +102,7 @@ class HashTerms:
         out = np.zeros((len(texts), len(self.terms)), np.float32)
         for row, text in enumerate(texts):
             for word in words(text):
-                at = int(hashlib.md5(word.encode()).hexdigest(), 16) % len(self.terms)
+                at = _number(word) % len(self.terms)
                 out[row, at] += 1
                 out[row, (at + 1) % len(self.terms)] += 0.25
         return csr_matrix(out)
@@ -352,11 +359,26 @@ class FakeEngine(Engine):
         return super().weights(corpus, name)
 
     def enrichment(self, corpus: Any, need: Need) -> Any:
-        """Really made, by a model of its own: what the route asks its model is not mixed with it."""
-        name = need.enrichment or ""
+        """Really made, by a model of its own: what the route asks its model is not mixed with it.
+
+        It is made once in this process for equal texts, unless the engine's own home has one.
+        """
+        name, now = need.enrichment or "", self.settings
+        same = (name, corpus.name, corpus.fingerprint, type(corpus), type(corpus.embedder), now.late_model,
+                now.sparse_model)  # fmt: skip
         writer = ScriptedLLM({"questions": _questions, "context": _context})
-        store.build(name, corpus, settings=self.settings, llm=writer, embedder=corpus.embedder)
-        return super().enrichment(corpus, need)
+        with _making:
+            if (now.home / "enrichments" / corpus.name / name).exists():
+                store.build(name, corpus, settings=now, llm=writer, embedder=corpus.embedder)
+                return super().enrichment(corpus, need)
+            if same not in _made:
+                there = now.model_copy(update={"home": Path(_kept.name) / str(len(_made))})
+                store.build(name, corpus, settings=there, llm=writer, embedder=corpus.embedder)
+                _made[same] = store.load(name, corpus, there)
+            return _made[same]
+
+
+_making, _made, _kept = threading.Lock(), dict[tuple[Any, ...], Any](), tempfile.TemporaryDirectory()
 
 
 def some_weights(corpus: str = "tiny", fingerprint: str = "", name: str = "some") -> FittedWeights:

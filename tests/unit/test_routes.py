@@ -66,7 +66,8 @@ def test_it_finds_something_in_order_without_repeats(ask, name):
     assert all(math.isfinite(score) for score in scores)
     assert len({hit.passage.id for hit in result.hits}) == len(result.hits) <= 2 * POOL
     assert result.spans[0].start_ms >= 0
-    assert sum(s.ms for s in result.spans if s.parent is None) <= result.ms + 0.001
+    top = [s for s in result.spans if s.parent is None]
+    assert all(s.start_ms + s.ms <= result.ms + 0.001 for s in top), "steps may run side by side"
 
 
 @pytest.mark.parametrize("name", ALL)
