@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,8 @@ ALPHA = 0.05
 Key = TypeVar("Key")
 Interval = tuple[float, float]
 Means = NDArray[np.float64]
-_SAME = 100 * np.finfo(np.float64).eps
 _DIGITS = 12  # of a mean: more are rounding, which would part equal means and depend on what else is compared
 _CHUNK = 500  # resamples held in memory at once
-_KEPT = 1_000  # questions up to which what was drawn is kept: 20 MB at most for a number of questions
 
 
 def interval(values: Sequence[float]) -> Interval | None:
@@ -46,13 +43,21 @@ def intervals_of(columns: NDArray[np.float64], of: Callable[[Means], Means] = la
     `columns`: shape (columns, questions), two questions or more; questions are resampled, so that columns
     stay paired. `of` is given means of shape (columns, resamples) and gives (figures, resamples).
     """
+    from scipy.stats import bootstrap
+
     count = columns.shape[1]
-    # Means by how often each question was drawn: a matrix product in place of a copy for each column.
-    drawn = [
-        of(np.round(columns @ times.T.astype(np.float64) / count, _DIGITS)) for times in resamples(count)
-    ]
-    ends = np.percentile(np.concatenate(drawn, axis=-1), [2.5, 97.5], axis=-1)
-    return [(float(low), float(high)) for low, high in ends.T]
+
+    def statistic(drawn: NDArray[np.float64], axis: int) -> Means:  # noqa: ARG001
+        # Means by how often each question was drawn: a matrix product in place of a copy for each column.
+        rows = np.arange(len(drawn))[:, None] * count
+        times = np.bincount((drawn.astype(np.int64) + rows).ravel(), minlength=drawn.size)
+        return of(np.round(columns @ times.reshape(drawn.shape).T.astype(np.float64) / count, _DIGITS))
+
+    found = bootstrap(
+        (np.arange(count),), statistic, vectorized=True, n_resamples=RESAMPLES, batch=_CHUNK,
+        method="percentile", rng=SEED,
+    ).confidence_interval  # fmt: skip
+    return [(float(low), float(high)) for low, high in zip(found.low, found.high, strict=True)]
 
 
 def paired_p(route: Sequence[float], baseline: Sequence[float]) -> float:
@@ -65,74 +70,22 @@ def paired_p(route: Sequence[float], baseline: Sequence[float]) -> float:
 
 def paired_ps(differences: Sequence[Sequence[float]]) -> list[float]:
     """`paired_p` of each list of differences; lists of one length share their exchanges."""
+    from scipy.stats import permutation_test
+
     found = [1.0] * len(differences)  # one pair exchanged is as large the other way round
     for places, matrix in _by_length(differences):
-        count = matrix.shape[1]
 
-        def mean(signs: Means, matrix: Means = matrix, count: int = count) -> Means:
-            return np.asarray(np.round(signs @ matrix.T / count, _DIGITS))
+        def mean(signs: Means, axis: int, matrix: Means = matrix) -> Any:  # noqa: ARG001
+            return np.round(signs @ matrix.T / matrix.shape[1], _DIGITS)
 
         # Exchanging a pair is changing the sign of its difference: what is exchanged are the signs.
-        drawn = np.concatenate([mean(1 - 2 * some.astype(np.float64)) for some in exchanges(count)])
-        for place, p in zip(places, two_sided(mean(np.ones((1, count)))[0], drawn, count), strict=True):
+        tested = permutation_test(
+            (np.ones(matrix.shape[1]),), mean, permutation_type="samples", vectorized=True,
+            n_resamples=RESAMPLES, batch=_CHUNK, rng=SEED,
+        )  # fmt: skip
+        for place, p in zip(places, tested.pvalue, strict=True):
             found[place] = float(p)
     return found
-
-
-def two_sided(seen: Means, drawn: Means, count: int) -> Means:
-    """Two-sided p of what was seen, shape (figures,), from `drawn` by all of `exchanges(count)`, shape
-    (exchanges, figures). Sampled exchanges count what was seen as one more of them (Phipson & Smyth 2010).
-    """
-    more = 0 if _all_tried(count, RESAMPLES) else 1
-    near = np.abs(seen) * _SAME  # sums in another order
-    sides = [(drawn <= seen + near).sum(axis=0), (drawn >= seen - near).sum(axis=0)]
-    return np.asarray(np.minimum(1.0, 2 * (np.minimum(*sides) + more) / (len(drawn) + more)))
-
-
-def resamples(count: int) -> Iterable[NDArray[np.uint16]]:
-    """How often each of `count` questions was drawn, with replacement, in each of 9,999 resamples: the same
-    ones at every call, in chunks of shape (resamples, questions).
-    """
-    return _resamples_kept(count, RESAMPLES) if count <= _KEPT else _resamples_drawn(count, RESAMPLES)
-
-
-def exchanges(count: int) -> Iterable[NDArray[np.int8]]:
-    """Which of `count` pairs are exchanged, 1 or 0, in chunks of shape (exchanges, pairs): all ways there
-    are, while they are no more than the resamples, else as many drawn ones, the same at every call.
-    """
-    return _exchanges_kept(count, RESAMPLES) if count <= _KEPT else _exchanges_drawn(count, RESAMPLES)
-
-
-@lru_cache(maxsize=4)
-def _resamples_kept(count: int, size: int) -> tuple[NDArray[np.uint16], ...]:
-    return tuple(_resamples_drawn(count, size))
-
-
-def _resamples_drawn(count: int, size: int) -> Iterator[NDArray[np.uint16]]:
-    rng = np.random.default_rng(SEED)
-    for start in range(0, size, _CHUNK):
-        drawn = rng.integers(0, count, (min(_CHUNK, size - start), count))
-        rows = np.arange(len(drawn))[:, None] * count
-        yield np.bincount((drawn + rows).ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.uint16)
-
-
-@lru_cache(maxsize=4)
-def _exchanges_kept(count: int, size: int) -> tuple[NDArray[np.int8], ...]:
-    return tuple(_exchanges_drawn(count, size))
-
-
-def _exchanges_drawn(count: int, size: int) -> Iterator[NDArray[np.int8]]:
-    if _all_tried(count, size):
-        yield (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.int8)
-        return
-    rng = np.random.default_rng(SEED)
-    pairs = np.tile(np.arange(2, dtype=np.int8), (_CHUNK, count, 1))
-    for start in range(0, size, _CHUNK):
-        yield rng.permuted(pairs, axis=-1)[: size - start, :, 0].copy()
-
-
-def _all_tried(count: int, size: int) -> bool:
-    return count < 64 and 2**count <= size
 
 
 def holm(p_values: Mapping[Key, float]) -> dict[Key, float]:

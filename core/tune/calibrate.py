@@ -6,7 +6,6 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.errors import BadInput
 from core.evaluate.dataset import LabelledSet
-from core.evaluate.statistics import RESAMPLES, SEED, exchanges, two_sided
+from core.evaluate.statistics import RESAMPLES, SEED
 from core.tune.targets import Acts, Judged, Target
 
 Objective = Literal["f1", "balanced accuracy", "precision", "recall"]
@@ -244,6 +243,8 @@ def compared(
     cases: Sequence[Judged], acts: Acts, threshold: float, other: float, objective: Objective
 ) -> tuple[Measured, float]:
     """The difference of an objective between two thresholds on the same cases, paired, and its p."""
+    from scipy.stats import permutation_test
+
     (questions, one), (_, two) = (counts_at(cases, acts, at) for at in (threshold, other))
     now, then = (rate(counts.sum(axis=0), objective) for counts in (one, two))
     if (one == two).all():
@@ -252,17 +253,18 @@ def compared(
     if value is None or len(questions) < 2:
         return Measured(value), 1.0
     draws = rate(_resampled(one), objective) - rate(_resampled(two), objective)
-    # What an exchange of the two decisions of a question moves from one sum to the other.
-    moved, ones, twos = two - one, one.sum(axis=0), two.sum(axis=0)
-
-    def difference(exchanged: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of sums with some questions exchanged; one that leaves it undefined shows no difference."""
-        change = exchanged @ moved
-        return np.nan_to_num(rate(ones + change, objective) - rate(twos - change, objective))
-
+    both = np.concatenate([one, two])
     n = len(questions)
-    drawn = np.concatenate([difference(some.astype(np.float64)) for some in exchanges(n)])
-    (p,) = two_sided(difference(np.zeros((1, n))), drawn[:, None], n)
+
+    def statistic(x: NDArray[np.int64], y: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
+        x, y = np.moveaxis(x, axis, -1), np.moveaxis(y, axis, -1)
+        first, second = (rate(both[at].sum(axis=-2), objective) for at in (x, y))
+        return np.nan_to_num(first - second)  # an exchange that leaves it undefined shows no difference
+
+    p = permutation_test(
+        (np.arange(n), np.arange(n, 2 * n)), statistic, permutation_type="samples", vectorized=True,
+        n_resamples=RESAMPLES, batch=500, rng=SEED,
+    ).pvalue  # fmt: skip
     return Measured(value, _interval(draws)), float(p)
 
 
@@ -278,13 +280,9 @@ def _enough(name: str, cases: Sequence[Judged], target: Target) -> None:
 
 def _resampled(counts: Counts) -> Counts:
     """Sums over questions drawn with replacement, shape (resamples, 4); the same draws for the same n."""
-    return np.asarray(_drawn(len(counts)) @ counts)
-
-
-@lru_cache(maxsize=4)
-def _drawn(n: int) -> NDArray[np.float64]:
-    drawn = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
-    return drawn.astype(np.float64)  # products of whole numbers do not go through BLAS
+    n = len(counts)
+    times = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    return np.asarray(times @ counts)
 
 
 def _interval(drawn: NDArray[np.float64] | None) -> Interval:
