@@ -34,6 +34,8 @@ from tests.fixtures.store.build import (
 )
 from tests.runs import make_run
 
+pytestmark = pytest.mark.usefixtures("stores_made_anew")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
