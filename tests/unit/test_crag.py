@@ -241,12 +241,12 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Any:
     }
     with loopback(http(json.dumps({"results": [moon]}))) as server:
         home = tmp_path_factory.mktemp("home")
-        settings = Settings(home=home, models_dir=home / "no models", web_search=server.url)
+        settings = Settings(home=home, llm=str(home / "none.gguf"), web_search=server.url)
         build("handbook", folder, settings=settings).close()
         yield Engine(settings)
 
 
-@pytest.mark.model  # embeds the documents of support and the stored pages
+@pytest.mark.model  # embeds the folder
 @pytest.mark.parametrize(
     ("question", "decision", "first"),
     [
