@@ -151,7 +151,7 @@ def test_a_call_no_longer_wanted_frees_the_model_at_once(llm: CachedLLM) -> None
             call(llm, replace(LONG, prompt=how), timeout=30 if how == "cancel" else 0.5, cancel=cancel)
         began = time.monotonic()
         call(llm, replace(ASK, prompt=how, max_tokens=1))
-        assert time.monotonic() - began < 6
+        assert time.monotonic() - began < 12  # the whole story takes several times that
 
 
 def test_a_prompt_longer_than_the_context_is_told_in_numbers(llm: CachedLLM) -> None:
@@ -169,20 +169,21 @@ def test_a_killed_server_is_started_again(settings: Settings, llm: CachedLLM) ->
 
 def test_it_ends_itself_when_unused(settings: Settings) -> None:
     stop_server(settings)
-    brief = settings.model_copy(update={"llm_idle_minutes": 0.1})
+    brief = settings.model_copy(update={"llm_idle_minutes": 4 / 60})
     llm = load_llm(brief)
-    call(llm, replace(ASK, prompt="idle/1"))
-    pid = state(brief).pid
-    for n in range(4):  # use keeps it alive
-        time.sleep(3)
-        call(llm, replace(ASK, prompt=f"idle/{n + 2}"))
+    call(llm, replace(ASK, prompt="idle/0"))
+    pid, began, asked = state(brief).pid, time.monotonic(), 0
+    while time.monotonic() - began < 6:  # use keeps it alive
+        time.sleep(0.3)
+        asked += 1
+        call(llm, replace(ASK, prompt=f"idle/{asked}", max_tokens=1))
     assert state(brief).pid == pid
     deadline = time.monotonic() + 20
     while state(brief).phase != "off" and time.monotonic() < deadline:
-        time.sleep(0.2)
+        time.sleep(0.1)
     assert state(brief).phase == "off"
     while running(pid) and time.monotonic() < deadline + 20:  # it says so first, and then frees its memory
-        time.sleep(0.2)
+        time.sleep(0.1)
     assert not running(pid)
 
 
@@ -191,5 +192,5 @@ def test_it_ends_itself_when_its_state_file_is_gone(settings: Settings, llm: Cac
     process = psutil.Process(state(settings).pid)
     for file in (settings.models_dir / "run").glob("*.json"):
         file.unlink()
-    psutil.wait_procs([process], timeout=10)
+    psutil.wait_procs([process], timeout=30)
     assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE

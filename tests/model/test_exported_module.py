@@ -10,6 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.model
 ROOT = Path(__file__).resolve().parents[2]
+ROUTES = ("hybrid_rrf", "rerank")
 DOCUMENTS = {
     "returns": "To send an item back, ask for a Return Merchandise Authorization within 30 days.",
     "refunds": "A refund is paid five business days after the returned item was inspected.",
@@ -19,29 +20,40 @@ DOCUMENTS = {
 QUESTION = "When is the money for a returned item paid?"
 
 
-@pytest.mark.parametrize("route", ["hybrid_rrf", "rerank"])
-def test_the_module_finds_what_ask_finds(tmp_path, route):
-    folder = tmp_path / "handbook"
+@pytest.fixture(scope="module")
+def call(tmp_path_factory):
+    """Run Python over a home with a small indexed corpus, and give what it wrote."""
+    home = tmp_path_factory.mktemp("home")
+    folder = home / "handbook"
     folder.mkdir()
     for name, text in DOCUMENTS.items():
         (folder / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n")
-    env = {**os.environ, "ROUTESCOPE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "PYTHONPATH": str(ROOT)}
 
-    def call(*args, cwd=ROOT):
+    def run(*args, cwd=ROOT):
         done = subprocess.run(
             [sys.executable, *args], cwd=cwd, env=env, capture_output=True, text=True, timeout=170
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    call("-m", "core", "index", str(folder), "--name", "handbook")
+    run("-m", "core", "index", str(folder), "--name", "handbook")
+    return run
+
+
+@pytest.fixture(scope="module")
+def asked(call):
+    """The result of `ask` by route."""
+    said = call("-m", "core", "ask", QUESTION, "--corpus", "handbook", "--routes", ",".join(ROUTES), "--json")
+    return {result["route"]: result for result in json.loads(said)["results"]}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_module_finds_what_ask_finds(tmp_path, call, asked, route):
     made = tmp_path / "chosen.py"
     call("-m", "core", "module", route, "--corpus", "handbook", "--out", str(made))
-    asked = json.loads(
-        call("-m", "core", "ask", QUESTION, "--corpus", "handbook", "--routes", route, "--json")
-    )
     found = json.loads(call(str(made), QUESTION, cwd=tmp_path))
     assert [(hit["id"], hit["score"]) for hit in found] == [
-        (hit["id"], hit["score"]) for hit in asked["results"][0]["hits"]
+        (hit["id"], hit["score"]) for hit in asked[route]["hits"]
     ]
     assert found

@@ -109,7 +109,8 @@ def _check(options: argparse.Namespace) -> str | None:
 
 def _watch(server: Any, options: argparse.Namespace, me: ServerState, stop: threading.Event) -> None:
     used, before = time.monotonic(), counters(server.handle_metrics())[1]
-    while not stop.wait(CHECK_S):
+    pause = min(CHECK_S, max(1.0, options.idle_minutes * 60 / 4))
+    while not stop.wait(pause):
         busy, totals = counters(server.handle_metrics())
         if busy or totals != before:
             used, before = time.monotonic(), totals
