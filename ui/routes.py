@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import groupby
 
 from markupsafe import Markup
@@ -28,7 +29,12 @@ def title(name: str) -> str:
 
 def directory(gaps: Mapping[Need, str]) -> Markup:
     """All routes in one table: what each does, its source, and what it lacks."""
-    rows = []
+    return _directory(tuple(gaps.items()))
+
+
+@lru_cache(maxsize=16)  # drawn at each rerun of Compare, and made of hundreds of elements
+def _directory(lacks: tuple[tuple[Need, str], ...]) -> Markup:
+    gaps, rows = dict(lacks), []
     for family, members in groupby(by_family(), key=lambda route: route.family):
         rows.append(tag("tr", tag("th", family, colspan="2")))
         for route in members:

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -184,10 +185,8 @@ def counts_at(cases: Sequence[Judged], acts: Acts, threshold: float) -> tuple[li
     order = {id: at for at, id in enumerate(dict.fromkeys(case.question for case in cases))}
     found = np.zeros((len(order), 4))
     for case in cases:
-        above = case.score >= threshold
-        found[
-            order[case.question], (0 if case.positive else 1) if above else (2 if case.positive else 3)
-        ] += 1
+        kind = (0 if case.score >= threshold else 2) + (0 if case.positive else 1)
+        found[order[case.question], kind] += 1
     return list(order), turned(found) if acts == "below" else found
 
 
@@ -280,9 +279,12 @@ def _enough(name: str, cases: Sequence[Judged], target: Target) -> None:
 
 def _resampled(counts: Counts) -> Counts:
     """Sums over questions drawn with replacement, shape (resamples, 4); the same draws for the same n."""
-    n = len(counts)
-    times = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
-    return np.asarray(times @ counts)
+    return np.asarray(_drawn(len(counts)).astype(np.float64) @ counts)
+
+
+@lru_cache(maxsize=2)  # one calibration draws for its dev and its held-out questions, five times in all
+def _drawn(n: int) -> NDArray[np.uint16]:
+    return np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), size=RESAMPLES).astype(np.uint16)
 
 
 def _interval(drawn: NDArray[np.float64] | None) -> Interval:
