@@ -49,18 +49,9 @@ def once(tmp_path_factory):
     return fill
 
 
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory):
-    """The file of an empty store."""
-    path = tmp_path_factory.mktemp("empty") / "runs.sqlite"
-    Store(path).close()
-    return path
-
-
 @pytest.fixture
-def engine(tmp_path, monkeypatch, empty):
+def engine(tmp_path, monkeypatch):
     """An engine with one searchable corpus, "tiny", and an empty store."""
-    shutil.copyfile(empty, tmp_path / "runs.sqlite")
     made = FakeEngine(tmp_path, store=Store(tmp_path / "runs.sqlite"))
     monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
     tiny = catalogue.Known("tiny", "A tiny corpus", "folder", "ready", "", "memory", True)
