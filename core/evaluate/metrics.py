@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -51,19 +51,24 @@ def measures(relevant_from: int = 1) -> dict[str, Any]:
 
 
 def by_question(
-    qrels: Mapping[str, Mapping[str, int]], rankings: Mapping[str, Scored], *, relevant_from: int = 1
+    qrels: Mapping[str, Mapping[str, int]],
+    rankings: Mapping[str, Scored],
+    *,
+    relevant_from: int = 1,
+    metrics: Sequence[str] = METRICS,
 ) -> dict[str, Values]:
     """The metrics of each ranking whose question is judged; a ranking without hits found nothing: all 0."""
     import ir_measures
 
     judged = {question: hits for question, hits in rankings.items() if qrels.get(question)}
-    values: dict[str, Values] = {question: dict.fromkeys(METRICS, 0.0) for question in judged}
+    values: dict[str, Values] = {question: dict.fromkeys(metrics, 0.0) for question in judged}
     run = {
         question: dict(zip((p for p, _ in hits), strict([score for _, score in hits]), strict=True))
         for question, hits in judged.items()
         if hits  # the judged share of nothing is undefined to ir_measures
     }
-    used = measures(relevant_from)
+    known = measures(relevant_from)
+    used = {name: known[name] for name in metrics}
     names = {measure: name for name, measure in used.items()}
     for metric in ir_measures.iter_calc(list(used.values()), {q: dict(qrels[q]) for q in run}, run):
         name = names[metric.measure]

@@ -239,9 +239,8 @@ def _values(collected: Collected, rankings: Mapping[str, Any], questions: Sequen
     """METRIC of each question; one for which nothing was found has 0."""
     labelled = collected.labelled
     qrels = {id: labelled.qrels[id] for id in questions}
-    found = by_question(
-        qrels, {id: rankings.get(id, ()) for id in questions}, relevant_from=labelled.relevant_from
-    )
+    asked = {id: rankings.get(id, ()) for id in questions}
+    found = by_question(qrels, asked, relevant_from=labelled.relevant_from, metrics=[METRIC])
     return {id: found[id][METRIC] for id in questions}
 
 
