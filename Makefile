@@ -12,8 +12,13 @@ ifeq ($(strip $(MODEL)),fast)
 export ROUTESCOPE_LLM := qwen2.5-coder-0.5b
 endif
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start many processes, each of which would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
+# Only these files have tests of real models: reading the other hundreds takes longer than some of those run.
+REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
+SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup test test-unit test-slow lint format bench shots docs clean
+.PHONY: run setup test test-unit test-slow test-browser test-models test-bench lint format bench shots docs clean
 
 run: setup  ## install, fetch models, build corpora, open the dashboard
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -42,8 +47,18 @@ test: $(VENV)/.installed-dev lint  ## everything: style, types, unit, pages, sma
 test-unit: $(VENV)/.installed-dev
 	$(PYTEST) -n 2 -m "not model and not browser and not bench"
 
-test-slow: $(VENV)/.installed-dev
-	$(PYTEST) -n 2 --dist loadfile -m "model or browser or bench"
+test-slow: test-browser test-models  ## one after the other: a page waits badly where a model takes the processors
+
+test-browser: $(VENV)/.installed-dev
+	$(PYTEST) -n 2 --dist loadfile -m browser tests/browser
+
+test-models: $(VENV)/.installed-dev
+	$(PYTEST) -n 2 --dist loadfile -m "model or bench" $(REAL)
+
+test-bench: $(VENV)/.installed-dev  ## SciFact against the published figures, dense ones too: minutes at first
+	@test -n "$(SCIFACT)" || { echo "SciFact is not beside the project (or below ROUTESCOPE_BENCH_DATA)"; exit 1; }
+	$(PY) -m core index "$(SCIFACT)" --name scifact
+	$(PYTEST) -m bench tests/unit/test_scifact.py
 
 lint: $(VENV)/.installed-dev
 	$(PY) -m ruff check .
