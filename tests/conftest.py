@@ -1,4 +1,4 @@
-"""How many examples a property is tried on, and where new stores come from, for all tests.
+"""For all tests: how many examples a property is tried on, where new stores come from, what is no garbage.
 
 Every run draws new ones, so that many runs see what one does not; `--hypothesis-profile=thorough` draws
 many at once.
@@ -7,9 +7,10 @@ Tests may share the machine with anything: no example has a deadline, pytest-tim
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,17 @@ from core.store.files import open_to_write
 settings.register_profile("everyday", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=400)
 settings.load_profile("everyday")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Modules and tests stay to the end: to look through them for garbage, again and again, takes seconds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
