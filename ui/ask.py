@@ -15,7 +15,7 @@ from core.route import Need, routes
 from core.types import Query
 from ui import knobs, named_settings, remembered, state
 from ui.markup import md, show
-from ui.routes import by_family, directory, title
+from ui.routes import by_family, chosen, directory, title
 
 MOST = 25  # routes that are compared at once: more columns are not read
 BY = {"model": "The language model", "extract": "Nobody: the best sentences are copied"}
@@ -124,15 +124,15 @@ def pandas_frame(rows: list[dict[str, str]]) -> Any:
 
 def _route_menu(gaps: Mapping[Need, str]) -> None:
     names = [route.name for route in by_family()]
-    st.session_state.setdefault(state.ROUTES, [route.name for route in by_family() if route.first])
+    st.session_state.setdefault(state.ROUTES, chosen())
     lacking = [
         name for name in st.session_state[state.ROUTES] if name in routes() and why_not(routes()[name], gaps)
     ]
     label = f"Routes ({len(st.session_state[state.ROUTES])})"
     with st.popover(label, key="routes_menu"):
         with st.container(horizontal=True, gap="small"):
-            for label, chosen in _choices(gaps).items():
-                st.button(f"{label} ({len(chosen)})", key=f"choose:{label}", on_click=_choose, args=(chosen,))
+            for label, some in _choices(gaps).items():
+                st.button(f"{label} ({len(some)})", key=f"choose:{label}", on_click=_choose, args=(some,))
         st.multiselect(
             f"Routes to run, up to {MOST}",
             names,

@@ -11,6 +11,7 @@ from core.route import Route
 from core.types import Run
 from ui import link, opened, state
 from ui.markup import md
+from ui.routes import also
 
 BEFORE = "inputs_before"  # the inputs as they were before the last "keep", for Undo
 KEPT = "kept_knobs"  # (run, route, knobs) of the last "keep"
@@ -53,8 +54,7 @@ def keep(run: Run, route: Route, knobs: dict[str, Any]) -> None:
         **now[state.KNOBS],
         route.name: {name: value for name, value in changed.items() if value != default[name]},
     }
-    if route.name not in now.get(state.ROUTES, []):
-        now[state.ROUTES] = [*now.get(state.ROUTES, []), route.name]
+    also(route.name)
     now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
     now[link.ADOPTED] = (run.id, None, None)  # the way to Compare must not restore the run over it
     now[BEFORE], now[KEPT] = before, (run.id, route.title, dict(knobs))

@@ -20,6 +20,7 @@ from core.tune.learn_told import Rival
 from ui import address, kept, state
 from ui.markup import cut, join, md, show, tag
 from ui.plot import dark, plot
+from ui.routes import also
 
 WEIGHTS = "fit_weights"  # the name of those that are shown
 DELETED, USED = "fit_deleted", "fit_used"  # the weights that were deleted last; the name used last
@@ -136,7 +137,7 @@ def use(route: Route, found: FittedWeights) -> None:
     knob = next(knob.name for knob in route.knobs if knob.type is str)
     now[state.CORPUS] = found.corpus
     now[state.KNOBS] = {**now.get(state.KNOBS, {}), route.name: {knob: found.name}}
-    now[state.ROUTES] = list(dict.fromkeys([*now.get(state.ROUTES, []), route.name]))
+    also(route.name)
     now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
     now[USED] = found.name
 

@@ -11,6 +11,7 @@ from core.store.presets import Preset
 from core.tune.saving import settled, told
 from ui import kept, state
 from ui.markup import cut, md, show, tag
+from ui.routes import also
 
 CHOSEN = "named_chosen"
 APPLIED = "named_applied"  # (the settings in place, the inputs before)
@@ -69,8 +70,7 @@ def apply(preset: Preset) -> None:
         return
     now[APPLIED] = (preset, kept.inputs())
     now[state.KNOBS] = knobs
-    chosen = now.get(state.ROUTES, [])
-    now[state.ROUTES] = [*chosen, *(name for name in preset.knobs if name not in chosen)]
+    also(*preset.knobs)
     if preset.evidence is None:
         now.pop(state.EVIDENCE, None)
     else:

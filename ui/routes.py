@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import groupby
 
+import streamlit as st
 from markupsafe import Markup
 
 from core.needs import why_not
 from core.route import Need, Route, routes
+from ui import state
 from ui.markup import EMPTY, tag
 
 
@@ -19,6 +21,17 @@ def by_family() -> list[Route]:
     return sorted(
         routes().values(), key=lambda route: (order.get(route.family, 99), route.family, route.title)
     )
+
+
+def chosen() -> list[str]:
+    """The routes that Compare asks: until somebody chooses, those that come first."""
+    names: list[str] | None = st.session_state.get(state.ROUTES)
+    return [route.name for route in by_family() if route.first] if names is None else list(names)
+
+
+def also(*names: str) -> None:
+    """Put routes among those that Compare asks, before its choice is drawn."""
+    st.session_state[state.ROUTES] = list(dict.fromkeys([*chosen(), *names]))
 
 
 def title(name: str) -> str:

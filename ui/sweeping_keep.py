@@ -13,6 +13,7 @@ from core.tune.sweep_subject import Point
 from core.tune.sweep_words import named, note
 from ui import kept, named_saving, state
 from ui.markup import cut, md
+from ui.routes import also
 
 POINT = "sweep_point"
 
@@ -56,8 +57,7 @@ def keep(route: Route, values: dict[str, Any], corpus: str) -> None:
         **now.get(state.KNOBS, {}),
         route.name: {name: value for name, value in changed.items() if value != default[name]},
     }
-    if route.name not in now.get(state.ROUTES, []):
-        now[state.ROUTES] = [*now.get(state.ROUTES, []), route.name]
+    also(route.name)
     now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
     now[kept.BEFORE], now[kept.KEPT] = before, (_mine(route), route.title, dict(values))
 

@@ -201,6 +201,15 @@ def test_weights_are_put_into_compare_and_taken_out_again(engine, small, visit):
     assert FITTED.name not in app.session_state[state.KNOBS]
 
 
+def test_the_routes_that_come_first_are_still_asked_where_compare_was_never_opened(engine, small, visit):
+    files.write(engine.settings.home, some_weights())
+    app = learning(visit, evaluation="mine")
+    assert state.ROUTES not in app.session_state
+    button(app, "fit_use").click().run()
+    first = {route.name for route in routes().values() if route.first}
+    assert set(app.session_state[state.ROUTES]) == {*first, FITTED.name}
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_of_a_file_is_only_text(engine, small, visit, text):
     files.write(engine.settings.home, replace(some_weights(), made={"of": text, "how": text, "date": text}))
