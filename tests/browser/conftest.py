@@ -152,7 +152,7 @@ def tab(browser, address):
         page.on("dialog", dialog)
         page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
         page.goto(address + path)
-        page.wait_for_selector("[data-testid=stSidebarNav]")
+        page.wait_for_selector("[data-testid=stSidebarNav]", state="attached")  # a presentation hides it
         return page
 
     yield visit
