@@ -49,8 +49,8 @@ test-unit: $(VENV)/.installed-dev
 
 test-slow: test-browser test-models  ## one after the other: a page waits badly where a model takes the processors
 
-test-browser: $(VENV)/.installed-dev
-	$(PYTEST) -n 2 --dist loadfile -m browser tests/browser
+test-browser: $(VENV)/.installed-dev  ## a test that fails is tried once more, and the summary says so
+	$(PYTEST) -n 2 --dist loadfile -m browser --reruns 1 tests/browser
 
 test-models: $(VENV)/.installed-dev
 	$(PYTEST) -n 2 --dist loadfile -m "model or bench" $(REAL)
