@@ -32,7 +32,9 @@ def draw(desk: Desk) -> None:
             )
         )
     else:
-        _people(agreement.between(desk))
+        with st.spinner("Comparing the annotators"):  # the first time loads what computes it, for seconds
+            found = agreement.between(desk)
+        _people(found)
         label_settle.draw(desk)
     _models(desk, agreement.suggestions(desk))
 

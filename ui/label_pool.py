@@ -50,9 +50,10 @@ def _held(found: Coverage) -> None:
     import pandas as pd
 
     spread = f"{found.least} to {found.most}, median {found.middle:g}"
+    by = "1 route" if len(found.shares) == 1 else f"{len(found.shares)} routes"
     lines = [
         f"{found.passages:,} passages to judge: {spread} a question. "
-        f"{len(found.shares)} routes found them; {found.several:,} were found by more than one route."
+        f"{by} found them; {found.several:,} were found by more than one route."
     ]
     if found.empty:
         lines.append(f"{found.empty} questions have none yet.")

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from core.errors import BadInput, IndexDamaged
 
 FORMAT = 1
 NAME = "manifest.json"
-SMALL = 1_000_000  # bytes that are hashed before threads for them have begun
 Files = Mapping[str, Mapping[str, Any]]  # path in the folder -> sha256 and bytes
 
 
@@ -87,9 +85,8 @@ def check(folder: Path) -> None:
 def _check(folder: Path, recorded: Files, only: Collection[str] = ()) -> None:
     files = {name: recorded[name] for name in only if name in recorded} if only else recorded
     check_sizes(folder, files)
-    large = sum(int(facts["bytes"]) for facts in files.values()) > SMALL
-    with ThreadPoolExecutor(os.cpu_count()) if large else nullcontext() as pool:
-        found = (pool.map if pool else map)(lambda name: _facts(folder / name), files)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda name: _facts(folder / name), files)
         for (name, expected), facts in zip(files.items(), found, strict=True):
             if facts != expected:
                 raise IndexDamaged(

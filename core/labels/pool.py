@@ -16,6 +16,7 @@ from core import needs
 from core.errors import BadInput, Unavailable
 from core.evaluate.labels import Documents
 from core.labels import desk as desks
+from core.labels.origins import NEWEST
 from core.labels.types import Desk, Pooled
 from core.request import Request
 from core.route import pick, routes
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from core.store import Store
 
 DEPTH = 10  # passages of each route
-NEWEST = 2000  # stored runs that are looked at
 MAX_DEPTH = 100
 
 

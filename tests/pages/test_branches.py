@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from core.branches import trees
 from core.engine import Request
 from core.types import Query, RouteResult, Span
+from tests.pages.reading import html
 from tests.reflecting import ScriptedReflection, by_default, passage_of, segment
 from tests.runs import HOSTILE, make_run
 from ui.branches import branches
@@ -28,10 +29,6 @@ def visit(run_id):
     app = AppTest.from_function(page, kwargs={"run_id": run_id}, default_timeout=30).run()
     assert not app.exception, app.exception
     return app
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
 
 
 def chosen(text):

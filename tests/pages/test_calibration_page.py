@@ -18,16 +18,8 @@ from core.tune.calibrate_told import told
 from core.tune.cases import found
 from core.types import Query
 from tests.calibrated import asked, crag, kept, result
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.subheader)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def param(app, name):

@@ -9,20 +9,10 @@ from core.engine import MAX_QUESTION, Request
 from core.route import routes
 from core.types import Query
 from tests.fakes import ScriptedLLM
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
 
 TABS = ["Side by side", "Ranks", "Overlap", "Answers", "Matches", "Cost", "Steps"]
-
-
-def html(app):
-    """Everything a page shows as HTML."""
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    """Every message and caption of a page."""
-    kinds = (app.error, app.warning, app.info, app.success, app.caption)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def asked(app):

@@ -10,6 +10,7 @@ from core.enrich import store
 from core.errors import BadInput
 from core.types import Passage
 from tests.fakes import HashEmbedder
+from tests.pages.reading import shown
 from tests.runs import HOSTILE
 from ui import corpora, corpus_add, corpus_near, corpus_passages, enrichments, gold
 
@@ -46,11 +47,6 @@ def indexed(engine, monkeypatch, source, name="shop"):
     monkeypatch.setattr(engine, "corpus", lambda name: index.open_corpus(name, settings=engine.settings))
     monkeypatch.setattr(engine, "embedder", lambda _: HashEmbedder())
     return engine
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def html(app):

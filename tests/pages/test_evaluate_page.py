@@ -15,6 +15,7 @@ from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import perform, prepare
 from core.evaluate.spec import Spec
 from core.types import Query
+from tests.pages.reading import address, html, shown
 from tests.runs import HOSTILE
 from ui.routes import title
 
@@ -36,20 +37,6 @@ def labelled_set(bend=lambda text: text):
         for id, (text, hit, mode, split) in ASKED.items()
     )
     return LabelledSet("tiny", questions, {id: {hit: 2} for id, (_, hit, *_) in ASKED.items() if hit}, 2)
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown, app.subheader)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
-
-
-def address(app, name):
-    value = app.query_params.get(name)
-    return value[0] if isinstance(value, list) else value
 
 
 def frame(app, columns):

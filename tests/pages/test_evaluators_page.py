@@ -11,6 +11,7 @@ from core.reading import gradings, strippings
 from core.types import Query, Span
 from core.whatif import survey as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 
 LONG = (
@@ -18,15 +19,6 @@ LONG = (
     "The bakery next door opens at seven and sells rolls, cakes and coffee to everyone who comes by. "
 ) * 2
 EDGES = "edges:{}:crag:{}"
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def keep(engine, run):

@@ -12,18 +12,10 @@ from core.evaluate.dataset import LabelledSet, Question
 from core.route import routes
 from core.types import Query
 from core.whatif.fusion import fusions, recompute
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
 
 QUESTION = "How do I send a fragile item back?"
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def bars(app):

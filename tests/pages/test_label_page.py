@@ -13,6 +13,7 @@ from core.labels.final import final
 from core.labels.types import Judgement, Pooled
 from core.request import Request
 from core.types import Passage, Query, Turn
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 from ui import label_labels, label_sets
 from ui.label_pool import SESSIONS
@@ -21,15 +22,6 @@ ASKED = (
     Question("q1", Query("How do I send a fragile item back?"), answers=("Double boxed.",)),
     Question("q2", Query("When is it paid?", (Turn("user", "I want a refund."),)), split="dev"),
 )
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def press(app, name):

@@ -10,24 +10,11 @@ from core.latencies import by_route, by_step
 from core.reading import reuse
 from core.seconds import by_kind
 from core.types import Span
+from tests.pages.reading import address, html, shown
 from tests.runs import make_run
 
 TABS = ["This run", "Where the time goes", "Over all sessions", "Tokens and cost"]
 HOSTILE = ("<img", "<script", "<svg", 'onmouseover="alert', "</style></div><svg")
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.subheader)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
-
-
-def address(app, name):
-    value = app.query_params.get(name)
-    return value[0] if isinstance(value, list) else value
 
 
 @pytest.fixture

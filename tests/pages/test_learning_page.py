@@ -16,6 +16,7 @@ from core.route import Need, routes
 from core.tune import fitting
 from core.types import Query
 from tests.fakes import some_weights
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
 from ui import state
 
@@ -66,15 +67,6 @@ def forgotten():
 
 def learning(visit, **params):
     return visit("tune.py", tab="Learned fusion", **params)
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
 
 
 def settled(app):

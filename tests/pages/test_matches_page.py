@@ -6,11 +6,8 @@ import pytest
 
 from core.engine import Request
 from core.types import Query, RouteResult, Span
+from tests.pages.reading import html
 from tests.runs import HOSTILE, make_run
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
 
 
 @pytest.fixture

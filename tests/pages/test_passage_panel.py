@@ -12,6 +12,7 @@ from core.contributions import Marker, searched_by_terms
 from core.engine import Request
 from core.types import Hit, Passage, Query
 from tests.large import large_run
+from tests.pages.reading import address, html
 from tests.runs import HOSTILE, make_run
 from ui import grid as grid_module
 from ui.grid import WHOLE, View, dense, drawn, grid, kept
@@ -21,10 +22,6 @@ from ui.overlap import told as overlap_told
 from ui.terms import _beside
 
 
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
 def styles(app):
     """The rule that lights a passage up."""
     return "\n".join(e.proto.body for e in app.get("html") if e.proto.body.startswith("<style>.rs"))
@@ -32,11 +29,6 @@ def styles(app):
 
 def captions(app):
     return "\n".join(element.value.replace("\\", "") for element in app.main.caption)
-
-
-def address(app, name):
-    value = app.query_params.get(name)
-    return value[0] if isinstance(value, list) else value
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from core.release.gate import decide
 from core.release.measured import of_evaluation
 from core.release.snapshot import snapshot
 from core.store import Store
+from tests.pages.reading import address, html, shown
 from tests.released import evaluation, labelled, outcome
 from tests.runs import HOSTILE, make_run
 
@@ -21,20 +22,6 @@ TABS = (
     "Criteria", "How sure", "What it does worse", "Ladder", "Against a release", "Report and build",
     "Python module",
 )  # fmt: skip
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown, app.subheader)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
-
-
-def address(app, name):
-    value = app.query_params.get(name)
-    return value[0] if isinstance(value, list) else value
 
 
 def routes(shift=0, run=""):

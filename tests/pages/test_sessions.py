@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date
 
+from tests.pages.reading import shown
 from tests.runs import make_run
 
 
@@ -10,11 +11,6 @@ def param(app, name):
     """A part of the address: a list where the test has set it."""
     value = app.query_params[name]
     return value[0] if isinstance(value, list) else value
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def test_the_empty_list_says_why_and_what_to_do(visit):

@@ -14,6 +14,7 @@ from core.store import presets
 from core.tune import sweep_run
 from core.types import Query
 from tests.fakes import ScriptedLLM
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
 
 ROUTES = ("hybrid_rrf", "hybrid_linear", "rerank", "rag_fusion", "bm25")
@@ -39,15 +40,6 @@ def evaluation(engine, once):
     ready = Prepared(Spec("tiny", ROUTES, split="all"), labelled(), Plan("tiny", ROUTES), ROUTES[0], (), None)
     folder = keeping.place(engine.settings, "mine")
     return keeping.opened(once(folder, "sweeps", lambda made: perform(engine, ready, out=made)))
-
-
-def html(app):
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    kinds = (app.error, app.warning, app.info, app.success, app.caption)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def chart(app):

@@ -7,18 +7,8 @@ import pytest
 
 from core.diagnosis import relevant
 from core.funnel import Funnel
+from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
-
-
-def html(app):
-    """Everything the page shows as HTML."""
-    return "\n".join(element.proto.body for element in app.main.get("html"))
-
-
-def shown(app):
-    """Messages and captions."""
-    kinds = (app.error, app.warning, app.info, app.success, app.caption)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
 
 
 def reopened(visit, **view):
