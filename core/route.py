@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import BadInput
+from core.parameters import named
 from core.types import Answer, Query
 
 if TYPE_CHECKING:
@@ -151,8 +152,8 @@ class Route:
         return {name: knob.read(given.get(name, knob.default), self.name) for name, knob in known.items()}
 
     def run(self, query: Query, do: Steps, knobs: Mapping[str, Any]) -> Answer:
-        """Call the route's function."""
-        return self.function(query, do, **knobs)
+        """Call the route's function; its parameters' values know their names (see `core.parameters`)."""
+        return self.function(query, do, **{name: named(value, name) for name, value in knobs.items()})
 
 
 def route(

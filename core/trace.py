@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.types import Hit, Passage, Reuse, Scored, Span, SpanKind, Tokens
+from core.outputs import NOTHING, Output
+from core.types import Hit, Link, Passage, Ranking, Reuse, Scored, Span, SpanKind, Tokens
 
 T = TypeVar("T")
 
@@ -36,8 +37,11 @@ class OpenSpan:
     name: str
     kind: SpanKind
     start_ms: float
-    inputs: dict[str, Any]
-    output: Any = None
+    args: dict[str, Any]
+    links: tuple[Link, ...] = ()
+    set_by: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    output: Output | None = None
     hits: Scored | None = None
     tokens: Tokens | None = None
     cost: float | None = None
@@ -48,15 +52,16 @@ class OpenSpan:
     original_ms: float | None = (
         None  # set when the work was done elsewhere or earlier: its full measured time
     )
+    cut_short: bool = False  # by the route's own budget, time or Stop: another route may get further
 
     def close(self, ms: float) -> Span:
-        """The finished span; `inputs` and `output` become plain JSON values, so that a stored Run equals
+        """The finished span; `args` and `attributes` become plain JSON values, so that a stored Run equals
         itself.
         """
         return Span(
-            self.id, self.parent, self.name, self.kind, self.start_ms, ms, plain(self.inputs),
-            plain(self.output), self.hits, self.tokens, self.cost, self.calls, self.shared_with, self.cached,
-            self.error,
+            self.id, self.parent, self.name, self.kind, self.start_ms, ms, plain(self.args),
+            self.output or NOTHING, self.hits, self.links, self.set_by, plain(self.attributes), self.tokens,
+            self.cost, self.calls, self.shared_with, self.cached, self.error,
         )  # fmt: skip
 
 
@@ -76,6 +81,7 @@ class Trace:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _next: int = field(init=False)
     _made: dict[int, tuple[object, int]] = field(default_factory=dict)
+    passages: dict[str, Passage] = field(default_factory=dict)  # of all lists that steps made
     _branch: ContextVar[_Branch] = field(default_factory=lambda: ContextVar("branch"))
     _root: _Branch = field(init=False)
 
@@ -92,11 +98,20 @@ class Trace:
         return self._wall() + self._here().skew
 
     @contextmanager
-    def span(self, name: str, kind: SpanKind, **inputs: Any) -> Iterator[OpenSpan]:
+    def span(
+        self,
+        name: str,
+        kind: SpanKind,
+        args: Mapping[str, Any] | None = None,
+        links: tuple[Link, ...] = (),
+        set_by: Mapping[str, str] | None = None,
+    ) -> Iterator[OpenSpan]:
         """Record one step; an exception is noted on the span and goes on."""
         here = self._here()
         with self._lock:
-            opened = OpenSpan(self._next, here.parent, name, kind, self.now(), inputs)
+            opened = OpenSpan(
+                self._next, here.parent, name, kind, self.now(), dict(args or {}), links, dict(set_by or {})
+            )
             self._next += 1
             self._open[opened.id] = opened
             self._place[opened.id] = (*here.path, opened.id)
@@ -165,6 +180,14 @@ class Trace:
             raise LookupError("no step is under way")
         return self._open[parent]
 
+    def cut_short(self) -> None:
+        """Note on all steps under way in this thread that the route's own limits were met within them."""
+        parent = self._here().parent
+        with self._lock:
+            while parent is not None and (opened := self._open.get(parent)) is not None:
+                opened.cut_short = True
+                parent = opened.parent
+
     def find(self, id: int) -> Span:
         """A finished span by its id."""
         return self._done[id]
@@ -179,15 +202,18 @@ class Trace:
             return [self._done[i] for i in sorted(inside)]
 
     def remember(self, result: object, id: int) -> None:
-        """Note that span `id` produced `result`, so that a later step can name where its input came from."""
+        """Note that span `id` made `result`, an object that cannot say so itself."""
         self._made[builtins.id(result)] = (result, id)
 
     def made(self, result: object) -> int | None:
-        """The span that produced this very object, or None."""
-        known = (
-            self._made.get(builtins.id(result)) if result != () else None
-        )  # every empty tuple is one object
+        """The span that made this very object, or None."""
+        known = self._made.get(builtins.id(result))
         return known[1] if known else None
+
+    def keep(self, ranking: Ranking) -> None:
+        """Keep the passages of a list that a step made: not all are of the corpus."""
+        for hit in ranking:
+            self.passages.setdefault(hit.passage.id, hit.passage)
 
     def spans(self) -> tuple[Span, ...]:
         """All spans so far in the order they began, parallel branches one after another; one still open has
@@ -220,8 +246,11 @@ def describe(error: BaseException) -> str:
 
 def plain(value: Any) -> Any:
     """`value` as JSON values only (dict, list, str, float, int, bool, None); a vector is told by its size."""
-    if isinstance(value, str | int | float | bool) or value is None:
+    if value is None or isinstance(value, bool):
         return value
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return value if type(value) is kind else kind(value)
     if isinstance(value, np.ndarray):
         return f"{'x'.join(map(str, value.shape))} vector"
     if isinstance(value, np.generic):
@@ -232,7 +261,7 @@ def plain(value: Any) -> Any:
         return [value.passage.id, value.score]
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(item) for item in value]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self, SupportsIndex, overload
+
+import numpy as np
+
+from core.outputs import NOTHING, Output, Scored
 
 SpanKind = Literal[
     "RETRIEVER", "RERANKER", "LLM", "EMBEDDING", "CHAIN", "EVALUATOR", "GUARDRAIL", "TOOL", "AGENT"
@@ -13,7 +17,7 @@ Status = Literal["ok", "failed", "unavailable", "timeout", "cancelled"]
 Reuse = Literal["cache", "recording"]
 AnswerOrder = Literal["best first", "best at both ends"]
 AnswerBy = Literal["model", "extract"]
-Scored = tuple[tuple[str, float], ...]  # (passage id, score), best first: a ranking without its texts
+AnswerStatus = Literal["not asked", "written", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,67 @@ class Hit:
 
 
 Ranking = tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a list or a vector comes from: the part [start, stop) of what the span `span` made."""
+
+    span: int
+    start: int
+    stop: int
+
+
+class TracedTuple(tuple[Any, ...]):
+    """What a step made, a ranking most often: a tuple like any other that knows the span it is from.
+
+    A slice keeps its origin. What Python makes of several (`+`, a comprehension, `sorted`) has none: then the
+    route made it by hand.
+    """
+
+    origin: Origin
+
+    def __new__(cls, items: Iterable[Any], origin: Origin) -> Self:
+        made = super().__new__(cls, items)
+        made.origin = origin
+        return made
+
+    @overload
+    def __getitem__(self, at: SupportsIndex, /) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice, /) -> tuple[Any, ...]: ...
+    def __getitem__(self, at: SupportsIndex | slice, /) -> Any:
+        found = super().__getitem__(at)
+        if not isinstance(at, slice):
+            return found
+        start, stop, stride = at.indices(len(self))
+        if stride != 1:
+            return found
+        begin = self.origin.start + start
+        return TracedTuple(found, Origin(self.origin.span, begin, begin + max(0, stop - start)))
+
+
+class TracedVector(np.ndarray[Any, np.dtype[Any]]):
+    """A vector that knows the span it is from; what is computed of it does not."""
+
+    origin: Origin | None
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        self.origin = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An argument of a step that came from another one (an OpenTelemetry span link): `size` items of what
+    `span` made, from `start` on. `span` is None where the route made the argument by hand.
+
+    `arg` is the argument's name, with its place where it holds several: "lists[1]".
+    """
+
+    arg: str
+    span: int | None
+    size: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +136,30 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerBasis:
+    """What an answer is written from: the question as the route took it, the first `shown` hits, and by
+    passage the text that stands in its place.
+    """
+
+    question: str
+    shown: int
+    excerpts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a route returns: its final ranking and, if asked for, a text with the passages it cites.
 
-    `abstained`: the text says that there is no answer, or what is missing for one.
+    `abstained`: the text says that there is no answer, or what is missing for one. `error`: why an answer that
+    was asked for could not be written. `basis`: what one is to be written from, where it may be later.
     """
 
     hits: Ranking
     text: str | None = None
     citations: tuple[str, ...] = ()
     abstained: bool = False
+    error: str | None = None
+    basis: AnswerBasis | None = None
 
 
 EVIDENCE = 0.58  # chosen on 26 questions of clapnq-dev and HotpotQA with the default model: AUC .91
@@ -113,8 +192,12 @@ class Span:
 
     `start_ms` and `ms` are on the route's own clock, as if it ran alone: a step whose work another route did
     (`shared_with` = "route#span") or that came from the cache or a recording (`cached`) keeps the full time
-    that the work took when it was done. `hits` is the step's whole list, compact. `ms` is measured, never
-    estimated.
+    that the work took when it was done. `ms` is measured, never estimated.
+
+    `args` is what the caller gave, as plain JSON; what another step made is not repeated there: `links` name
+    it. `set_by` gives, for a parameter ("k", "weights.1"), the route's parameter that set it. `output` is what
+    the step came to, `hits` its whole list, compact, None where it makes none. `attributes` say how the work
+    was done, for people.
     """
 
     id: int
@@ -123,9 +206,12 @@ class Span:
     kind: SpanKind
     start_ms: float
     ms: float
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    output: Any = None
+    args: Mapping[str, Any] = field(default_factory=dict)
+    output: Output = NOTHING
     hits: Scored | None = None
+    links: tuple[Link, ...] = ()
+    set_by: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
     tokens: Tokens | None = None
     cost: float | None = None
     calls: int = 0  # model calls made (or, for a reused step, that were made) under this span
@@ -139,7 +225,8 @@ class RouteResult:
     """What one route did; a failed route keeps the spans it has.
 
     `ms` is the route's time as if alone; `start_ms` and `wall_ms` are when it ran in this run and for how
-    long.
+    long. `origin` is where the final ranking comes from, None where no ranking was made. An answer that was
+    asked for and failed takes nothing from the ranking: `answer_error` says why.
     """
 
     route: str
@@ -155,6 +242,16 @@ class RouteResult:
     knobs: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     abstained: bool = False
+    origin: Link | None = None
+    basis: AnswerBasis | None = None
+    answer_error: str | None = None
+
+    @property
+    def answer_status(self) -> AnswerStatus:
+        """What became of the answer."""
+        if self.answer_error is not None:
+            return "failed"
+        return "not asked" if self.answer is None else "written"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -16,7 +17,8 @@ from core.backends.kept import KeptVectors
 from core.backends.llm.text import looks_refused
 from core.backends.rerankers import Rerankers
 from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
-from core.steps.memo import Memo
+from core.outputs import Reply
+from core.steps.memo import Charge, Memo, Work, under_way
 from core.steps.prompts import FIRMER, Prompt
 from core.steps.suspect import warnings
 from core.trace import OpenSpan, Trace
@@ -73,28 +75,81 @@ class Context:
     def left(self) -> float:
         """Seconds left; raises Cancelled or DeadlinePassed."""
         if self.cancel.is_set():
+            self.trace.cut_short()
             raise Cancelled("stopped by the user")
         left = self.deadline - time.perf_counter()
         if left <= 0:
+            self.trace.cut_short()
             raise DeadlinePassed("the route's time is up")
         return left
 
-    def spend(self, calls: int, tokens: int) -> None:
-        """Count model use, also of work another route did: a budget must not depend on who ran first."""
-        with self.lock:
-            self.calls += calls
-            self.tokens += tokens
+    @contextmanager
+    def at_most(self, seconds: float) -> Iterator[float]:
+        """The seconds that something may take within the route's time: `seconds`, or what is left of it.
 
-    def take_call(self) -> None:
+        What fails within less than `seconds` is this route's own end, and no outcome for other routes.
+        """
+        left = self.left()
+        try:
+            yield min(seconds, left)
+        except Exception:
+            if left < seconds:
+                self.trace.cut_short()
+            raise
+
+    def take_call(self) -> Charge:
         """Count a model call; raises BudgetSpent when no further one is allowed. One look, as parallel calls
         would else all see the last one free.
         """
         with self.lock:
-            if self.calls >= self.max_calls:
-                raise BudgetSpent(f"the route's budget of {self.max_calls} model calls is spent")
-            if self.tokens >= self.max_tokens:
-                raise BudgetSpent(f"the route's budget of {self.max_tokens} model tokens is spent")
-            self.calls += 1
+            spent = self._spent(self.calls, self.tokens)
+            if not spent:
+                self.calls += 1
+        if spent:
+            self.trace.cut_short()
+            raise BudgetSpent(spent)
+        charge = Charge()
+        if (work := under_way()) is not None:
+            work.charges.append(charge)
+        return charge
+
+    def spend(self, charge: Charge, tokens: int) -> None:
+        """Count the tokens of a call."""
+        with self.lock:
+            charge.tokens += tokens
+            self.tokens += tokens
+
+    def affords(self, work: Work) -> bool:
+        """Whether the budget is enough for all calls of a step that this route has not had yet: else it would
+        end within the step if it ran alone.
+        """
+        with self.lock:
+            calls, tokens = self.calls, self.tokens
+            for charge in self._unpaid(work):
+                if self._spent(calls, tokens):
+                    return False
+                calls, tokens = calls + 1, tokens + charge.tokens
+        return True
+
+    def pay(self, work: Work) -> None:
+        """Count the calls of a step that another route did: a budget must not depend on who ran first."""
+        with self.lock:
+            unpaid = self._unpaid(work)
+            self.calls += len(unpaid)
+            self.tokens += sum(charge.tokens for charge in unpaid)
+            self.used |= {work.key, *work.inner}
+
+    def _unpaid(self, work: Work) -> list[Charge]:
+        if work.key in self.used:
+            return []
+        return [charge for charge in work.charges if self.used.isdisjoint(charge.inside)]
+
+    def _spent(self, calls: int, tokens: int) -> str:
+        if calls >= self.max_calls:
+            return f"the route's budget of {self.max_calls} model calls is spent"
+        if tokens >= self.max_tokens:
+            return f"the route's budget of {self.max_tokens} model tokens is spent"
+        return ""
 
 
 class StepBase:
@@ -150,14 +205,14 @@ class StepBase:
         `LLMRequest`; with `stream` the span shows the text while it is written.
         """
         if flagged := warnings(values):
-            self.span.inputs["instructions"] = flagged  # for people: it changes nothing
+            self.span.attributes["instructions"] = flagged  # for people: it changes nothing
         messages = prompt.fill(values)
         for attempt, name in enumerate((prompt.name, f"{prompt.name}/firmer")):
             request = LLMRequest(
                 name, messages, max_tokens, temperature, seed, top_logprobs, schema, stop, reuse_prefix,
                 logprobs_optional,
             )  # fmt: skip
-            completion = self._complete(request, stream=stream)
+            completion = self._complete(request, stream=stream, attempt=attempt + 1)
             wrong = "the model refused" if looks_refused(completion.text) else unusable(completion.text)
             if wrong is None:
                 return completion
@@ -167,26 +222,33 @@ class StepBase:
             raise ModelFailed(f"the model refused twice: {completion.text[:120]!r}")
         return completion
 
-    def _complete(self, request: LLMRequest, *, stream: bool = False, llm: LLM | None = None) -> Completion:
+    def _complete(
+        self, request: LLMRequest, *, stream: bool = False, llm: LLM | None = None, attempt: int = 1
+    ) -> Completion:
         """One call of the language model, or of `llm`, as a span of its own."""
         context = self.context
         llm = llm or context.llm
         request = replace(request, seed=request.seed + SEEDS * context.draw)
-        context.take_call()
-        timeout = min(context.llm_timeout_s, context.left())
-        shown = "\n\n".join(f"{message.role}: {message.content}" for message in request.messages)
-        with context.trace.span(
-            f"ask {llm.model}",
-            "LLM",
-            text=shown,
-            prompt=request.prompt,
-            max_tokens=request.max_tokens,
-        ) as span:
+        charge = context.take_call()
+        asked = {
+            "text": "\n\n".join(f"{message.role}: {message.content}" for message in request.messages),
+            "prompt": request.prompt,
+            "max_tokens": request.max_tokens,
+            "attempt": attempt,
+        }
+        with (
+            context.at_most(context.llm_timeout_s) as timeout,
+            context.trace.span(f"ask {llm.model}", "LLM", asked) as span,
+        ):
             span.calls = 1
+            written: Callable[[str], None] | None = None
+            if stream:
+                span.output = Reply("", streaming=True)
+
+                def written(text: str) -> None:
+                    span.output = Reply(text, streaming=True)
+
             try:
-                written = functools.partial(setattr, span, "output") if stream else None
-                if stream:
-                    span.inputs["streamed"] = True  # its text may be shown while it grows
                 answer = llm.complete(request, timeout=timeout, cancel=context.cancel, written=written)
             except Unavailable:
                 span.calls = 0
@@ -194,13 +256,15 @@ class StepBase:
             except ModelTimedOut:
                 context.left()  # the route's own time may be what was up
                 raise
-            span.output = answer.text
+            finally:
+                if isinstance(span.output, Reply):
+                    span.output = replace(span.output, streaming=False)
+            earlier = answer.source != "live"
+            cut = answer.finish == "length" and request.max_tokens > 1
+            span.output = Reply(answer.text, answer.created if earlier else "", cut=cut)
             span.tokens = Tokens(answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
             if answer.source != "live":
                 span.cached = answer.source
                 span.original_ms = answer.ms
-                span.inputs["made"] = answer.created
-            if answer.finish == "length" and request.max_tokens > 1:
-                span.inputs["finish"] = "cut at max_tokens"
-        context.spend(0, answer.prompt_tokens + answer.completion_tokens)
+        context.spend(charge, answer.prompt_tokens + answer.completion_tokens)
         return answer

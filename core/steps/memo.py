@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from core.types import Hit, Reuse, Span, Tokens
+from core.types import Hit, Passage, Reuse, Span, Tokens
+
+
+@dataclass(slots=True)
+class Charge:
+    """One model call and its tokens. `inside`: the steps within a piece of work that it was made in, from the
+    outermost: a route that has had one of them has paid for the call.
+    """
+
+    tokens: int = 0
+    inside: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Work:
-    """One distinct step of a run: done once, by whichever route comes first."""
+    """One distinct step of a run: done once, by whichever route comes first.
 
+    `charges` are all model calls that the step takes by itself, whoever made them; `inner` the steps in it.
+    """
+
+    key: str = ""
     done: threading.Event = field(default_factory=threading.Event)
     result: Any = None
     error: BaseException | None = None
@@ -26,6 +41,37 @@ class Work:
     calls: int = 0
     tokens: Tokens | None = None
     cached: Reuse | None = None
+    cut_short: bool = False  # by its route's own budget, time or Stop: nobody else's result
+    charges: list[Charge] = field(default_factory=list)
+    inner: set[str] = field(default_factory=set)
+
+    def include(self, part: Work) -> None:
+        """Count a step that this one took; a step taken twice is paid once."""
+        if part.key in self.inner:
+            return
+        self.inner |= {part.key, *part.inner}
+        self.charges += [Charge(one.tokens, (part.key, *one.inside)) for one in part.charges]
+
+
+_UNDER_WAY: ContextVar[Work | None] = ContextVar("under way", default=None)  # the innermost step of this thread
+
+
+def under_way() -> Work | None:
+    """The innermost step that this thread is doing."""
+    return _UNDER_WAY.get()
+
+
+class Doing:
+    """Within it `work` is the innermost step under way; afterwards it is part of the one around it."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __enter__(self) -> None:
+        self._token = _UNDER_WAY.set(self._work)
+
+    def __exit__(self, *_: object) -> None:
+        _UNDER_WAY.reset(self._token)
 
 
 class Memo:
@@ -40,18 +86,19 @@ class Memo:
         with self._lock:
             if key in self._work:
                 return self._work[key], False
-            self._work[key] = Work()
+            self._work[key] = Work(key)
             return self._work[key], True
 
-    def drop(self, key: str) -> None:
-        """Forget a step that its route was stopped in, so that another route may do it."""
+    def drop(self, work: Work) -> None:
+        """Forget a step that was cut short, so that another route may do it."""
         with self._lock:
-            self._work.pop(key, None)
+            if self._work.get(work.key) is work:
+                del self._work[work.key]
 
 
 def digest(value: Any) -> str:
     """A content hash of a step's name and arguments (text, numbers, vectors, rankings, tuples and dicts of
-    them).
+    them). Where they come from does not count.
     """
     parts: list[bytes] = []
     _feed(value, parts.append)
@@ -61,8 +108,9 @@ def digest(value: Any) -> str:
 def _feed(item: Any, add: Callable[[bytes], None]) -> None:
     """Give the bytes of `item`. Hits come first: a ranking has a hundred of them."""
     if isinstance(item, Hit):
-        add(f"({item.passage.id!r}\0{item.score!r}\0)".encode("utf-8", "surrogatepass"))
+        add(f"({item.passage.id!r}\0{_content(item.passage)}\0{item.score!r}\0)".encode("utf-8", "surrogatepass"))
     elif isinstance(item, np.ndarray):
+        add(f"{item.dtype}{item.shape}".encode())
         add(item.tobytes())
     elif is_dataclass(item) and not isinstance(item, type):
         _feed([getattr(item, name) for name in _names(type(item))], add)
@@ -77,12 +125,19 @@ def _feed(item: Any, add: Callable[[bytes], None]) -> None:
         add(repr(item).encode("utf-8", "surrogatepass") + b"\0")
 
 
+def _content(passage: Passage) -> int:
+    """A hash of what a passage says: one id may have other words, as a web page's snippets differ by query.
+    Python keeps the hash of a text with the text.
+    """
+    return hash((passage.title, passage.text))
+
+
 @cache
 def _names(kind: type) -> tuple[str, ...]:
     return tuple(one.name for one in fields(kind))
 
 
-def add_tokens(parts: Sequence[Tokens | None]) -> Tokens | None:
+def add_tokens(parts: Iterable[Tokens | None]) -> Tokens | None:
     """The sum, or None where there is nothing to add."""
     known = [part for part in parts if part]
     if not known:

@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
-from core.errors import Stopped
+import numpy as np
+
+from core.outputs import OUTPUTS, Output, Pass
+from core.steps.arguments import Arguments, read
 from core.steps.base import Context, StepBase
-from core.steps.memo import Work, add_tokens, digest
-from core.trace import OpenSpan
-from core.types import Hit, SpanKind, Tokens
+from core.steps.memo import Doing, Work, add_tokens, digest, under_way
+from core.trace import OpenSpan, Trace, plain
+from core.types import Origin, SpanKind, TracedTuple, TracedVector
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=StepBase)
-LISTS = "lists"  # the input that names the spans whose rankings a step combined
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What is the same for all calls of a step. `ranks`: it gives a ranking; `lists`: the parameters that
+    take one, or several.
+    """
+
+    kind: SpanKind
+    name: str
+    ranks: bool
+    lists: frozenset[str]
 
 
 def step(
     kind: SpanKind, name: str
 ) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
-    """Make a method a traced step: one span, its arguments as inputs, shared with other routes of the run."""
+    """Make a method a traced step: one span with its arguments and where they come from, shared with other
+    routes of the run.
+
+    What the method reads has to be among its arguments, or the same for all routes of the run: its work is
+    known by them. It puts its outcome on the span as one of `core.outputs`, or returns one, or something with
+    a method `recorded` that gives one.
+    """
 
     def wrap(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
         signature = inspect.signature(method)
+        known = _Step(
+            kind, name, signature.return_annotation == "Ranking",
+            frozenset(p.name for p in signature.parameters.values() if "Ranking" in str(p.annotation)),
+        )  # fmt: skip
 
         def call(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
             bound = signature.bind(self, *args, **kwargs)
@@ -33,95 +59,116 @@ def step(
             given = {key: value for key, value in bound.arguments.items() if key != "self"}
             context = self.context
             context.left()
-            key = digest([method.__qualname__, given])
+            key = digest([method.__module__, method.__qualname__, given])
+            arguments = read(given, context.trace, known.lists)
+
+            def do() -> R:
+                return method(self, *args, **kwargs)
+
             while True:
                 work, mine = context.memo.claim(key)
                 if mine:
-                    return _do(
-                        context, work, key, (name, kind, shown(given)), lambda: method(self, *args, **kwargs)
-                    )
+                    result: R = _do(context, work, known, arguments, do)
+                    return result
                 while not work.done.wait(0.05):
                     context.left()
-                if not isinstance(work.error, Stopped):
-                    reused: R = _reuse(context, work, key, (name, kind, shown(given)), given)
-                    return reused
+                if work.cut_short:
+                    continue  # it was dropped: this route may do it
+                if not context.affords(work):  # so it ends within, as it would alone
+                    result = _do(context, Work(key), known, arguments, do)
+                    return result
+                reused: R = _reuse(context, work, known, arguments)
+                return reused
 
         return cast("Callable[Concatenate[S, P], R]", functools.wraps(method)(call))
 
     return wrap
 
 
-Head = tuple[str, SpanKind, dict[str, Any]]
-
-
-def _do(context: Context, work: Work, key: str, head: Head, method: Callable[[], R]) -> R:
+def _do(context: Context, work: Work, known: _Step, given: Arguments, method: Callable[[], Any]) -> Any:
     """Do a step's work in a span and leave the outcome for the other routes."""
-    name, kind, inputs = head
-    trace = context.trace
+    trace, around = context.trace, under_way()
     opened: OpenSpan | None = None
     try:
-        with trace.span(name, kind, **inputs) as opened:
+        with (
+            trace.span(known.name, known.kind, given.args, given.links, given.set_by) as opened,
+            Doing(work),
+        ):
             result = work.result = method()
-            _record(opened, result)
-            trace.remember(result, opened.id)
-        return result
+            _record(trace, opened, result, known.ranks)
+        return _traced(result, opened.id, trace)
     except BaseException as error:
         work.error = error
-        if isinstance(error, Stopped):
-            context.memo.drop(key)
         raise
     finally:
-        context.used.add(key)
         if opened is not None:
+            work.cut_short = opened.cut_short
             work.span = trace.find(opened.id)
             work.owner = f"{trace.owner}#{opened.id}"
             below = trace.below(opened.id)
             work.calls = sum(span.calls for span in below)
             work.tokens = add_tokens([span.tokens for span in below])
             work.cached = next((span.cached for span in below if span.cached), None)
+        if around is not None:
+            around.include(work)
+        if work.cut_short:
+            context.memo.drop(work)
+        else:
+            context.used.add(work.key)
         work.done.set()
 
 
-def _reuse(context: Context, work: Work, key: str, head: Head, given: Mapping[str, Any]) -> Any:
+def _reuse(context: Context, work: Work, known: _Step, given: Arguments) -> Any:
     """Take over a step's outcome. The first time the route is charged what it took; a repeat is free."""
-    name, kind, inputs = head
-    first = key not in context.used
-    context.used.add(key)
-    with context.trace.span(name, kind, **inputs) as opened:
+    first = work.key not in context.used
+    trace = context.trace
+    with trace.span(known.name, known.kind, given.args, given.links, given.set_by) as opened:
         opened.shared_with = work.owner
         if work.span is not None:
             opened.kind = work.span.kind
             opened.output, opened.hits, opened.cached = work.span.output, work.span.hits, work.cached
-            opened.inputs = {**work.span.inputs, **inputs}
-            if LISTS in work.span.inputs:  # named by the owner's spans; these are the same lists' here
-                lists = given.get(LISTS, (given.get("hits", ()),))
-                opened.inputs[LISTS] = [context.trace.made(ranking) for ranking in lists]
+            opened.attributes = dict(work.span.attributes)
             if first:
                 opened.original_ms = work.span.ms
                 opened.calls, opened.tokens = work.calls, work.tokens
-                total = work.tokens or Tokens()
-                context.spend(work.calls, total.prompt + total.completion)
+        context.pay(work)
+        if (around := under_way()) is not None:
+            around.include(work)
         if work.error is not None:
             raise work.error
-        context.trace.remember(work.result, opened.id)
-    return work.result
+        if known.ranks:
+            trace.keep(work.result)
+    return _traced(work.result, opened.id, trace)
 
 
-def _record(span: OpenSpan, result: Any) -> None:
-    if isinstance(result, tuple) and all(isinstance(item, Hit) for item in result):
+def _record(trace: Trace, span: OpenSpan, result: Any, ranks: bool) -> None:
+    if ranks:
         span.hits = tuple((hit.passage.id, hit.score) for hit in result)
-    elif span.output is None:
-        span.output = result
+        trace.keep(result)
+    if span.output is None:
+        span.output = _output(result, ranks)
 
 
-def shown(given: dict[str, Any]) -> dict[str, Any]:
-    """A step's arguments as a span shows them: rankings by length, the rest as it is."""
+def _output(result: Any, ranks: bool) -> Output:
+    if isinstance(result, OUTPUTS):
+        return cast("Output", result)
+    if hasattr(result, "recorded"):
+        return cast("Output", result.recorded())
+    return Pass(None if ranks or isinstance(result, np.ndarray) else plain(result))
 
-    def brief(value: Any) -> Any:
-        if isinstance(value, tuple) and value and all(isinstance(item, Hit) for item in value):
-            return f"{len(value)} hits"
-        if isinstance(value, tuple):
-            return tuple(brief(item) for item in value)
-        return value
 
-    return {key: brief(value) for key, value in given.items()}
+def _traced(result: Any, span: int, trace: Trace) -> Any:
+    """`result` as made by `span`, so that a later step can name where its arguments come from."""
+    if isinstance(result, tuple):
+        return TracedTuple(result, Origin(span, 0, len(result)))
+    if isinstance(result, np.ndarray) and result.ndim == 1:
+        vector = result.view(TracedVector)
+        vector.origin = Origin(span, 0, len(result))
+        return vector
+    if is_dataclass(result) and not isinstance(result, type):
+        own = copy.copy(result)  # of its own, as another step may give an equal one
+        trace.remember(own, span)
+        return own
+    return result
+
+
