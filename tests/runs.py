@@ -7,8 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from core.outputs import (
+    NOTHING,
+    Embedding,
+    Fusion,
+    Grading,
+    Output,
+    PassageGrade,
+    Reply,
+    Rerank,
+    Reranked,
+    Rewrite,
+    Search,
+)
 from core.types import (
     Hit,
+    Link,
     Passage,
     Query,
     Ranking,
@@ -102,9 +116,12 @@ class Steps:
         kind: SpanKind,
         ms: float,
         *,
-        inputs: Mapping[str, Any] | None = None,
-        output: Any = None,
+        args: Mapping[str, Any] | None = None,
+        output: Output = NOTHING,
         hits: Ranking | None = None,
+        links: Sequence[Link] = (),
+        set_by: Mapping[str, str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
         parent: int | None = None,
         shared: str | None = None,
         cached: Reuse | None = None,
@@ -122,9 +139,12 @@ class Steps:
                 kind,
                 start,
                 ms,
-                dict(inputs or {}),
+                dict(args or {}),
                 output,
                 None if hits is None else scored(hits),
+                tuple(links),
+                dict(set_by or {}),
+                dict(attributes or {}),
                 tokens,
                 None,
                 int(kind == "LLM"),
@@ -137,43 +157,60 @@ class Steps:
             self.clock += ms
         return number
 
-    def hybrid(self, text: str, sparse: Ranking, dense: Ranking, fused: Ranking, *, shared: bool) -> None:
-        """BM25, embedding, vectors and their fusion."""
-        by = (lambda owner: owner) if shared else (lambda _: None)
-        self.add(
-            "search BM25", "RETRIEVER", 1.4, inputs={"text": text, "k": 100}, hits=sparse, shared=by("bm25#1")
+    def bm25(self, text: str, hits: Ranking, *, shared: str | None = None) -> int:
+        """A search by words."""
+        args, output = {"text": text, "k": 100, "engine": "bm25s"}, Search((text,))
+        return self.add("search BM25", "RETRIEVER", 1.4, args=args, output=output, hits=hits, shared=shared)
+
+    def dense(self, text: str, hits: Ranking, *, shared: tuple[str | None, str | None] = (None, None)) -> int:
+        """The embedding of a text, and a search with it."""
+        made = self.add(
+            "embed", "EMBEDDING", 3.1, args={"text": text}, output=Embedding((text,)), shared=shared[0]
         )
-        self.add("embed", "EMBEDDING", 3.1, inputs={"text": text}, output="384 vector", shared=by("dense#1"))
-        self.add(
-            "search vectors", "RETRIEVER", 2.2, inputs={"vector": "384 vector", "k": 100}, hits=dense,
-            shared=by("dense#2"),
+        return self.nearest(made, hits, shared=shared[1])
+
+    def nearest(self, vector: int, hits: Ranking, *, shared: str | None = None) -> int:
+        """A search with the vector that a step made."""
+        return self.add(
+            "search vectors", "RETRIEVER", 2.2, args={"k": 100}, output=Search(), hits=hits, shared=shared,
+            links=[Link("vector", vector, 384)],
         )  # fmt: skip
-        self.add(
-            "fuse by reciprocal rank",
-            "CHAIN",
-            0.2,
-            inputs={"lists": [1, 3], "k": 60, "weights": [1.0, 1.0]},
-            hits=fused,
-        )
+
+    def rrf(self, lists: Sequence[int], hits: Ranking, *, k: int = 60) -> int:
+        """Reciprocal rank fusion of the lists that steps made."""
+        return self.add(
+            "fuse by reciprocal rank", "CHAIN", 0.2, args={"k": k, "weights": [1.0] * len(lists)},
+            output=Fusion("rrf"), hits=hits,
+            links=[
+                Link(f"lists[{n}]", id, len(self.spans[id - 1].hits or ())) for n, id in enumerate(lists)
+            ],
+        )  # fmt: skip
+
+    def hybrid(self, text: str, sparse: Ranking, dense: Ranking, fused: Ranking, *, shared: bool) -> int:
+        """BM25, embedding, vectors and their fusion."""
+        words = self.bm25(text, sparse, shared="bm25#1" if shared else None)
+        near = self.dense(text, dense, shared=("dense#1", "dense#2") if shared else (None, None))
+        return self.rrf((words, near), fused)
 
     def model(
         self,
         name: str,
         ms: float,
-        output: Any,
+        output: Output,
+        said: str,
         *,
         text: str = QUESTION,
         cached: Reuse | None = None,
-        **inputs: Any,
-    ) -> None:
+        **args: Any,
+    ) -> int:
         """A step that asks the model, with the call under it."""
-        parent = self.add(name, "LLM", ms, inputs={"text": text, **inputs}, output=output)
-        made = {"made": "2026-11-18T09:30:00+00:00"} if cached else {}
+        parent = self.add(name, "LLM", ms, args={"text": text, **args}, output=output)
         self.add(
             f"ask {MODEL}", "LLM", ms, parent=parent, cached=cached, tokens=Tokens(120, 48),
-            inputs={"text": f"system: Do as you are told.\n\nuser: {text}", "max_tokens": 60, **made},
-            output=output if isinstance(output, str) else "\n".join(output),
+            args={"text": f"system: Do as you are told.\n\nuser: {text}", "max_tokens": 60, "attempt": 1},
+            output=Reply(said, made="2026-11-18T09:30:00+00:00" if cached else ""),
         )  # fmt: skip
+        return parent
 
 
 def make_run(
@@ -191,89 +228,123 @@ def make_run(
     results = []
 
     def done(
-        name: str, title: str, steps: Steps, hits: Ranking, status: Status = "ok", error: str | None = None
+        name: str,
+        title: str,
+        steps: Steps,
+        hits: Ranking,
+        last: int | None,
+        status: Status = "ok",
+        error: str | None = None,
     ) -> None:
         start = sum(result.wall_ms for result in results)
         wall = sum(s.ms for s in steps.spans if s.parent is None and not s.shared_with and not s.cached)
         results.append(
             RouteResult(
-                name, title, status, steps.clock, start, wall, hits, None, (), tuple(steps.spans), {}, error
-            )
+                name,
+                title,
+                status,
+                steps.clock,
+                start,
+                wall,
+                hits,
+                None,
+                (),
+                tuple(steps.spans),
+                {},
+                error,
+                origin=Link("hits", last, len(hits)) if hits else None,
+            )  # fmt: skip
         )
 
     steps = Steps()
-    steps.add("search BM25", "RETRIEVER", 1.4, inputs={"text": QUESTION, "k": 100}, hits=sparse)
-    done("bm25", "BM25", steps, sparse)
+    made = steps.bm25(QUESTION, sparse)
+    done("bm25", "BM25", steps, sparse, made)
 
     steps = Steps()
-    steps.add("embed", "EMBEDDING", 3.1, inputs={"text": QUESTION}, output="384 vector")
-    steps.add("search vectors", "RETRIEVER", 2.2, inputs={"vector": "384 vector", "k": 100}, hits=dense)
-    done("dense", "Dense", steps, dense)
+    made = steps.dense(QUESTION, dense)
+    done("dense", "Dense", steps, dense, made)
 
     steps = Steps()
-    steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
-    done("hybrid_rrf", "Hybrid (RRF)", steps, fused)
+    made = steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
+    done("hybrid_rrf", "Hybrid (RRF)", steps, fused, made)
 
     steps = Steps()
-    steps.hybrid(QUESTION, sparse, dense, blended, shared=True)
-    done("hybrid_linear", "Hybrid (linear)", steps, blended)
+    made = steps.hybrid(QUESTION, sparse, dense, blended, shared=True)
+    done("hybrid_linear", "Hybrid (linear)", steps, blended, made)
 
     steps = Steps()
-    steps.model("rewrite as a standalone question", 1430, STANDALONE, cached="recording")
-    steps.hybrid(
+    rewritten = Rewrite(QUESTION, (STANDALONE,), "question")
+    steps.model("rewrite as a standalone question", 1430, rewritten, STANDALONE, cached="recording")
+    made = steps.hybrid(
         STANDALONE, ranking(pool, 5, size), ranking(pool, 6, size), ranking(pool, 7, size), shared=False
     )
-    done("rewrite", "Rewrite + hybrid", steps, ranking(pool, 7, size))
+    done("rewrite", "Rewrite + hybrid", steps, ranking(pool, 7, size), made)
 
     steps = Steps()
-    steps.model("write query variants", 2210, VARIANTS, cached="cache", n=3)
-    steps.hybrid(
+    varied = Rewrite(QUESTION, tuple(VARIANTS), "variants")
+    steps.model("write query variants", 2210, varied, "\n".join(VARIANTS), cached="cache", n=3)
+    made = steps.hybrid(
         VARIANTS[0], ranking(pool, 8, size), ranking(pool, 9, size), ranking(pool, 10, size), shared=False
     )
     if mishaps:
-        done("rag_fusion", "RAG-Fusion", steps, (), "failed", "ModelFailed: " + HOSTILE[0] if hostile else
-             "KeyError: 'weights'")  # fmt: skip
+        done("rag_fusion", "RAG-Fusion", steps, (), None, "failed",
+             "ModelFailed: " + HOSTILE[0] if hostile else "KeyError: 'weights'")  # fmt: skip
     else:
-        done("rag_fusion", "RAG-Fusion", steps, ranking(pool, 10, size))
+        done("rag_fusion", "RAG-Fusion", steps, ranking(pool, 10, size), made)
 
     steps = Steps()
     if mishaps:
-        steps.add("write hypothetical passages", "LLM", 60_000, inputs={"text": QUESTION, "n": 1},
+        steps.add("write hypothetical passages", "LLM", 60_000, args={"text": QUESTION, "n": 1},
                   error="the route's time is up")  # fmt: skip
-        done("hyde", "HyDE", steps, (), "timeout", "the route's time is up")
+        done("hyde", "HyDE", steps, (), None, "timeout", "the route's time is up")
     else:
-        steps.model("write hypothetical passages", 3120, [IMAGINED], n=1)
-        steps.add(
+        imagined = Rewrite(QUESTION, (IMAGINED,), "passages")
+        wrote = steps.model("write hypothetical passages", 3120, imagined, IMAGINED, n=1)
+        mean = steps.add(
             "mean of embeddings",
             "EMBEDDING",
             6.0,
-            inputs={"texts": [IMAGINED, QUESTION]},
-            output="384 vector",
+            args={"texts": [IMAGINED], "question": QUESTION},
+            output=Embedding((IMAGINED,), QUESTION),
+            links=[Link("texts", wrote, 1)],
         )
-        steps.add(
-            "search vectors", "RETRIEVER", 2.3, inputs={"vector": "384 vector"}, hits=ranking(pool, 11, size)
-        )
-        done("hyde", "HyDE", steps, ranking(pool, 11, size))
+        made = steps.nearest(mean, ranking(pool, 11, size))
+        done("hyde", "HyDE", steps, ranking(pool, 11, size), made)
 
     steps = Steps()
-    steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
-    grades = [
-        {"id": hit.passage.id, "grade": grade, "state": "error" if grade is None else "scored", "why": ""}
+    fusion = steps.hybrid(QUESTION, sparse, dense, fused, shared=True)
+    grades = tuple(
+        PassageGrade(hit.passage.id, grade, "error" if grade is None else "scored")
         for hit, grade in zip(fused[:5], (0.94, 0.71, None, 0.33, 0.08), strict=True)
-    ]
-    verdict = {"grades": grades, "decision": "correct", "low": 0.2, "high": 0.9}
-    judge = steps.add(
-        "grade and decide", "EVALUATOR", 5200, inputs={"text": QUESTION, "hits": "5 hits"}, output=verdict
     )
+    ways = ("correct", "ambiguous", "incorrect")
+    judge = steps.add(
+        "grade and decide", "EVALUATOR", 5200, args={"text": QUESTION, "low": 0.2, "high": 0.9},
+        output=Grading(grades, 0.2, 0.9, "correct", "", ways), links=[Link("hits", fusion, 5)],
+    )  # fmt: skip
     for grade in grades:
         one = steps.add("grade passage", "EVALUATOR", 1040, parent=judge, output=grade)
-        steps.add(f"ask {MODEL}", "LLM", 1040, parent=one, output="Yes", tokens=Tokens(180, 1))
-    kept = tuple(hit for hit, grade in zip(fused[:5], grades, strict=True) if grade["grade"] != 0.08)
-    steps.add("keep by grade", "RERANKER", 0.1, inputs={"hits": "5 hits"}, hits=kept)
-    done("crag", "CRAG", steps, kept + fused[5:])
+        steps.add(f"ask {MODEL}", "LLM", 1040, parent=one, output=Reply("Yes"), tokens=Tokens(180, 1))
+    graded = sorted(zip(fused[:5], grades, strict=True), key=lambda pair: -(pair[1].grade or 0.0))
+    order = tuple(
+        Reranked(hit.passage.id, fused.index(hit) + 1, hit.score, grade.grade, state=grade.state)
+        for hit, grade in graded
+    )
+    by_grade = tuple(hit for hit, _ in graded)
+    ordered = steps.add(
+        "order by grade", "RERANKER", 0.1, hits=by_grade, output=Rerank(order=order),
+        links=[Link("hits", fusion, 5), Link("verdict", judge, 1)],
+    )  # fmt: skip
+    made = steps.add(
+        "append the rest", "CHAIN", 0.1, hits=by_grade + fused[5:], output=Fusion("append"),
+        links=[Link("first", ordered, 5), Link("rest", fusion, len(fused) - 5, 5)],
+    )  # fmt: skip
+    done("crag", "CRAG", steps, by_grade + fused[5:], made)
     if mishaps:
         reason = "unavailable: no language model is here; get one with: python -m core models pull " + MODEL
-        results[-1] = replace(results[-1], status="unavailable", hits=(), spans=(), ms=0.0, error=reason)
+        results[-1] = replace(
+            results[-1], status="unavailable", hits=(), spans=(), ms=0.0, error=reason, origin=None
+        )
 
     question = f"{QUESTION} {HOSTILE[0]}" if hostile else QUESTION
     return Run(

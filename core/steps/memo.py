@@ -53,7 +53,9 @@ class Work:
         self.charges += [Charge(one.tokens, (part.key, *one.inside)) for one in part.charges]
 
 
-_UNDER_WAY: ContextVar[Work | None] = ContextVar("under way", default=None)  # the innermost step of this thread
+_UNDER_WAY: ContextVar[Work | None] = ContextVar(
+    "under way", default=None
+)  # the innermost step of this thread
 
 
 def under_way() -> Work | None:
@@ -108,7 +110,11 @@ def digest(value: Any) -> str:
 def _feed(item: Any, add: Callable[[bytes], None]) -> None:
     """Give the bytes of `item`. Hits come first: a ranking has a hundred of them."""
     if isinstance(item, Hit):
-        add(f"({item.passage.id!r}\0{_content(item.passage)}\0{item.score!r}\0)".encode("utf-8", "surrogatepass"))
+        add(
+            f"({item.passage.id!r}\0{_content(item.passage)}\0{item.score!r}\0)".encode(
+                "utf-8", "surrogatepass"
+            )
+        )
     elif isinstance(item, np.ndarray):
         add(f"{item.dtype}{item.shape}".encode())
         add(item.tobytes())

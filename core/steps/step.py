@@ -170,5 +170,3 @@ def _traced(result: Any, span: int, trace: Trace) -> Any:
         trace.remember(own, span)
         return own
     return result
-
-
