@@ -167,8 +167,8 @@ class Fusion:
 
     "append", "collect" and "concat" put one list behind another: the first keeps its places. `names`: what
     the lists are called. `only`: by text, what no other text found. `ranks`: by passage its rank in each
-    list. `shares`: by passage what each list gives to its score. `new`: what a collection gained. `features`: what
-    each fitted weight is of.
+    list. `shares`: by passage what each list gives to its score. `new`: what a collection gained. `features`:
+    what each fitted weight is of.
     """
 
     method: Method

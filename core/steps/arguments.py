@@ -44,7 +44,7 @@ class _Reader:
         self.read = Arguments()
 
     def value(self, value: Any, arg: str, name: str, ranking: bool = False) -> Any:
-        """`value` as plain JSON, or _GONE. Links call it `arg` ("lists[1]"), settings `name` ("weights.1")."""
+        """`value` as plain JSON, or _GONE; links call it `arg` ("lists[1]"), settings `name` ("weights.1")"""
         if isinstance(value, TracedTuple):
             self.links.append(Link(arg, value.origin.span, len(value), value.origin.start))
             return plain(value) if value and all(isinstance(item, str) for item in value) else _GONE

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 from core.outputs import Decision
 from core.trace import plain
 
-
 _KNOWN: dict[type, tuple[str, ...]] = {}
 
 
