@@ -135,8 +135,7 @@ class RunWriter:
             rows.append([number, *map(bind, values)])
         columns = ("run", "route", "nth", "measured_on", *RESULT_COLUMNS, RECORDED)
         connection.executemany(
-            f"INSERT OR REPLACE INTO results ({', '.join(columns)}) "
-            f"VALUES ({', '.join('?' * len(columns))})",
+            f"INSERT OR REPLACE INTO results ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             rows,
         )
         new = list(grown.lists)[known:]
