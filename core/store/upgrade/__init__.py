@@ -40,9 +40,6 @@ MOVED_OF = {
     "search learned term weights": {"model"},
 }  # fmt: skip
 ODDS = ("probabilities", "sampled word")  # how a model told a class, in place of who told it
-    "probabilities",
-    "sampled word",
-)  # how a model told a class: it was stored in place of `by`, the model
 
 
 def upgraded(
