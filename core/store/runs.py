@@ -226,12 +226,13 @@ def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
 def result_document(row: sqlite3.Row) -> dict[str, Any]:
     """A result's row as `core.store.codec` has it; a file that cannot be written may lack newer columns."""
     found = set(row.keys())
-    return (
+    document: dict[str, Any] = (
         parsed((RECORDED in found and row[RECORDED]) or "{}")
         | {column: text(row[column]) for column in KNOWN & found}
         | {column: parsed(row[column]) for column in JSON_COLUMNS if column in found}
         | {column: float(row[column]) for column in REAL_COLUMNS}
     )
+    return document
 
 
 def _passage_row(passage: Passage) -> tuple[Any, ...]:
