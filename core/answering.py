@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from core.errors import BadInput, RouteScopeError
-from core.reading import excerpts, question
+from core.errors import BadInput, ModelFailed, RouteScopeError
+from core.job import with_answer
 from core.reading_answers import being_written
 from core.trace import Trace, describe
-from core.types import AnswerStyle, RouteResult, Run
+from core.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
 
 if TYPE_CHECKING:
     from core.engine import Engine
@@ -85,16 +85,16 @@ def write_later(
     started(trace)
     corpus = engine.corpus(run.corpus)
     context = engine.context(corpus, None, trace, Memo(), threading.Event(), answering=style)
-    kept = excerpts(result)  # of the first hits
-    answer = Steps(context).answer(question(run, result), result.hits, kept, len(kept) or SHOWN)
-    added = replace(
-        result,
-        answer=answer.text,
-        citations=answer.citations,
-        abstained=answer.abstained,
-        spans=(*result.spans, *trace.spans()),
-        ms=trace.now(),
-    )
+    basis = result.basis or AnswerBasis(run.query.text, SHOWN)
+    hits: Ranking = result.hits
+    if result.origin is not None and result.origin.span is not None:
+        start = result.origin.start
+        hits = TracedTuple(hits, Origin(result.origin.span, start, start + len(hits)))
+    answer = Steps(context).answer(basis.question, hits, basis.excerpts, basis.shown)
+    if answer.error is not None:
+        raise ModelFailed(answer.error)
+    answered = with_answer(result, trace, replace(answer, basis=result.basis))
+    added = replace(answered, spans=(*result.spans, *trace.spans()), ms=trace.now())
     return replace(run, results=tuple(added if one is result else one for one in run.results))
 
 

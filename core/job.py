@@ -15,10 +15,9 @@ from core.conversation import keep
 from core.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.request import Plan, Request
 from core.route import Route
-from core.steps import Memo, Steps
-from core.steps.remember import as_passage
+from core.steps import Context, Memo, Steps
 from core.trace import Trace, describe
-from core.types import Passage, RouteResult, Run, Span, Status
+from core.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 
 if TYPE_CHECKING:
     from core.engine import Engine
@@ -173,6 +172,11 @@ class Job:
 
     def _route(self, route: Route, trace: Trace) -> RouteResult:
         plan = self._plan
+        context: Context | None = None
+
+        def found() -> Answer | None:
+            return context.found if context is not None else None
+
         memo = self._memo if self._request.timing == "shared" else Memo()
         try:
             for need in route.needed(plan.knobs[route.name]):
@@ -193,20 +197,25 @@ class Job:
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
         except Unavailable as error:
-            return self._ended(route, trace, "unavailable", describe(error))
+            return self._stopped(route, trace, found(), "unavailable", error)
         except Cancelled as error:
-            return self._ended(route, trace, "cancelled", describe(error))
+            return self._stopped(route, trace, found(), "cancelled", error)
         except (Stopped, ModelTimedOut) as error:
-            return self._ended(route, trace, "timeout", describe(error))
+            return self._stopped(route, trace, found(), "timeout", error)
         except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
-            return self._ended(route, trace, "failed", describe(error))
-        done = self._ended(route, trace, "ok", None)
-        return replace(
-            done,
-            hits=answer.hits,
-            answer=answer.text,
-            citations=answer.citations,
-            abstained=answer.abstained,
+            return self._stopped(route, trace, found(), "failed", error)
+        return with_answer(self._ended(route, trace, "ok", None), trace, answer)
+
+    def _stopped(
+        self, route: Route, trace: Trace, found: Answer | None, status: Status, error: Exception
+    ) -> RouteResult:
+        """What is left of a route that an error ended: where its ranking stood, only the answer failed."""
+        if found is None:
+            return self._ended(route, trace, status, describe(error))
+        ended: Status = "cancelled" if status == "cancelled" else "ok"
+        said = describe(error) if ended == "cancelled" else None
+        return with_answer(
+            self._ended(route, trace, ended, said), trace, replace(found, error=describe(error))
         )
 
     def _ended(self, route: Route, trace: Trace, status: Status, error: str | None) -> RouteResult:
@@ -216,15 +225,13 @@ class Job:
         )
 
     def _passages(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
-        known = {hit.passage.id: hit.passage for result in results for hit in result.hits}
-        named = {id for result in results for span in result.spans for id, _ in span.hits or ()}
-        said = {passage.id: passage for passage in map(as_passage, self._plan.memory)}
-        known.update((id, said[id]) for id in sorted(named & said.keys()))
-        known.update(
-            self._plan.corpus.by_ids(
-                sorted(id for id in named - known.keys() if not id.startswith(("web/", "sql/")))
-            )
-        )
+        """Every passage that a list of `results` names, as the route's steps had it."""
+        with self._lock:
+            traces = [self._traces[result.route] for result in results if result.route in self._traces]
+        known: dict[str, Passage] = {}
+        for trace in traces:
+            known.update(trace.passages)
+        known.update((hit.passage.id, hit.passage) for result in results for hit in result.hits)
         return known
 
     def _save(self) -> None:
@@ -244,3 +251,22 @@ class Job:
 
     def _elapsed(self) -> float:
         return (time.perf_counter() - self._began) * 1000
+
+
+def with_answer(result: RouteResult, trace: Trace, answer: Answer) -> RouteResult:
+    """`result` with the outcome of its route, and where that comes from."""
+    hits = answer.hits
+    origin = Link("hits", None, len(hits)) if hits else None
+    if isinstance(hits, TracedTuple):
+        origin = Link("hits", hits.origin.span, len(hits), hits.origin.start)
+    return replace(
+        result,
+        hits=tuple(hits),
+        answer=answer.text,
+        citations=answer.citations,
+        abstained=answer.abstained,
+        origin=origin,
+        basis=answer.basis,
+        answer_error=answer.error,
+        answer_span=trace.made(answer.source),
+    )

@@ -45,8 +45,8 @@ class Reply:
 @dataclass(frozen=True, slots=True)
 class MatchedPassage:
     """How one passage matched token by token: for each token of the question the passage's most similar one
-    and their cosine. `cosines` has a row for each of the first tokens of the question and a column for each of
-    `passage`, the first of `tokens` in all; both are empty where only the best are kept.
+    and their cosine. `cosines` has a row for each of the first tokens of the question and a column for each
+    of `passage`, the first of `tokens` in all; both are empty where only the best are kept.
     """
 
     id: str
@@ -165,10 +165,10 @@ Method = Literal["rrf", "linear", "fitted", "union", "best", "append", "collect"
 class Fusion:
     """Several lists made one; the settings are the span's arguments, the lists its links, in their order.
 
-    "append", "collect" and "concat" put one list behind another: the first keeps its places. `names`: what the
-    lists are called. `only`: by text, what no other text found. `ranks`: by passage its rank in each list.
-    `shares`: by passage what each list gives to its score. `new`: what a collection gained. `features`: what
-    each fitted weight is of.
+    "append", "collect" and "concat" put one list behind another: the first keeps its places. `names`: what
+    the lists are called. `only`: by text, what no other text found. `ranks`: by passage its rank in each
+    list. `shares`: by passage what each list gives to its score. `new`: what a collection gained. `features`:
+    what each fitted weight is of.
     """
 
     method: Method
@@ -265,9 +265,9 @@ class Grading:
 class Decision:
     """A branch that was taken: one of `ways`, and the sentence that says why.
 
-    Where one `score` was held against a `threshold`, the first of `ways` is taken from there on and the second
-    below it. `scores`: of each way. `text`: what was written to go on with. `details` are plain JSON, for
-    people.
+    Where one `score` was held against a `threshold`, the first of `ways` is taken from there on and the
+    second below it. `scores`: of each way. `text`: what was written to go on with. `details` are plain JSON,
+    for people.
     """
 
     decision: str
@@ -307,8 +307,8 @@ class Selection:
 
     "mmr": `chosen`, and of the first passages given their cosines with the question (`near`) and likeness
     (`alike`, see `core.steps.select.pack`), from which other values can be tried. "duplicates": `dropped`.
-    "floor": `cosines` of all passages, and the `floor`. "round": `at`, the list that was taken. "named": those
-    that something else names, such as an answer's citations.
+    "floor": `cosines` of all passages, and the `floor`. "round": `at`, the list that was taken, and why
+    searching ended. "named": those that something else names, such as an answer's citations.
     """
 
     method: Literal["mmr", "duplicates", "floor", "round", "named"]
@@ -319,6 +319,8 @@ class Selection:
     cosines: Mapping[str, float] = field(default_factory=dict)
     floor: float | None = None
     at: int | None = None
+    decision: str = ""
+    reason: str = ""
     why: str = ""
     type: Literal["selection"] = "selection"
 
@@ -379,6 +381,18 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class ShortAnswer:
+    """A few words copied from passages that answer `question`, and the passage they stand in; "" where there
+    are none. They go into a later search.
+    """
+
+    question: str
+    text: str
+    source: str = ""
+    type: Literal["short_answer"] = "short_answer"
+
+
+@dataclass(frozen=True, slots=True)
 class Criticised:
     """One claim of a draft; `supported` and `passage` (a number from 1) are None where that was not told."""
 
@@ -430,8 +444,7 @@ class DraftChoice:
 class Segment:
     """A segment written from a passage, in its place in a tree: `parent` is an index, None at the beginning.
 
-    `score`, `path` and `chosen`: its own score, the mean along its path, whether the answer has it. `at`: its
-    number within the tree is its place in the list.
+    `score`, `path` and `chosen`: its own score, the mean along its path, whether the answer has it.
     """
 
     passage: str
@@ -452,7 +465,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTree:
-    """Segments with how they were judged; other weights rank them anew."""
+    """Segments with how they were judged; other weights rank them anew. `unjudged` were not judged in full,
+    `why` on each, and never chosen.
+    """
 
     decision: str
     why: str
@@ -460,6 +475,7 @@ class SegmentTree:
     weights: Mapping[str, float]
     beam: int = 1
     segments: int = 1
+    unjudged: tuple[Segment, ...] = ()
     type: Literal["segment_tree"] = "segment_tree"
 
 
@@ -491,8 +507,8 @@ class TableResult:
 
 Output = (
     Pass | Reply | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade | Grading
-    | Decision | Selection | SentenceFilter | Excerpts | Written | Critique | DraftChoice | SegmentTree
-    | TableResult
+    | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique | DraftChoice
+    | SegmentTree | TableResult
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

@@ -42,7 +42,7 @@ def parameter_of(value: object) -> str | None:
 
 
 def carry(value: T, given: object) -> T:
-    """`value` as that of the parameter that `given` is of, in whose place it stands (0 for "as calibrated")."""
+    """`value` as that of the parameter that `given` is of, in whose place it stands."""
     parameter = parameter_of(given)
     return value if parameter is None else named(value, parameter)
 

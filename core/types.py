@@ -8,7 +8,8 @@ from typing import Any, Literal, Self, SupportsIndex, overload
 
 import numpy as np
 
-from core.outputs import NOTHING, Output, Scored
+from core.outputs import NOTHING, Output
+from core.outputs import Scored as Scored
 
 SpanKind = Literal[
     "RETRIEVER", "RERANKER", "LLM", "EMBEDDING", "CHAIN", "EVALUATOR", "GUARDRAIL", "TOOL", "AGENT"
@@ -150,8 +151,9 @@ class AnswerBasis:
 class Answer:
     """What a route returns: its final ranking and, if asked for, a text with the passages it cites.
 
-    `abstained`: the text says that there is no answer, or what is missing for one. `error`: why an answer that
-    was asked for could not be written. `basis`: what one is to be written from, where it may be later.
+    `abstained`: the text says that there is no answer, or what is missing for one. `error`: why an answer
+    that was asked for could not be written. `basis`: what one is to be written from, where it may be later.
+    `source`: what a step gave and the text is of.
     """
 
     hits: Ranking
@@ -160,6 +162,7 @@ class Answer:
     abstained: bool = False
     error: str | None = None
     basis: AnswerBasis | None = None
+    source: object = field(default=None, compare=False, repr=False)
 
 
 EVIDENCE = 0.58  # chosen on 26 questions of clapnq-dev and HotpotQA with the default model: AUC .91
@@ -195,9 +198,9 @@ class Span:
     that the work took when it was done. `ms` is measured, never estimated.
 
     `args` is what the caller gave, as plain JSON; what another step made is not repeated there: `links` name
-    it. `set_by` gives, for a parameter ("k", "weights.1"), the route's parameter that set it. `output` is what
-    the step came to, `hits` its whole list, compact, None where it makes none. `attributes` say how the work
-    was done, for people.
+    it. `set_by` gives, for an argument ("k", "weights.1"), the route's parameter that set it. `output` is
+    what the step came to, `hits` its whole list, compact, None where it makes none. `attributes` say how the
+    work was done, for people.
     """
 
     id: int
@@ -226,7 +229,8 @@ class RouteResult:
 
     `ms` is the route's time as if alone; `start_ms` and `wall_ms` are when it ran in this run and for how
     long. `origin` is where the final ranking comes from, None where no ranking was made. An answer that was
-    asked for and failed takes nothing from the ranking: `answer_error` says why.
+    asked for and failed takes nothing from the ranking: `answer_error` says why. `answer_span` is the step
+    that wrote the answer, None where the route put it together itself.
     """
 
     route: str
@@ -245,6 +249,7 @@ class RouteResult:
     origin: Link | None = None
     basis: AnswerBasis | None = None
     answer_error: str | None = None
+    answer_span: int | None = None
 
     @property
     def answer_status(self) -> AnswerStatus:

@@ -3,7 +3,6 @@ from typing import Annotated
 from core.route import Knob, Need, route
 from core.steps import POOL, Steps
 from core.steps.agent import Action, Did
-from core.steps.table_result import table_hits
 from core.types import Answer, Query, Ranking
 
 
@@ -25,7 +24,7 @@ def agentic(
 
     def act(action: Action, text: str, had: Ranking) -> Ranking:
         if action == "sql":
-            return table_hits(do.ask_tables(text))
+            return do.result_passage(do.ask_tables(text))
         if action == "look_up":
             return do.look_up(text, had)
         return do.rrf((do.sparse(text), do.dense(text)))

@@ -47,5 +47,5 @@ def compress(
         else do.strips(query.text, near, strip_floor, titled=True)
     )
     excerpts = do.excerpts(head, strips)
-    kept = tuple(hit for hit in head if hit.passage.id in excerpts)
+    kept = do.with_excerpts(head, excerpts)
     return do.answer(query.text, do.append(kept, found), excerpts, len(kept))

@@ -29,6 +29,7 @@ def confidence(
     """
     unaided = do.answer_unsearched(query.text)
     if do.decide_by_confidence(query.text, unaided, how, threshold).decision == "answer without retrieval":
-        return Answer((), unaided.text)
+        return unaided.over()
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    do.ranked(hits)
     return do.write_answer(query.text, hits[:SHOWN]).over(hits)

@@ -46,7 +46,7 @@ def crag(
     web, lack = ((), "") if verdict.decision == "correct" else do.beyond(query.text)
     action = do.act(verdict, lack)
     if action.decision == "knowledge gap":
-        return do.knowledge_gap(query.text, verdict, lack)
+        return do.knowledge_gap(query.text, verdict, lack).over(())
     if action.decision == "replace it by the web":
         return do.answer(query.text, web, recompose(do.strips(query.text, web, strip_floor)))
     kept = do.rrf((ordered, web)) if web else ordered

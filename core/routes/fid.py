@@ -23,4 +23,5 @@ def fid(
     the passage with most of it is cited.
     """
     found = do.linear((do.sparse(query.text), do.dense(query.text)))
+    do.ranked(found)
     return do.read_together(query.text, found[:passages]).over(found)

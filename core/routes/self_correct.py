@@ -26,6 +26,7 @@ def self_correct(
     gives way to the one before it.
     """
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
+    do.ranked(hits)
     shown = hits[:SHOWN]
     drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown),)
     weighed: tuple[Weighed, ...] = ()

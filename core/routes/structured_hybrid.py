@@ -2,7 +2,6 @@ from typing import Annotated
 
 from core.route import Knob, Need, route
 from core.steps import Steps
-from core.steps.table_result import table_hits
 from core.types import Answer, Query
 
 
@@ -32,7 +31,7 @@ def structured_hybrid(
     )
     side = do.choose_side(asked, found)
     if side.decision == "both":
-        return do.answer(query.text, do.append(table_hits(asked), found), None, shown)
+        return do.answer(query.text, do.append(do.result_passage(asked), found), None, shown)
     if side.decision == "tables only":
         return do.answer_tables(query.text, asked)
     return do.answer(query.text, found, None, shown)

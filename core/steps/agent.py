@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.errors import Unavailable
+from core.outputs import Search, ShortAnswer
 from core.route import Need
+from core.steps.decided import Decided
 from core.steps.decompose import UNKNOWN, Decompose, quoted_in, references
 from core.steps.odds import odds
 from core.steps.prompts import EVIDENCE
@@ -50,16 +52,18 @@ class Did:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The action chosen; "answered" is the choice to answer."""
+class Choice(Decided):
+    """The action chosen; "answered" is the choice to answer. `input` is what it is done with."""
 
     decision: Action | Literal["answered", "unusable choice"]
     input: str
     why: str
 
+    TEXT = "input"
+
 
 @dataclass(frozen=True, slots=True)
-class Enough:
+class Enough(Decided):
     """Whether what was collected answers the question."""
 
     decision: Said
@@ -67,7 +71,7 @@ class Enough:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Decided):
     """Whether an action was chosen before."""
 
     decision: Literal["new", "asked before", "repeated"]
@@ -75,7 +79,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Decided):
     """Whether the agent may choose again, or why it stops."""
 
     decision: Literal["choose", "steps used up", "nothing to do", "budget spent"]
@@ -215,16 +219,18 @@ class Agent(Decompose):
                 return f"more than {most} words"
             return None if quoted_in(said, hits) else "words that are in none of the passages"
 
+        self.span.output = ShortAnswer(question, "")
         reply = self._ask(
             COPY_WORDS, max_tokens=32, reuse_prefix=True, unusable=wrong,
             passages=quoted(hits), question=question, words=str(most),
         )  # fmt: skip
         said = first_line(reply.text)
         if wording(said).startswith(UNKNOWN) or (fault := wrong(reply.text)):
-            self.span.inputs["note"] = f"left out: {UNKNOWN if wrong(reply.text) is None else fault}"
+            self.span.attributes["note"] = f"left out: {UNKNOWN if wrong(reply.text) is None else fault}"
             return None
-        self.span.inputs["found in"] = quoted_in(said, hits)
-        return said.rstrip(".")
+        copied = said.rstrip(".")
+        self.span.output = ShortAnswer(question, copied, quoted_in(said, hits) or "")
+        return copied
 
     @step("RETRIEVER", "look up words")
     def look_up(self, words: str, collected: Ranking) -> Ranking:
@@ -237,16 +243,20 @@ class Agent(Decompose):
         documents = dict.fromkeys(passage.doc_id for passage in own.values())
         passages = [one for id in documents for one in corpus.document(id)[1]]
         passages += [hit.passage for hit in collected if hit.passage.id not in own]
-        self.span.inputs["documents"] = list(documents)
+        self.span.attributes["documents"] = list(documents)
+        self.span.output = Search((words,))
         return holding(words, passages)[:POOL]
 
-    @step("EVALUATOR", "do the passages answer the question")
     def enough(self, question: str, collected: Ranking) -> Enough:
         """Yes or No of a call that reads the passages and can do nothing else; else "unknown". The threshold
         is the one an answer is held back by.
         """
+        return self._enough(question, collected, self.context.evidence)
+
+    @step("EVALUATOR", "do the passages answer the question")
+    def _enough(self, question: str, collected: Ranking, threshold: float) -> Enough:
         if not collected:
-            self.span.inputs["note"] = "nothing was found, so the model was not asked"
+            self.span.attributes["note"] = "nothing was found, so the model was not asked"
             return Enough("no", "there is no passage")
         reply = self._ask(
             EVIDENCE, max_tokens=1, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
@@ -255,7 +265,8 @@ class Agent(Decompose):
         found = odds(reply, ("yes", "no"))
         if found is None:
             return Enough("unknown", "the reply is neither Yes nor No")
-        share, floor = found.of["yes"], self.context.evidence
+        share = found.of["yes"]
         return Enough(
-            "yes" if share >= floor else "no", f"P(yes) is {share:.2f}, by {found.by}; yes from {floor:g}"
+            "yes" if share >= threshold else "no",
+            f"P(yes) is {share:.2f}, by {found.by}; yes from {threshold:g}",
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from core.outputs import Decision
 from core.steps.base import StepBase
 from core.steps.gate import exact_terms
 from core.steps.step import step
@@ -27,6 +28,12 @@ class Analysis:
     transformation: Transformation
     reason: str
     nearest: float | None  # cosine of the nearest passage
+
+    def recorded(self) -> Decision:
+        """The outcome as readers take it."""
+        return Decision(
+            self.transformation, get_args(Transformation), self.reason, details={"nearest": self.nearest}
+        )
 
 
 def choose(query: Query, nearest: float | None, strange: float) -> Analysis:
@@ -52,6 +59,4 @@ class Analyse(StepBase):
     @step("CHAIN", "analyse the question")
     def analyse(self, query: Query, dense: Ranking, strange: float) -> Analysis:
         """See `choose`; `dense` is what the question as it stands is near to."""
-        self.span.inputs.pop("query", None)
-        self.span.inputs["question"] = query.text
         return choose(query, dense[0].score if dense else None, strange)

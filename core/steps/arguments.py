@@ -1,4 +1,4 @@
-"""What a step was given: values, and where those come from that other steps or the route's parameters made."""
+"""What a step was given: values, and which steps or parameters of the route those come from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GONE = object()  # stands for a value that a link names
 
 @dataclass(slots=True)
 class Arguments:
-    """A step's arguments: `args` as plain JSON, `links` for what steps made, `set_by` for what parameters set."""
+    """A step's arguments as plain JSON, what steps made of them, and what the route's parameters set."""
 
     args: dict[str, Any] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
@@ -44,7 +44,7 @@ class _Reader:
         self.read = Arguments()
 
     def value(self, value: Any, arg: str, name: str, ranking: bool = False) -> Any:
-        """`value` as plain JSON, or _GONE. Links call a place "lists[1]" (`arg`), settings "weights.1" (`name`)."""
+        """`value` as plain JSON, or _GONE; links call it `arg` ("lists[1]"), settings `name` ("weights.1")"""
         if isinstance(value, TracedTuple):
             self.links.append(Link(arg, value.origin.span, len(value), value.origin.start))
             return plain(value) if value and all(isinstance(item, str) for item in value) else _GONE

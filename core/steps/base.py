@@ -22,7 +22,7 @@ from core.steps.memo import Charge, Memo, Work, under_way
 from core.steps.prompts import FIRMER, Prompt
 from core.steps.suspect import warnings
 from core.trace import OpenSpan, Trace
-from core.types import EVIDENCE, AnswerStyle, Remembered, Tokens
+from core.types import EVIDENCE, Answer, AnswerStyle, Remembered, Tokens
 
 if TYPE_CHECKING:
     from core.backends.fid import FusionReader
@@ -67,6 +67,7 @@ class Context:
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
     why_not: Callable[[Route], str | None] = lambda _route: None  # why a route cannot run here
+    found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0
     tokens: int = 0
     used: set[str] = field(default_factory=set)  # steps this route has already had, hence already paid for

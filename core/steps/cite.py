@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.outputs import Written
 from core.types import Answer, Ranking
 
 NOT_ANSWERED = "The passages do not answer this."
@@ -26,7 +27,8 @@ class Draft:
     """An answer's text and what its markers say: `citations` are passage ids in order of first mention.
 
     `wrong` are numbers that no passage shown has, `uncited` the sentences without any right number. Both are
-    empty where the text abstains.
+    empty where the text abstains. `shown` are the passages in the prompt, in its order; `unaided`: there were
+    none, nor were any looked for.
     """
 
     text: str
@@ -34,24 +36,33 @@ class Draft:
     abstained: bool = False
     wrong: tuple[int, ...] = ()
     uncited: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    unaided: bool = False
 
     def over(self, hits: Ranking) -> Answer:
         """The route's outcome with this text and the ranking `hits`."""
-        return Answer(hits, self.text, self.citations, self.abstained)
+        return Answer(hits, self.text, self.citations, self.abstained, source=self)
+
+    def recorded(self) -> Written:
+        """The draft as readers take it."""
+        return Written(
+            self.text, self.citations, self.abstained, self.wrong, self.uncited, self.shown,
+            unaided=self.unaided,
+        )  # fmt: skip
 
 
 def resolve(text: str, ids: Sequence[str]) -> Draft:
-    """`text`, whose markers count the passages `ids` from 1."""
+    """`text`, whose markers count the passages `ids` from 1: those the model was shown."""
     said = text.strip()
     if abstains(said):
-        return Draft(said, abstained=True)
+        return Draft(said, abstained=True, shown=tuple(ids))
     numbers = markers(said)
     wrong = tuple(n for n in numbers if not 1 <= n <= len(ids))
     right = tuple(ids[n - 1] for n in numbers if n not in wrong)
     uncited = tuple(
         sentence for sentence in sentences(said) if not any(1 <= n <= len(ids) for n in markers(sentence))
     )
-    return Draft(said, tuple(dict.fromkeys(right)), False, wrong, uncited)
+    return Draft(said, tuple(dict.fromkeys(right)), False, wrong, uncited, tuple(ids))
 
 
 def abstains(text: str) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from core.errors import ModelFailed
+from core.outputs import Decision
+from core.steps.cite import Draft
 from core.steps.classes import (
     CANDIDATES,
     CLASSES,
@@ -16,6 +18,7 @@ from core.steps.classes import (
     by_examples,
     by_rules,
 )
+from core.steps.decided import Decided
 from core.steps.generate import Generate
 from core.steps.odds import odds
 from core.steps.prompts_agentic import CLASSES as ASK_CLASS
@@ -32,7 +35,7 @@ WORDS: Mapping[str, QuestionClass] = {  # what the model says; no two begin alik
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
+class Classified(Decided):
     """The class of a question; the scores compare only with each other."""
 
     decision: QuestionClass
@@ -42,10 +45,15 @@ class Classified:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """The route a question is given to, with what kept it from others."""
+    """The route a question is given to, with what kept it from others, and the routes it was chosen from."""
 
     decision: str
     why: str
+    ways: tuple[str, ...]
+
+    def recorded(self) -> Decision:
+        """The outcome as readers take it."""
+        return Decision(self.decision, self.ways, self.why)
 
 
 class Classify(Generate):
@@ -75,7 +83,7 @@ class Classify(Generate):
         found = odds(reply, tuple(WORDS))
         if found is None:
             raise ModelFailed(f"the model named no class of {', '.join(WORDS)}: {reply.text[:40]!r}")
-        self.span.inputs["by"] = found.by
+        self.span.attributes["by"] = found.by
         return {WORDS[word]: share for word, share in found.of.items()}
 
     @step("CHAIN", "choose a route")
@@ -84,39 +92,41 @@ class Classify(Generate):
         from core.route import routes
 
         passed: list[str] = []
+        ways = tuple(CANDIDATES[asked])
         for name in CANDIDATES[asked]:
             if name == NO_SEARCH:
-                return Dispatch(name, "the question needs nothing looked up")
+                return Dispatch(name, "the question needs nothing looked up", ways)
             route = routes().get(name)
             reason = "there is no such route" if route is None else self.context.why_not(route)
             if reason is None:
                 first = "it is the first choice" if not passed else f"not {'; not '.join(passed)}"
-                return Dispatch(name, f"for a question of class {asked}: {first}")
+                return Dispatch(name, f"for a question of class {asked}: {first}", ways)
             passed.append(f"{name}, because {reason}")
         raise AssertionError(f"the last candidate of class {asked} needs nothing")
 
     def run_route(self, name: str, query: Query) -> Answer:
-        """What the route `name` gives with its default knobs; its steps become steps of this route."""
+        """What the route `name` gives with its defaults; its steps become steps of this route, whose own
+        parameters set none of them.
+        """
         from core.route import routes
 
         route = routes()[name]
-        return route.run(query, cast("Any", self), route.settle({}))
+        return route.function(query, cast("Any", self), **route.settle({}))
 
     def reply(self, query: Query) -> Answer:
         """The outcome without a search: a reply of the model where answers are asked for by model."""
         style = self.context.answering
         if style is None or style.by != "model":
             return self.answer(query.text, ())
-        return Answer((), self.direct(query))
+        return self.direct(query).over(())
 
     @step("LLM", "reply without a search")
-    def direct(self, query: Query) -> str:
+    def direct(self, query: Query) -> Draft:
         """A reply from the message and the conversation alone."""
         said = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
         talk = f"Conversation:\n{said}\n\n" if said else ""
-        return self._ask(
-            DIRECT, max_tokens=80, stream=True, conversation=talk, question=query.text
-        ).text.strip()
+        reply = self._ask(DIRECT, max_tokens=80, stream=True, conversation=talk, question=query.text)
+        return Draft(reply.text.strip(), unaided=True)
 
 
 def decide(scores: Mapping[QuestionClass, float], history: bool, unit: str) -> Classified:

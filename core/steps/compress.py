@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from core.errors import ModelFailed
+from core.outputs import Excerpts, Selection, Sentence, SentenceFilter
 from core.steps.prompts import SENTENCES
-from core.steps.refine import Refine, Strip, cut, recompose
+from core.steps.refine import Refine, cut, recompose
 from core.steps.step import step
 from core.steps.untrusted import between
 from core.types import Passage, Ranking
@@ -37,16 +39,15 @@ class Compress(Refine):
         The span tells each one's cosine.
         """
         cosines = (self.vectors_of(hits) * self.embed(text)).sum(axis=1)
-        self.span.inputs["cosines"] = {
-            hit.passage.id: float(cosine) for hit, cosine in zip(hits, cosines, strict=True)
-        }
+        known = {hit.passage.id: float(cosine) for hit, cosine in zip(hits, cosines, strict=True)}
+        self.span.output = Selection("floor", cosines=known, floor=float(floor))
         kept = tuple(hits[at] for at in np.flatnonzero(cosines >= floor))
         if len(kept) == len(hits):
-            self.span.inputs["note"] = "every passage reaches the floor: nothing dropped"
+            self.span.attributes["note"] = "every passage reaches the floor: nothing dropped"
         return kept
 
     @step("EVALUATOR", "ask for the sentences that help")
-    def helpful(self, text: str, hits: Ranking) -> tuple[Strip, ...]:
+    def helpful(self, text: str, hits: Ranking) -> tuple[Sentence, ...]:
         """The hits' strips, kept where the model says that they help to answer `text`; a passage at a time.
 
         A passage whose reply was unusable or failed stays whole, and the span says so ("kept whole"); if all
@@ -54,7 +55,7 @@ class Compress(Refine):
         Source: extractive compression as in Xu, Shi & Choi 2023, "RECOMP", arXiv:2310.04408, section 3; there
         a trained encoder chooses.
         """
-        strips: list[Strip] = []
+        strips: list[Sentence] = []
         whole: dict[str, str] = {}
         failed = 0
         for hit in hits:
@@ -65,13 +66,14 @@ class Compress(Refine):
             if choice.numbers is None:
                 whole[choice.id] = choice.why
             strips += (
-                Strip(choice.id, piece, None, choice.numbers is None or number in choice.numbers)
+                Sentence(choice.id, piece, None, choice.numbers is None or number in choice.numbers)
                 for number, piece in enumerate(cut(hit.passage.text), 1)
             )
         if hits and failed == len(hits):
             raise ModelFailed(f"none of {failed} passages could be compressed: {whole[hits[0].passage.id]}")
         if whole:
-            self.span.inputs["kept whole"] = whole
+            self.span.attributes["kept whole"] = whole
+        self.span.output = SentenceFilter(tuple(strips))
         return tuple(strips)
 
     @step("LLM", "choose sentences")
@@ -92,7 +94,7 @@ class Compress(Refine):
         return Choice(passage.id, chosen, "" if chosen is not None else f"not {wanted}: {reply[:80]!r}")
 
     @step("CHAIN", "write the excerpts")
-    def excerpts(self, hits: Ranking, strips: tuple[Strip, ...]) -> dict[str, str]:
+    def excerpts(self, hits: Ranking, strips: tuple[Sentence, ...]) -> dict[str, str]:
         """The kept strips by passage, and what that saved of `hits`; a passage with none kept is left out.
 
         With nothing kept at all the passages stay whole: to answer from nothing is no compression.
@@ -100,18 +102,18 @@ class Compress(Refine):
         kept = recompose(strips)
         if hits and not kept:
             kept = {hit.passage.id: hit.passage.text for hit in hits}
-            self.span.inputs["note"] = "no sentence was kept, so the passages stay whole"
+            self.span.attributes["note"] = "no sentence was kept, so the passages stay whole"
         before = sum(tokens(hit.passage.text) for hit in hits)
         after = sum(map(tokens, kept.values()))
-        self.span.inputs |= {
-            "strips": f"{len(strips)} strips",  # the step before has their texts
-            "tokens before": before,
-            "tokens after": after,
-            "saved": 1 - after / before if before else 0.0,
-            "counted": "words and punctuation marks",
-        }
-        self.span.output = {"excerpts": kept}
+        self.span.attributes["counted"] = "words and punctuation marks"
+        self.span.output = Excerpts(kept, before, after)
         return kept
+
+    @step("CHAIN", "take the passages with excerpts")
+    def with_excerpts(self, hits: Ranking, excerpts: Mapping[str, str]) -> Ranking:
+        """Those of `hits` of which something was kept, in their old order."""
+        self.span.output = Selection("named", why="those of which something was kept")
+        return tuple(hit for hit in hits if hit.passage.id in excerpts)
 
 
 def tokens(text: str) -> int:

@@ -10,10 +10,13 @@ from typing import Literal
 
 from core.backends.base import LLMRequest, TokenLogprob
 from core.backends.llm.text import looks_refused
+from core.outputs import Written
 from core.steps.base import StepBase
 from core.steps.cite import abstains
+from core.steps.decided import Decided
 from core.steps.prompts_confidence import CLOSED_ANSWER, CONFIDENCE, UNKNOWN
 from core.steps.step import step
+from core.types import Answer
 
 WRITTEN = 40  # tokens of the answer at most
 How = Literal["mean", "minimum", "verbalised"]
@@ -41,15 +44,26 @@ class Unaided:
     minimum: float | None
     unknown: bool
 
+    def recorded(self) -> Written:
+        """The text as readers take it."""
+        return Written(self.text, unaided=True)
+
+    def over(self) -> Answer:
+        """The route's outcome with this text: nothing was searched."""
+        return Answer((), self.text, source=self)
+
 
 @dataclass(frozen=True, slots=True)
-class Confidence:
+class Confidence(Decided):
     """Whether to search; `confidence` is None where none could be had, which is no reason to trust."""
 
     decision: Literal["answer without retrieval", "retrieve"]
     why: str
     confidence: float | None
     by: Literal["mean", "minimum", "verbalised", "no answer"]
+    threshold: float
+
+    SCORE = "confidence"
 
 
 def token_confidence(tokens: Sequence[TokenLogprob]) -> tuple[float, float] | None:
@@ -102,7 +116,7 @@ class Confide(StepBase):
         reply = self._ask(CONFIDENCE, max_tokens=8, unusable=wrong, question=text, answer=answer)
         sure = stated(reply.text)
         if sure is None:
-            self.span.inputs["note"] = f"no number from 0 to 100: {reply.text[:60]!r}"
+            self.span.attributes["note"] = f"no number from 0 to 100: {reply.text[:60]!r}"
         return sure
 
     @step("EVALUATOR", "decide by confidence")
@@ -115,15 +129,18 @@ class Confide(StepBase):
         """
         if unaided.unknown:
             why = f"confidence 0 is below {threshold:g}: the model has no answer, {unaided.text[:80]!r}"
-            return Confidence("retrieve", why, 0.0, "no answer")
+            return Confidence("retrieve", why, 0.0, "no answer", threshold)
         sure = {"mean": unaided.mean, "minimum": unaided.minimum, "verbalised": None}[how]
         by: How = how
         if sure is None:
             if how != "verbalised":
-                self.span.inputs["note"] = "the endpoint gave no token probabilities, so the model was asked"
+                self.span.attributes["note"] = (
+                    "the endpoint gave no token probabilities, so the model was asked"
+                )
             by, sure = "verbalised", self.stated_confidence(text, unaided.text)
         if sure is None:
-            return Confidence("retrieve", "the model stated no confidence, so it is not trusted", None, by)
+            why = "the model stated no confidence, so it is not trusted"
+            return Confidence("retrieve", why, None, by, threshold)
         enough = sure >= threshold
         return Confidence(
             "answer without retrieval" if enough else "retrieve",
@@ -131,4 +148,5 @@ class Confide(StepBase):
             + (": nothing was searched" if enough else ""),
             sure,
             by,
+            threshold,
         )

@@ -7,11 +7,13 @@ from typing import Literal
 
 from core.backends.web import HOW
 from core.errors import WebFailed
+from core.steps.cite import Draft
+from core.steps.decided import Decided
 from core.steps.evaluate import Evaluate
 from core.steps.grade import Verdict
 from core.steps.step import step
 from core.steps.transform import Transform
-from core.types import Answer, Ranking
+from core.types import Ranking
 
 Decision = Literal[
     "use what was found", "add the web", "replace it by the web", "go on without the web", "knowledge gap"
@@ -21,7 +23,7 @@ LONGEST = 300  # characters of a question that a text repeats
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Act(Decided):
     """What is done about a verdict, and why."""
 
     decision: Decision
@@ -51,15 +53,13 @@ class Correct(Evaluate, Transform):
         Source: Yan et al. 2024, arXiv:2401.15884, section 4.3 and algorithm 1. The knowledge gap is added
         here: there a web search always finds something.
         """
-        self.span.inputs["verdict"] = verdict.decision  # the step before has the grades
         return act(verdict, lack)
 
     @step("GUARDRAIL", "say what is missing")
-    def knowledge_gap(self, text: str, verdict: Verdict, lack: str) -> Answer:
-        """The outcome of a route that has nothing to answer from: no hits, and a text that says what was
-        looked for, how poor the best of it was, and why nothing else was found.
+    def knowledge_gap(self, text: str, verdict: Verdict, lack: str) -> Draft:
+        """The answer of a route that has nothing to answer from: a text that says what was looked for, how
+        poor the best of it was, and why nothing else was found.
         """
-        self.span.inputs["verdict"] = verdict.decision
         known = [grade.grade for grade in verdict.grades if grade.grade is not None]
         best = (
             f"The best of {len(known)} graded passages has {max(known):.2f}, and {verdict.low:.2f} is needed"
@@ -68,8 +68,7 @@ class Correct(Evaluate, Transform):
         )
         asked = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
         said = f"Nothing was found that answers “{asked}”. {best}; {lack}."
-        self.span.output = said
-        return Answer((), said, (), abstained=True)
+        return Draft(said, abstained=True)
 
 
 def act(verdict: Verdict, lack: str) -> Act:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from core.outputs import Rewrite, ShortAnswer
 from core.steps.prompts import DECOMPOSE, DECOMPOSE_STEPS, SHORT_ANSWER
 from core.steps.step import step
 from core.steps.transform import Transform, first_line, reply_lines, wording
@@ -67,9 +68,10 @@ class Decompose(Transform):
         reply = self._ask(prompt, max_tokens=30 * n + 20, unusable=_no_line, question=text, n=str(n))
         written = reply_lines(reply.text)
         if all(wording(line) == wording(text) for line in written):
-            self.span.inputs["note"] = (
+            self.span.attributes["note"] = (
                 "the model gave the question back" if written else "the model gave no question"
             ) + ": it is searched as it is"
+            self.span.output = Rewrite(text, (text,), "parts")
             return (text,)
         if not in_turn:
             distinct: dict[str, str] = {}
@@ -78,7 +80,8 @@ class Decompose(Transform):
             distinct.pop(wording(text), None)
             written = tuple(distinct.values())
         if len(written) > n:
-            self.span.inputs["note"] = f"the model gave {len(written)}; the first {n} are searched"
+            self.span.attributes["note"] = f"the model gave {len(written)}; the first {n} are searched"
+        self.span.output = Rewrite(text, tuple(written[:n]), "parts")
         return written[:n]
 
     @step("LLM", "look for a short answer")
@@ -94,19 +97,21 @@ class Decompose(Transform):
             known = said.startswith(UNKNOWN) or quoted_in(said, hits)
             return None if known else "words that are in none of the passages"
 
+        self.span.output = ShortAnswer(question, "")
         reply = self._ask(
             SHORT_ANSWER, max_tokens=24, unusable=wrong, passages=quoted(hits), question=question
         )
         said = first_line(reply.text)
         if wording(said).startswith(UNKNOWN):
-            self.span.inputs["note"] = "the passages do not say it, so it is left out"
+            self.span.attributes["note"] = "the passages do not say it, so it is left out"
             return None
         source = quoted_in(said, hits) if wording(said) else None
         if source is None:
-            self.span.inputs["note"] = f"{said!r} is in none of the passages, so it is left out"
+            self.span.attributes["note"] = f"{said!r} is in none of the passages, so it is left out"
             return None
-        self.span.inputs["found in"] = source
-        return said.rstrip(".")
+        answer = said.rstrip(".")
+        self.span.output = ShortAnswer(question, answer, source)
+        return answer
 
     @step("CHAIN", "fill in earlier answers")
     def fill_in(self, text: str, answers: tuple[str | None, ...], question: str) -> str:
@@ -116,9 +121,10 @@ class Decompose(Transform):
         ]
         filled = fill_in(text, answers, question)
         if missing:
-            self.span.inputs["note"] = f"no answer to {', '.join(missing)}: left out" + (
+            self.span.attributes["note"] = f"no answer to {', '.join(missing)}: left out" + (
                 "" if filled else "; nothing remains to search with"
             )
+        self.span.output = Rewrite(text, (filled,), "context")
         return filled
 
     def in_turn(

@@ -11,6 +11,8 @@ import numpy as np
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator, Which, logistic
 from core.corpus.passages import searchable
 from core.errors import BadInput, Unavailable
+from core.outputs import Pass
+from core.parameters import carry
 from core.route import Need
 from core.steps.grade import Grade, Verdict, verdict
 from core.steps.rerank import Rerank
@@ -42,7 +44,8 @@ class Evaluate(Rerank):
         is missing, ModelFailed when nothing could be graded.
         """
         known = self.context.evaluator(evaluator)
-        low, high = thresholds(known, low, high)
+        given = low, high
+        low, high = (carry(*one) for one in zip(thresholds(known, low, high), given, strict=True))
         if evaluator == "llm":
             return self.judge(text, hits, low, high)
         if evaluator == "cross-encoder":
@@ -62,7 +65,7 @@ class Evaluate(Rerank):
         trained for it.
         """
         known = self.context.evaluator(LIGHTWEIGHT)
-        inputs = self.span.inputs
+        inputs = self.span.attributes
         inputs["evaluator"] = f"lightweight, {known.source}"
         if known.embedder != (embedder := self.context.corpus.info.embedder):
             inputs["note"] = f"trained with vectors of {known.embedder}; this corpus has those of {embedder}"
@@ -101,10 +104,10 @@ class Evaluate(Rerank):
             np.full(len(pool), math.log1p(len(asked))),
         ])[: len(hits)].tolist()  # fmt: skip
         values = tuple(tuple(round(float(value), 6) for value in row) for row in rows)
-        self.span.output = [
+        self.span.output = Pass([
             {"id": hit.passage.id, **dict(zip(FEATURES, row, strict=True))}
             for hit, row in zip(hits, values, strict=True)
-        ]
+        ])  # fmt: skip
         return values
 
     @step("EVALUATOR", "grade and decide")
@@ -114,10 +117,12 @@ class Evaluate(Rerank):
         Source: Nogueira & Cho 2019, arXiv:1901.04085, section 3: it is trained as that probability.
         """
         reranker = self.context.rerankers.cross_encoder()
-        self.span.inputs["evaluator"] = reranker.name
-        timeout = min(self.context.llm_timeout_s, self.context.left())
+        self.span.attributes["evaluator"] = reranker.name
         passages = [hit.passage for hit in hits]
-        scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel) if hits else []
+        scores: Sequence[float] = []
+        if hits:
+            with self.context.at_most(self.context.llm_timeout_s) as timeout:
+                scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel)
         given = [
             Grade(hit.passage.id, grade, "scored", f"score {score:.2f}")
             for hit, score, grade in zip(hits, scores, logistic(np.array(scores)).tolist(), strict=True)

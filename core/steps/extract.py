@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.corpus.passages import searchable
+from core.outputs import Written
 from core.steps.cite import NOT_ANSWERED, Draft, sentences
 from core.steps.refine import Refine
 from core.steps.step import step
@@ -36,49 +38,48 @@ class Extract(Refine):
         words, weighed by their IDF, that stand in it; both under the passage's title. Where even the best
         passage is below `floor` there is no answer. No model writes anything: every word stands in a passage.
         """
+        ids = tuple(hit.passage.id for hit in hits)
         shown = [(hit, (excerpts or {}).get(hit.passage.id, hit.passage.text)) for hit in hits]
         pieces = {
             sentence[:LONGEST].rstrip(): (number, hit)
-            for number, (hit, told) in reversed(list(enumerate(shown, 1)))
-            for sentence in reversed(sentences(told))
+            for number, (hit, whole) in reversed(list(enumerate(shown, 1)))
+            for sentence in reversed(sentences(whole))
         }
         distinct = [(number, hit, sentence) for sentence, (number, hit) in reversed(pieces.items())]
         if not distinct:
-            return self._not_copied("there is no sentence to copy")
+            return self._not_copied("there is no sentence to copy", Written("", shown=ids, copied=True))
         question = self.embed(text)
         cosines = self.vectors_of(hits) @ question
-        evidence = float(self._fit(text, cosines, [(hit.passage.title, told) for hit, told in shown]).max())
-        self.span.inputs |= {
-            "sentences": len(distinct),
-            "evidence": evidence,
-            "floor": floor,
-            "shown": [hit.passage.id for hit in hits],
-        }
+        evidence = float(self._fit(text, cosines, [(hit.passage.title, whole) for hit, whole in shown]).max())
+        self.span.attributes["sentences"] = len(distinct)
+        noted = Written("", shown=ids, copied=True, evidence=evidence, floor=float(floor))
         if evidence < floor:
-            return self._not_copied("no passage is near enough to the question")
+            return self._not_copied("no passage is near enough to the question", noted)
         titled = [(hit.passage.title, sentence) for _, hit, sentence in distinct]
         cosines = self.context.embedder.embed([searchable(*one) for one in titled]) @ question
         scores = self._fit(text, cosines, titled)
         order = sorted(range(len(distinct)), key=lambda at: (-scores[at], at))
         chosen = sorted(at for at in order[:SENTENCES] if scores[at] >= scores[order[0]] - NEAR)
-        self.span.inputs["scores"] = [round(float(scores[at]), 4) for at in chosen]
-        self.span.output = " ".join(f"{distinct[at][2]} [{distinct[at][0]}]" for at in chosen)
-        return Draft(self.span.output, tuple(dict.fromkeys(distinct[at][1].passage.id for at in chosen)))
+        self.span.attributes["scores"] = [round(float(scores[at]), 4) for at in chosen]
+        answer = " ".join(f"{distinct[at][2]} [{distinct[at][0]}]" for at in chosen)
+        cited = tuple(dict.fromkeys(distinct[at][1].passage.id for at in chosen))
+        self.span.output = replace(noted, text=answer, cited=cited)
+        return Draft(answer, cited, shown=ids)
 
     def _fit(
         self, text: str, cosines: NDArray[np.float32], texts: Sequence[tuple[str, str]]
     ) -> NDArray[np.float64]:
         """How well each (title, text) fits the question `text`, shape (n,)."""
         terms = self.context.corpus.terms
-        having = ({term for term, _ in terms(searchable(title, told))} for title, told in texts)
+        having = ({term for term, _ in terms(searchable(title, body))} for title, body in texts)
         asked = dict(terms(text))
         fit: NDArray[np.float64] = (cosines + np.array([share(asked, have) for have in having])) / 2
         return fit
 
-    def _not_copied(self, note: str) -> Draft:
-        self.span.inputs["note"] = note
-        self.span.output = NOT_ANSWERED
-        return Draft(NOT_ANSWERED, abstained=True)
+    def _not_copied(self, note: str, noted: Written) -> Draft:
+        self.span.attributes["note"] = note
+        self.span.output = replace(noted, text=NOT_ANSWERED, abstained=True)
+        return Draft(NOT_ANSWERED, abstained=True, shown=noted.shown)
 
 
 def share(asked: Mapping[str, float], have: set[str]) -> float:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from core.backends.base import Vector
 from core.backends.fitted import FEATURES, LISTS, FittedWeights, Row
 from core.errors import BadInput
+from core.outputs import Fusion
 from core.route import Need
 from core.steps.fuse import Fuse, min_max
 from core.steps.indexed import Indexed
@@ -102,7 +103,7 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
         fitted: tuple[Row, ...],
         candidates: int,
         called: str,  # noqa: ARG002 - for the span
-        of: tuple[str, ...],  # noqa: ARG002 - for the span
+        of: tuple[str, ...],
         fingerprint: str,
     ) -> Ranking:
         """See `parts`. The span tells what each list gives to the first hits ("shares").
@@ -110,19 +111,15 @@ class FuseFitted(Indexed, LateInteraction, LearnedTerms, Retrieve, Fuse):
         Source of weights fitted on judgements for the scores of several systems: Bartell, Cottrell & Belew
         1994, "Automatic Combination of Multiple Ranked Retrieval Systems", SIGIR.
         """
-        self._name_lists(lists)
-        inputs = self.span.inputs
-        inputs["features"] = list(FEATURES)
         if fingerprint != self.context.corpus.fingerprint:
-            inputs["note"] = (
+            self.span.attributes["note"] = (
                 "the weights were fitted for another state of the corpus: they are used as they are, but the "
                 "lists' scores may lie elsewhere now; fit them again"
             )
         found = parts(lists, fitted, candidates)
         hits = ordered(lists, found)
-        inputs["shares"] = {
-            hit.passage.id: [round(share, 4) for share in found[hit.passage.id]] for hit in hits[:TOLD]
-        }
+        shares = {hit.passage.id: tuple(round(s, 4) for s in found[hit.passage.id]) for hit in hits[:TOLD]}
+        self.span.output = Fusion("fitted", names=of, shares=shares, features=tuple(FEATURES))
         return hits
 
     def _by_key(self, need: Need, vector: Callable[[], Vector]) -> Ranking:

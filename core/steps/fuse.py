@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from core.errors import BadInput
+from core.outputs import Fusion
 from core.steps.base import StepBase
 from core.steps.step import step
 from core.types import Hit, Passage, Ranking
@@ -95,16 +96,14 @@ def _weighted(
 
 
 class Fuse(StepBase):
-    """Fusion as traced steps. The span keeps the names of the lists, so that shares can be told from stored
-    spans.
-    """
+    """Fusion as traced steps."""
 
     @step("CHAIN", "fuse by reciprocal rank")
     def rrf(
         self, lists: tuple[Ranking, ...], k: float = 60, weights: tuple[float, ...] | None = None
     ) -> Ranking:
         """See `rrf`."""
-        self._name_lists(lists)
+        self.span.output = Fusion("rrf")
         return rrf(lists, k=k, weights=weights)
 
     @step("CHAIN", "fuse by normalised scores")
@@ -112,7 +111,7 @@ class Fuse(StepBase):
         self, lists: tuple[Ranking, ...], weights: tuple[float, ...] | None = None, norm: Norm = "min_max"
     ) -> Ranking:
         """See `linear`."""
-        self._name_lists(lists)
+        self.span.output = Fusion("linear")
         return linear(lists, weights=weights, norm=norm)
 
     @step("CHAIN", "append the rest")
@@ -120,8 +119,16 @@ class Fuse(StepBase):
         """`first`, then what `rest` has besides; scores become 1 / rank, because the two lists' do not
         compare.
         """
-        merged = {hit.passage.id: hit.passage for hit in (*first, *rest)}
-        return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(merged.values(), 1))
+        self.span.output = Fusion("append")
+        return _in_turn((first, rest))
 
-    def _name_lists(self, lists: tuple[Ranking, ...]) -> None:
-        self.span.inputs["lists"] = [self.context.trace.made(ranking) for ranking in lists]
+    @step("CHAIN", "put lists one behind another")
+    def concat(self, *lists: Ranking) -> Ranking:
+        """`append` for any number of lists: what `+` does, but the trace knows the lists."""
+        self.span.output = Fusion("concat")
+        return _in_turn(lists)
+
+
+def _in_turn(lists: Sequence[Ranking]) -> Ranking:
+    merged = {hit.passage.id: hit.passage for ranking in lists for hit in ranking}
+    return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(merged.values(), 1))

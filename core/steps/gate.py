@@ -8,6 +8,7 @@ from functools import cache
 from typing import Literal
 
 from core.steps.base import StepBase
+from core.steps.decided import Decided
 from core.steps.step import step
 
 Kind = Literal["quoted", "uuid", "address", "path", "price", "date", "version", "name", "code", "number"]
@@ -22,11 +23,12 @@ class ExactTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Decided):
     """The exact terms of a question and what follows: search for its words, or for an imagined answer."""
 
     terms: tuple[ExactTerm, ...]
     decision: Literal["hybrid", "hyde"]
+    why: str
 
 
 # "march" and "may" in small letters are verbs; so is "May" where a sentence begins with it.
@@ -141,4 +143,8 @@ class Gatekeeper(StepBase):
         that imagines an answer makes up other numbers than the ones asked for.
         """
         terms = exact_terms(text)
-        return Gate(terms, "hybrid" if terms else "hyde")
+        if not terms:
+            return Gate(terms, "hyde", "it has no exact identifier: an imagined answer may be nearer")
+        return Gate(
+            terms, "hybrid", f"it has exact identifiers: {', '.join(repr(t.text) for t in terms[:3])}"
+        )

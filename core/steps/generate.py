@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+from core.errors import Cancelled, RouteScopeError
 from core.steps.cite import NOT_ANSWERED, Draft, resolve
+from core.steps.decided import Decided
 from core.steps.extract import EVIDENCE as NEAR_ENOUGH
 from core.steps.extract import Extract
 from core.steps.grade import yes_probability
 from core.steps.prompts import ANSWER, EVIDENCE
 from core.steps.step import step
 from core.steps.untrusted import quoted
-from core.types import Answer, AnswerOrder, Ranking
+from core.trace import describe
+from core.types import Answer, AnswerBasis, AnswerOrder, Ranking
 
 T = TypeVar("T")
 SHOWN = 5  # passages given to the model
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Decided):
     """Whether there is enough to answer from; `score` is P(Yes), None where it could not be had."""
 
     decision: Literal["answer", "abstain"]
     why: str
     score: float | None
     threshold: float
+
+    SCORE = "score"
 
 
 class Generate(Extract):
@@ -38,17 +43,30 @@ class Generate(Extract):
         """The route's outcome: its ranking, and an answer where one was asked for (they cost most).
 
         It is written from the first `shown` hits; `excerpts` gives the text to show in place of a passage's
-        own. How it is written is the request's choice: by the model, or by copying sentences.
+        own. How it is written is the request's choice: by the model, or by copying sentences. What was found
+        stands, whatever becomes of the answer.
         """
         style = self.context.answering
+        found = self.ranked(hits, AnswerBasis(text, shown, dict(excerpts or {})))
         if style is None:
-            return Answer(hits)
+            return found
         read, kept = hits[:shown], dict(excerpts or {})
-        if style.by == "extract":
-            return self.extract_answer(text, read, kept, NEAR_ENOUGH).over(hits)
-        return self.write_answer(text, read, kept, style.order).over(hits)
+        try:
+            if style.by == "extract":
+                draft = self.extract_answer(text, read, kept, NEAR_ENOUGH)
+            else:
+                draft = self.write_answer(text, read, kept, style.order)
+        except Cancelled:
+            raise
+        except RouteScopeError as error:
+            return replace(found, error=describe(error))
+        return replace(draft.over(hits), basis=found.basis)
 
-    @step("LLM", "write answer")
+    def ranked(self, hits: Ranking, basis: AnswerBasis | None = None) -> Answer:
+        """The route's outcome so far: should what comes after it fail, `hits` are still what was found."""
+        self.context.found = Answer(hits, basis=basis)
+        return self.context.found
+
     def write_answer(
         self,
         text: str,
@@ -63,19 +81,30 @@ class Generate(Extract):
         text says that there is none (0: do not ask; None: as the request or the settings say). Routes whose
         method is to write call this whether or not answers were asked for.
         """
-        if not hits:
-            self.span.inputs["note"] = "nothing was found, so the model was not asked"
-            return self._noted(Draft(NOT_ANSWERED, abstained=True))
-        read = reading_order(hits, order)
-        self.span.inputs["shown"] = [hit.passage.id for hit in read]
         floor = self.context.evidence if evidence is None else evidence
-        if floor > 0 and self.evidence(text, read, excerpts, floor).decision == "abstain":
-            return self._noted(Draft(NOT_ANSWERED, abstained=True))
+        return self._write_answer(text, hits, excerpts, order, floor)
+
+    @step("LLM", "write answer")
+    def _write_answer(
+        self,
+        text: str,
+        hits: Ranking,
+        excerpts: Mapping[str, str] | None,
+        order: AnswerOrder,
+        evidence: float,
+    ) -> Draft:
+        if not hits:
+            self.span.attributes["note"] = "nothing was found, so the model was not asked"
+            return Draft(NOT_ANSWERED, abstained=True)
+        read = reading_order(hits, order)
+        ids = tuple(hit.passage.id for hit in read)
+        if evidence > 0 and self.evidence(text, read, excerpts, evidence).decision == "abstain":
+            return Draft(NOT_ANSWERED, abstained=True, shown=ids)
         reply = self._ask(
             ANSWER, max_tokens=160, reuse_prefix=True, stream=True,
             passages=quoted(read, excerpts), question=text,
         )  # fmt: skip
-        return self._noted(resolve(reply.text, [hit.passage.id for hit in read]))
+        return resolve(reply.text, ids)
 
     @step("EVALUATOR", "is the answer in the passages")
     def evidence(
@@ -100,17 +129,6 @@ class Generate(Extract):
             why = f"the model said {word}, and the endpoint gives no probabilities"
             return Evidence("answer" if word == "yes" else "abstain", why, None, threshold)
         return Evidence("answer", f"not checked: neither Yes nor No but {reply.text[:40]!r}", None, threshold)
-
-    def _noted(self, draft: Draft) -> Draft:
-        """`draft`, with what a reader of the step has to know put on its span."""
-        self.span.output = draft.text
-        if draft.abstained:
-            self.span.inputs["abstained"] = True
-        if draft.wrong:
-            self.span.inputs["wrong citations"] = list(draft.wrong)
-        if draft.uncited:
-            self.span.inputs["sentences without citation"] = list(draft.uncited)
-        return draft
 
 
 def reading_order(items: Sequence[T], order: AnswerOrder) -> tuple[T, ...]:

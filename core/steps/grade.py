@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from core.backends.base import Completion
 from core.errors import BadInput, ModelFailed
+from core.outputs import Grading, PassageGrade, Rerank, Reranked
 from core.steps.base import StepBase
 from core.steps.prompts import GRADE
 from core.steps.step import step
@@ -27,6 +28,10 @@ class Grade:
     state: Literal["scored", "not scored", "error"]
     why: str = ""
 
+    def recorded(self) -> PassageGrade:
+        """The grade as readers take it."""
+        return PassageGrade(self.id, self.grade, self.state, self.why)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -38,6 +43,13 @@ class Verdict:
     high: float
     why: str = ""
     evaluator: str = ""
+
+    def recorded(self) -> Grading:
+        """The verdict as readers take it."""
+        return Grading(
+            tuple(grade.recorded() for grade in self.grades), float(self.low), float(self.high),
+            self.decision, self.why, get_args(Action), self.evaluator,
+        )  # fmt: skip
 
 
 class Judge(StepBase):
@@ -80,9 +92,17 @@ class Judge(StepBase):
     @step("RERANKER", "order by grade")
     def by_grade(self, hits: Ranking, verdict: Verdict) -> Ranking:
         """The hits, best grade first; those that could not be graded last."""
-        grades = {grade.id: grade.grade for grade in verdict.grades}
-        scored = [Hit(hit.passage, -1.0 if (g := grades[hit.passage.id]) is None else g) for hit in hits]
-        return tuple(sorted(scored, key=lambda hit: -hit.score))
+        grades = {grade.id: grade for grade in verdict.grades}
+        found = [(at, hit, grades[hit.passage.id]) for at, hit in enumerate(hits, 1)]
+        best = sorted(found, key=lambda one: 1.0 if one[2].grade is None else -one[2].grade)
+        self.span.output = Rerank(
+            verdict.evaluator,
+            tuple(
+                Reranked(hit.passage.id, at, hit.score, grade.grade, {}, grade.state, grade.why)
+                for at, hit, grade in best
+            ),
+        )
+        return tuple(Hit(hit.passage, -1.0 if grade.grade is None else grade.grade) for _, hit, grade in best)
 
 
 def decide(grades: Sequence[Grade], low: float, high: float) -> Action:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeGuard
 
 from core.branches import score_of
 from core.errors import BudgetSpent, ModelFailed
+from core.outputs import Rerank, Reranked, Segment, SegmentTree
 from core.steps.base import StepBase
 from core.steps.cite import NOT_ANSWERED, Draft, abstains, unmarked
+from core.steps.decided import Decided
 from core.steps.odds import DIGITS, By, Odds, odds
 from core.steps.prompts import Prompt
 from core.steps.prompts_corrective import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL
@@ -21,7 +23,7 @@ SUPPORT = ("fully", "partially", "no")
 
 
 @dataclass(frozen=True, slots=True)
-class LookUp:
+class LookUp(Decided):
     """Whether a question is looked up; `probability` is that of Yes, None where the reply was neither."""
 
     decision: Literal["retrieve", "no retrieval"]
@@ -29,6 +31,8 @@ class LookUp:
     probability: float | None
     threshold: float
     by: By | None
+
+    SCORE = "probability"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,14 @@ class Judged:
     utility: float | None = None
     by: tuple[By, ...] = ()
     why: str = ""
+
+    def recorded(self) -> Segment:
+        """The segment as readers take it: the first and last of its path."""
+        support = None if self.support is None else dict(self.support)
+        return Segment(
+            self.passage, self.text, self.relevance, support, self.utility, 0.0, ended="end", why=self.why,
+            by=self.by,
+        )  # fmt: skip
 
 
 class Imitate(StepBase):
@@ -70,8 +82,7 @@ class Imitate(StepBase):
     def unaided(self, text: str) -> Draft:
         """An answer without passages: nothing vouches for it, so nothing is cited."""
         reply = self._ask(UNAIDED, max_tokens=100, stream=True, question=text)
-        self.span.output = said = unmarked(reply.text)
-        return Draft(said)
+        return Draft(unmarked(reply.text), unaided=True)
 
     def judged_segments(self, text: str, hits: Ranking) -> tuple[Judged | None, ...]:
         """`judged_segment` for each hit; None from where the budget was spent. A model on this machine takes
@@ -127,10 +138,20 @@ class Imitate(StepBase):
         self, hits: Ranking, segments: tuple[Judged | None, ...], weights: Mapping[str, float]
     ) -> Ranking:
         """`hits` by the score of the segment from each, what was not judged last; the score is 1 / rank."""
-        self.span.inputs["segments"] = f"{len(segments)} segments"
-        scores = {one.passage: score_of(asdict(one), weights) for one in segments if judged_in_full(one)}
-        order = sorted(hits, key=lambda hit: -scores.get(hit.passage.id, float("-inf")))
-        return tuple(Hit(hit.passage, 1 / rank) for rank, hit in enumerate(order, 1))
+        judged = [one.recorded() for one in segments if judged_in_full(one)]
+        scores = {one.passage: score_of(one, weights) for one in judged}
+        order = sorted(enumerate(hits, 1), key=lambda one: -scores.get(one[1].passage.id, float("-inf")))
+        self.span.output = Rerank(
+            self.context.llm.model,
+            tuple(
+                Reranked(
+                    hit.passage.id, at, hit.score, scores.get(hit.passage.id),
+                    state="scored" if hit.passage.id in scores else "not scored",
+                )
+                for at, hit in order
+            ),
+        )  # fmt: skip
+        return tuple(Hit(hit.passage, 1 / rank) for rank, (_, hit) in enumerate(order, 1))
 
     @step("EVALUATOR", "choose the best segment")
     def choose_segment(self, segments: tuple[Judged | None, ...], weights: Mapping[str, float]) -> Draft:
@@ -144,10 +165,9 @@ class Imitate(StepBase):
         failed = [one for one in rest if not one.text or not abstains(one.text)]
         if failed and not full:
             raise ModelFailed(f"none of {len(rest)} segments could be judged: {failed[0].why}")
-        scores = [score_of(asdict(one), weights) for one in full]
+        scores = [score_of(one.recorded(), weights) for one in full]
         best = scores.index(max(scores)) if scores else None
         spent = segments.count(None)
-        self.span.inputs["segments"] = f"{len(segments)} segments"
         why = (
             f"its weighted score {scores[best]:.2f} is the highest of {len(full)}"
             if best is not None
@@ -156,21 +176,18 @@ class Imitate(StepBase):
         )  # fmt: skip
         if spent:
             why += f"; the budget was spent before {spent} more"
-        self.span.output = {
-            "decision": "abstain" if best is None else f"segment {best + 1} of {len(full)}",
-            "why": why,
-            "branches": [
-                {
-                    **asdict(one), "likelihood": 0.0, "score": score, "path": score, "chosen": at == best,
-                    "parent": None, "depth": 1, "ended": "end",
-                }
+        self.span.output = SegmentTree(
+            "abstain" if best is None else f"segment {best + 1} of {len(full)}",
+            why,
+            tuple(
+                replace(one.recorded(), score=score, path=score, chosen=at == best)
                 for at, (one, score) in enumerate(zip(full, scores, strict=True))
-            ],
-            "not judged": [{"passage": one.passage, "text": one.text, "why": one.why} for one in rest],
-            "weights": dict(weights),
-            "beam": 1,
-            "segments": 1,
-        }  # fmt: skip
+            ),
+            dict(weights),
+            beam=1,
+            segments=1,
+            unjudged=tuple(one.recorded() for one in rest),
+        )
         if best is None:
             return Draft(NOT_ANSWERED, abstained=True)
         return Draft(f"{full[best].text} [1]", (full[best].passage,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.backends.base import Vector
 from core.enrich.keys import KeyIndex, Match
+from core.outputs import Search
 from core.route import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
@@ -26,18 +27,17 @@ class Indexed(StepBase):
 
     @step("RETRIEVER", "search vectors of keys")
     def _nearest_key(self, keys: str, vector: Vector, k: int) -> Ranking:
-        return self._kept(self._index(keys).search_dense(vector, k))
+        return self._found(self._index(keys).search_dense(vector, k))
 
     @step("RETRIEVER", "search BM25 of keys")
     def _key_words(self, keys: str, text: str, k: int) -> Ranking:
-        return self._kept(self._index(keys).search_words(text, k))
+        return self._found(self._index(keys).search_words(text, k), text)
 
     def _index(self, keys: str) -> KeyIndex:
         index: KeyIndex = self.context.prepared(Need[keys.upper()])
         return index
 
-    def _kept(self, match: Match) -> Ranking:
-        self.span.inputs["found by"] = {
-            hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:SHOWN]
-        }
+    def _found(self, match: Match, *texts: str) -> Ranking:
+        keys = {hit.passage.id: match.keys[hit.passage.id] for hit in match.hits[:SHOWN]}
+        self.span.output = Search(texts, keys=keys)
         return match.hits

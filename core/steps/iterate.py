@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from core.outputs import Fusion
 from core.steps.cite import sentences, unmarked
+from core.steps.decided import Decided
 from core.steps.prompts_agentic import NEXT_SENTENCE
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
@@ -20,7 +22,7 @@ _ANSWER = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Round(Decided):
     """Whether a loop goes on, or why it stops."""
 
     decision: Literal["go on"] | Stop
@@ -28,12 +30,14 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class Thought(Decided):
     """One sentence of reasoning and what follows from it."""
 
     sentence: str
     decision: Literal["search", "answered", "nothing new", "repeated"]
     why: str
+
+    TEXT = "sentence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Iterate(Retrieve):
     def collect(self, collected: Ranking, found: Ranking, each: int, keep: int) -> Ranking:
         """See `collect`; the span tells which passages are new."""
         kept = collect(collected, found, each, keep)
-        self.span.inputs["new"] = [hit.passage.id for hit in kept[len(collected) :]]
+        self.span.output = Fusion("collect", new=tuple(hit.passage.id for hit in kept[len(collected) :]))
         return kept
 
     @step("CHAIN", "count what was found")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from core.backends.base import Rows
 from core.backends.late import MatchMatrix, TokenVectors, match_matrix
 from core.enrich.tokens import TokenIndex
+from core.outputs import Embedding, MatchedPassage, Rerank, Search, TokenMatches
 from core.route import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
@@ -19,27 +18,22 @@ TOLD, DRAWN = 5, 3  # first hits whose best matches the span keeps, and those wi
 ROWS, COLUMNS = 32, 256  # of a kept matrix
 
 
-def told(match: MatchMatrix, *, whole: bool) -> dict[str, Any]:
-    """What a span keeps of how a passage matched.
-
-    `best` has for each token of the question the passage's most similar token and their cosine, which add up
-    to the score. With `whole` also the matrix, at most ROWS x COLUMNS of it.
+def matched(id: str, match: MatchMatrix, *, whole: bool) -> MatchedPassage:
+    """What a span keeps of how a passage matched; the best cosines add up to its score. With `whole` also the
+    matrix, at most ROWS x COLUMNS of it.
     """
-    kept: dict[str, Any] = {"best": []}
+    best: tuple[tuple[str, float], ...] = ()
     if match.passage:
         at = match.similarities.argmax(axis=1)
         cosines = match.similarities[np.arange(len(at)), at]
-        kept["best"] = [
-            [match.passage[column], round(float(cosine), 4)]
+        best = tuple(
+            (match.passage[column], round(float(cosine), 4))
             for column, cosine in zip(at, cosines, strict=True)
-        ]
-    if whole:
-        kept["passage"] = match.passage[:COLUMNS]
-        kept["tokens"] = len(match.passage)
-        kept["cosines"] = [
-            [round(float(cell), 2) for cell in row] for row in match.similarities[:ROWS, :COLUMNS]
-        ]
-    return kept
+        )
+    if not whole:
+        return MatchedPassage(id, best)
+    drawn = tuple(tuple(round(float(cell), 2) for cell in row) for row in match.similarities[:ROWS, :COLUMNS])
+    return MatchedPassage(id, best, tuple(match.passage[:COLUMNS]), len(match.passage), drawn)
 
 
 class LateInteraction(StepBase):
@@ -49,7 +43,8 @@ class LateInteraction(StepBase):
     def embed_tokens(self, text: str) -> TokenVectors:
         """The tokens of `text` and their unit vectors, shape (tokens, dim)."""
         index = self._token_index()
-        self.span.inputs["model"] = index.name
+        self.span.attributes["model"] = index.name
+        self.span.output = Embedding((text,))
         return index.embed_query(text)
 
     @step("RERANKER", "score by matching tokens")
@@ -58,17 +53,18 @@ class LateInteraction(StepBase):
 
         Ties by passage id. Nothing for a question without a token. The span tells how the first hits matched.
         """
-        self.span.inputs["lists"] = [self.context.trace.made(ranking) for ranking in lists]
         index, corpus = self._token_index(), self.context.corpus
         found = {hit.passage.id: hit.passage for ranking in lists for hit in ranking[:candidates]}
         ids = sorted(found)
         rows = [corpus.row(id) for id in ids]
-        self.span.inputs["scored"] = len(ids)
         if not asked.tokens:
-            return self._unmatched(index)
+            self.span.output = Rerank(index.name, scored=len(ids))
+            return self._unmatched()
         scores = index.scores(asked.vectors, rows, self.context.left).tolist()
         order = sorted(range(len(ids)), key=lambda at: (-scores[at], ids[at]))[: 2 * POOL]
-        self._explain(index, asked, [(rows[at], scores[at]) for at in order], [ids[at] for at in order])
+        best = [(rows[at], scores[at]) for at in order]
+        matches = _matches(index, asked, best, [ids[at] for at in order])
+        self.span.output = Rerank(index.name, scored=len(ids), tokens=matches)
         return tuple(Hit(found[ids[at]], scores[at]) for at in order)
 
     @step("RETRIEVER", "search all token vectors")
@@ -78,30 +74,31 @@ class LateInteraction(StepBase):
         The paper's end-to-end search (section 3.6) looks only near the question's tokens; this at everything.
         """
         index = self._token_index()
-        self.span.inputs["scored"] = index.size
+        self.span.attributes["scored"] = index.size
         if not asked.tokens:
-            return self._unmatched(index)
+            self.span.output = Search(model=index.name)
+            return self._unmatched()
         scores = index.scores(asked.vectors, check=self.context.left)
         order = np.lexsort((np.arange(len(scores)), -scores))[:k].tolist()  # rows are sorted by passage id
         passages = self.context.corpus.passages(order)
         best = [(row, float(scores[row])) for row in order]
-        self._explain(index, asked, best, [passage.id for passage in passages])
+        matches = _matches(index, asked, best, [passage.id for passage in passages])
+        self.span.output = Search(model=index.name, tokens=matches)
         return tuple(Hit(passage, score) for passage, (_, score) in zip(passages, best, strict=True))
 
-    def _explain(self, index: TokenIndex, asked: TokenVectors, best: Rows, ids: list[str]) -> None:
-        self.span.inputs["model"] = index.name
-        hits = []
-        for at, ((row, score), id) in enumerate(zip(best[:TOLD], ids, strict=False)):
-            passage = TokenVectors(index.tokens(row), index.of([row])[0])
-            kept = told(match_matrix(asked, passage), whole=at < DRAWN)
-            hits.append({"id": id, "score": score, **kept})
-        self.span.inputs["match"] = {"query": asked.tokens, "hits": hits}
-
-    def _unmatched(self, index: TokenIndex) -> Ranking:
-        self.span.inputs["model"] = index.name
-        self.span.inputs["note"] = "the question has no token to match with: nothing found"
+    def _unmatched(self) -> Ranking:
+        self.span.attributes["note"] = "the question has no token to match with: nothing found"
         return ()
 
     def _token_index(self) -> TokenIndex:
         index: TokenIndex = self.context.prepared(Need.TOKENS)
         return index
+
+
+def _matches(index: TokenIndex, asked: TokenVectors, best: Rows, ids: list[str]) -> TokenMatches:
+    """How the first hits matched: `best` are their rows with their scores, best first."""
+    hits = []
+    for at, ((row, _), id) in enumerate(zip(best[:TOLD], ids, strict=False)):
+        passage = TokenVectors(index.tokens(row), index.of([row])[0])
+        hits.append(matched(id, match_matrix(asked, passage), whole=at < DRAWN))
+    return TokenMatches(tuple(asked.tokens), tuple(hits))

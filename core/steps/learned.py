@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from core.enrich.learned import TermIndex
+from core.outputs import Search, Terms
 from core.route import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
@@ -26,13 +30,16 @@ class LearnedTerms(StepBase):
         index: TermIndex = self.context.prepared(Need.LEARNED_SPARSE)
         found = index.search(text, k, TOLD)
         passages = self.context.corpus.passages([row for row, _ in found.rows])
-        inputs = self.span.inputs
-        inputs["model"], inputs["terms"] = index.name, len(found.expansion)
-        inputs["expansion"] = found.expansion[:TERMS]
-        inputs["matched"] = {
-            passage.id: found.matched[row]
+        matched = {
+            passage.id: _terms(found.matched[row])
             for (row, _), passage in zip(found.rows[:TOLD], passages, strict=False)
         }
+        heaviest = _terms(found.expansion[:TERMS])
+        self.span.output = Search((text,), index.name, {}, len(found.expansion), heaviest, matched)
         if not found.expansion:
-            inputs["note"] = "the model gave no term of the question any weight: nothing found"
+            self.span.attributes["note"] = "the model gave no term of the question any weight: nothing found"
         return tuple(Hit(passage, score) for (_, score), passage in zip(found.rows, passages, strict=True))
+
+
+def _terms(weighed: Iterable[Sequence[Any]]) -> Terms:
+    return tuple((str(term), float(weight)) for term, weight in weighed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.errors import BadInput
+from core.outputs import Fusion
 from core.steps.fuse import Fuse
 from core.steps.retrieve import POOL
 from core.steps.step import step
@@ -64,7 +65,7 @@ class Merge(Fuse):
             having = [text for text, rank in zip(texts, places, strict=True) if rank is not None]
             if len(having) == 1:
                 only[having[0]].append(id)
-        self.span.inputs["only"] = only
+        self.span.output = Fusion("union", only={text: tuple(ids) for text, ids in only.items()})
         return union(lists)[: 2 * POOL]
 
     @step("CHAIN", "merge by best score")
@@ -75,10 +76,10 @@ class Merge(Fuse):
         self._one_text_a_list(lists, texts)
         merged = best(lists)[: 2 * POOL]
         known = ranks(lists)
-        self.span.inputs["ranks"] = {hit.passage.id: known[hit.passage.id] for hit in merged}
+        places = {hit.passage.id: tuple(known[hit.passage.id]) for hit in merged}
+        self.span.output = Fusion("best", ranks=places)
         return merged
 
     def _one_text_a_list(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> None:
         if len(texts) != len(lists):
             raise BadInput(f"{len(texts)} texts for {len(lists)} lists; give one text a list")
-        self._name_lists(lists)

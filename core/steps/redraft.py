@@ -8,7 +8,9 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 from core.errors import ModelFailed
+from core.outputs import ClaimChanges, Criticised, Critique, DraftChoice
 from core.steps.cite import Draft, abstains, resolve
+from core.steps.decided import ways
 from core.steps.generate import Generate
 from core.steps.prompts_corrective import CRITIQUE, REFINE
 from core.steps.replies import CRITICISM, Claim, Criticism, criticism
@@ -53,6 +55,22 @@ class Weighed:
     reason: Ended | None
     why: str
 
+    def recorded(self) -> Critique:
+        """The critique as readers take it."""
+        changes = self.changes
+        return Critique(
+            self.draft,
+            tuple(Criticised(one.claim, one.supported, one.passage) for one in self.claims),
+            self.share,
+            self.feedback,
+            None if changes is None
+            else ClaimChanges(changes.kept, changes.dropped, changes.added, changes.changed),
+            self.decision,
+            ways(type(self)),
+            self.why,
+            self.reason,
+        )  # fmt: skip
+
 
 class Redraft(Generate):
     """Self-Refine over a cited answer.
@@ -68,7 +86,6 @@ class Redraft(Generate):
         verdicts on those before it. A draft that abstains or repeats one is not criticised.
         """
         shares = [one.share for one in earlier]
-        self.span.inputs["earlier"] = shares
         draft = drafts[-1]
         ended = settled(drafts, rounds)
         if ended is not None:
@@ -116,21 +133,18 @@ class Redraft(Generate):
             REFINE, max_tokens=160, reuse_prefix=True, stream=True,
             passages=quoted(hits), question=text, draft=in_line(draft), feedback=told.strip(),
         )  # fmt: skip
-        return self._noted(resolve(reply.text, [hit.passage.id for hit in hits]))
+        return resolve(reply.text, [hit.passage.id for hit in hits])
 
     @step("CHAIN", "keep a draft")
     def keep_draft(self, drafts: tuple[Draft, ...], weighed: tuple[Weighed, ...], reason: Ended) -> Draft:
         """The draft that is the answer; see `kept`."""
         shares = [one.share for one in weighed]
         at = kept(reason, shares, len(drafts))
-        self.span.inputs |= {"drafts": len(drafts), "weighed": shares}
         told = ", ".join("none" if share is None else f"{share:.0%}" for share in shares) or "none"
-        self.span.output = {
-            "decision": f"draft {at + 1} of {len(drafts)}",
-            "reason": reason,
-            "why": f"stopped: {reason}; claims supported by draft: {told}",
-            "kept": at + 1,
-        }
+        self.span.output = DraftChoice(
+            at + 1, len(drafts), f"draft {at + 1} of {len(drafts)}", reason,
+            f"stopped: {reason}; claims supported by draft: {told}", tuple(shares),
+        )  # fmt: skip
         return drafts[at]
 
 

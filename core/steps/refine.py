@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from core.corpus.passages import searchable
 from core.enrich.keys import KeyIndex
 from core.errors import Unavailable
+from core.outputs import Sentence, SentenceFilter
 from core.route import Need
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
@@ -23,21 +23,11 @@ Piece = tuple[str, str, float]  # passage id, text, cosine with the question
 STRIP = (60, 220)  # characters: about one or two sentences, as the paper's strips
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """A piece of a passage, its similarity to the question if that was computed, and whether it was kept."""
-
-    id: str
-    text: str
-    score: float | None
-    kept: bool
-
-
 class Refine(Retrieve):
     """Decompose, filter, recompose."""
 
     @step("EVALUATOR", "keep the strips that matter")
-    def strips(self, text: str, hits: Ranking, floor: float, titled: bool = False) -> tuple[Strip, ...]:
+    def strips(self, text: str, hits: Ranking, floor: float, titled: bool = False) -> tuple[Sentence, ...]:
         """Cut passages into strips and keep those whose cosine with the question is at least `floor`, and
         each passage's best.
 
@@ -49,9 +39,11 @@ class Refine(Retrieve):
         """
         pieces = (self._made(text, hits) if titled else None) or self._cut(text, hits, titled)
         kept = keep([(id, score) for id, _, score in pieces], floor)
-        return tuple(
-            Strip(id, piece, score, keeps) for (id, piece, score), keeps in zip(pieces, kept, strict=True)
+        strips = tuple(
+            Sentence(id, piece, score, keeps) for (id, piece, score), keeps in zip(pieces, kept, strict=True)
         )
+        self.span.output = SentenceFilter(strips, float(floor))
+        return strips
 
     def _made(self, text: str, hits: Ranking) -> list[Piece] | None:
         """The pieces of the passages that were embedded with the corpus, titled; None where not all were."""
@@ -59,14 +51,14 @@ class Refine(Retrieve):
             try:
                 index: KeyIndex = self.context.prepared(Need.CHILDREN)
             except Unavailable as error:
-                self.span.inputs["embedded"] = f"now: {error}"
+                self.span.attributes["embedded"] = f"now: {error}"
                 return None
         rows = self.rows_of(hits)
         if len(rows) < len(hits):
-            self.span.inputs["embedded"] = "now: not all of the passages are of this corpus"
+            self.span.attributes["embedded"] = "now: not all of the passages are of this corpus"
             return None
         vector = self.embed(text)
-        self.span.inputs["embedded"] = "with the corpus"
+        self.span.attributes["embedded"] = "with the corpus"
         return [
             (hit.passage.id, piece, score)
             for at, hit in enumerate(hits)
@@ -105,7 +97,7 @@ def _splitter() -> TextSplitter:
     return TextSplitter(STRIP)
 
 
-def recompose(strips: tuple[Strip, ...]) -> dict[str, str]:
+def recompose(strips: tuple[Sentence, ...]) -> dict[str, str]:
     """The kept strips of each passage, in their old order."""
     kept: dict[str, list[str]] = {}
     for strip in strips:

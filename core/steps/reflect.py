@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
+from typing import Literal, get_args
 
 from core.errors import ModelFailed
+from core.outputs import Decision, Grading, PassageGrade, Rewrite, Round, Selection
 from core.steps.base import StepBase
 from core.steps.cite import abstains, sentences
+from core.steps.decided import Decided
 from core.steps.generate import SHOWN
 from core.steps.odds import DIGITS, By, odds
 from core.steps.prompts_corrective import CHECK, REFORMULATE, SCALE
@@ -36,6 +38,10 @@ class ScaleGrade:
     value: float | None = None
     by: By | None = None
 
+    def recorded(self) -> PassageGrade:
+        """The grade as readers take it."""
+        return PassageGrade(self.id, self.grade, self.state, self.why, self.value, self.by)
+
 
 @dataclass(frozen=True, slots=True)
 class Reflection:
@@ -52,10 +58,16 @@ class Reflection:
     decision: Next
     reason: Reason | None
     why: str
+    rule: Round
+
+    def recorded(self) -> Grading:
+        """The round as readers take it."""
+        grades = tuple(grade.recorded() for grade in self.grades)
+        return Grading(grades, self.low, self.high, self.decision, self.why, get_args(Next), "llm", self.rule)
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerCheck:
+class AnswerCheck(Decided):
     """Whether each sentence of an answer is supported, and whether it answers the question."""
 
     sentences: tuple[tuple[str, bool], ...]
@@ -113,7 +125,8 @@ class Reflect(StepBase):
         why = _why(mean, more, threshold, gain) + (
             f": {reason}" if reason else f": round {number} of {rounds}, ask in another way"
         )
-        return Reflection(searched, grades, mean, more, edge, edge, decision, reason, why)
+        rule = Round(searched, mean, before, number, float(threshold), float(gain), int(rounds), reason)
+        return Reflection(searched, grades, mean, more, edge, edge, decision, reason, why, rule)
 
     def _graded(self, text: str, passage: Passage) -> ScaleGrade:
         try:
@@ -142,7 +155,9 @@ class Reflect(StepBase):
             passages=quoted(shown, {hit.passage.id: hit.passage.text[:EXCERPT] for hit in shown}),
             question=text, grades=", ".join(told), tried="\n".join(f"- {in_line(one)}" for one in tried),
         )  # fmt: skip
-        return first_line(reply.text)
+        other = first_line(reply.text)
+        self.span.output = Rewrite(text, (other,), "question")
+        return other
 
     @step("CHAIN", "is it another question")
     def another(self, question: str, tried: tuple[str, ...]) -> bool:
@@ -150,11 +165,9 @@ class Reflect(StepBase):
         known = next((n for n, one in enumerate(tried, 1) if wording(one) == wording(question)), None)
         new = known is None and bool(wording(question))
         told = "is new" if new else f"is that of round {known}" if known else "has no words"
-        self.span.output = {
-            "decision": "try again" if new else "stop",
-            "reason": None if new else "same question",
-            "why": f"the question {told}",
-        }
+        decision, reason = ("try again", None) if new else ("stop", "same question")
+        why = f"the question {told}"
+        self.span.output = Decision(decision, ("try again", "stop"), why, details={"reason": reason})
         return new
 
     @step("CHAIN", "keep the best round")
@@ -165,17 +178,16 @@ class Reflect(StepBase):
         then the rest in its old order. Without any graded round the last search as it is.
         """
         means = [one.mean for one in rounds]
-        self.span.inputs["rounds"] = means
         known = [(mean, -at) for at, mean in enumerate(means) if mean is not None]
         told = f"stopped: {reason}; mean grades: {', '.join(f'{mean:.2f}' for mean, _ in known) or 'none'}"
-        self.span.output = {"decision": "as found", "reason": reason, "why": told}
         if not known:
+            last = len(found) - 1 if found else None
+            self.span.output = Selection("round", at=last, decision="as found", reason=reason, why=told)
             return found[-1] if found else ()
         best = -max(known)[1]
-        self.span.output |= {
-            "decision": f"round {best + 1} of {len(rounds)}",
-            "question": rounds[best].question,
-        }
+        self.span.output = Selection(
+            "round", at=best, decision=f"round {best + 1} of {len(rounds)}", reason=reason, why=told
+        )
         return by_value(found[best], rounds[best].grades)
 
     @step("EVALUATOR", "check the answer")

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from core.backends.base import Vector
+from core.outputs import Decision, Embedding, Recalled, Rewrite, Search
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 from core.types import Hit, Passage, Ranking, Remembered
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """How much a remembered turn counts: `age` in turns said since, the rest from 0 to 1."""
-
-    id: str
-    similarity: float
-    age: int
-    recency: float
-    score: float
 
 
 def weigh(similarities: Sequence[float], decay: float, relevance: float) -> list[tuple[int, float, float]]:
@@ -54,21 +43,26 @@ class Remember(Retrieve):
     def remembered(self, text: str, decay: float, relevance: float, k: int) -> Ranking:
         """The `k` turns said before that count most for `text`; the span tells how each was weighed."""
         turns = self.context.memory
-        self.span.inputs["turns"] = len(turns)
+        self.span.attributes["turns"] = len(turns)
+        self.span.output = Search((text,))
         if not turns:
-            self.span.inputs["note"] = "nothing is remembered: no session with turns, no conversation given"
+            self.span.attributes["note"] = (
+                "nothing is remembered: no session with turns, no conversation given"
+            )
             return ()
         question = self.embed(text)
         vectors = self.context.turn_vectors.embed(self.context.embedder, [turn.text for turn in turns])
         similarities = [float(similarity) for similarity in vectors @ question]
         weighed = weigh(similarities, decay, relevance)
         passages = {passage.id: passage for passage in map(as_passage, turns)}
-        recalls = [Recall(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
+        recalls = [Recalled(id, similarities[n], *weighed[n]) for n, id in enumerate(passages)]
         counting = [recall for recall in recalls if recall.score > 0]
         if not counting:
-            self.span.inputs["note"] = f"none of {len(turns)} turns has anything in common with the question"
+            self.span.attributes["note"] = (
+                f"none of {len(turns)} turns has anything in common with the question"
+            )
         best = sorted(counting, key=lambda recall: (-recall.score, recall.id))[:k]
-        self.span.output = best
+        self.span.output = Search((text,), recalled=tuple(best))
         return tuple(Hit(passages[recall.id], recall.score) for recall in best)
 
     @step("EVALUATOR", "does the question stand alone")
@@ -79,13 +73,16 @@ class Remember(Retrieve):
         it comes to any passage by itself does.
         """
         best = found[0].score if found else None
-        self.span.inputs["best"] = best
         alone = best is not None and best >= enough
-        self.span.inputs["note"] = (
+        why = (
             "the question by itself is near a passage: what was recalled is not used"
             if alone
             else "the question by itself is near no passage: what was recalled is searched with"
         )
+        self.span.output = Decision(
+            "stands alone" if alone else "needs what was said", ("stands alone", "needs what was said"), why,
+            best, float(enough),
+        )  # fmt: skip
         return alone
 
     @step("CHAIN", "put recalled turns before the question")
@@ -93,7 +90,9 @@ class Remember(Retrieve):
         """The recalled turns, oldest first, then `text`: a text for BM25 and for the answer."""
         order = {as_passage(turn).id: place for place, turn in enumerate(self.context.memory)}
         turns = sorted(recalled, key=lambda hit: order[hit.passage.id])
-        return "\n".join([*(hit.passage.text for hit in turns), text])
+        joined = "\n".join([*(hit.passage.text for hit in turns), text])
+        self.span.output = Rewrite(text, (joined,), "context")
+        return joined
 
     @step("EMBEDDING", "mean with recalled turns")
     def drawn_to(self, text: str, recalled: Ranking, weight: float) -> Vector:
@@ -105,5 +104,6 @@ class Remember(Retrieve):
             self.context.embedder, [hit.passage.text for hit in recalled]
         )
         scores = np.array([hit.score for hit in recalled], np.float32)
+        self.span.output = Embedding((text,), recalled=tuple(hit.passage.id for hit in recalled))
         mean: Vector = self.embed(text) + np.float32(weight) * (scores @ vectors)
         return mean / max(float(np.linalg.norm(mean)), 1e-12)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
 from core.enrich.keys import KeyIndex
 from core.errors import BudgetSpent, ModelFailed, Unavailable
+from core.outputs import Rerank as RerankOutput
+from core.outputs import Reranked
 from core.route import Need
 from core.steps.fuse import Fuse
 from core.steps.grade import Grade, Judge
@@ -64,13 +67,13 @@ class Rerank(Judge, Retrieve, Fuse):
         cosine = self._cosines(hits, vector)
         self._by_pieces(cosine, vector, rows)
         found = self._blended(text, hits, rows, cosine)
-        return self._ordered(
-            hits,
-            found.scores.tolist(),
-            lambda at: {
-                name: [float(found.raw[name][at]), float(found.parts[name][at])] for name in found.parts
-            },
-        )
+
+        def describe(at: int, one: Reranked) -> Reranked:
+            parts = {name: (float(found.raw[name][at]), float(found.parts[name][at])) for name in found.parts}
+            return replace(one, parts=parts)
+
+        name, words = self.context.rerankers.blend().name, {str(w): float(s) for w, s in found.words}
+        return self._ordered(hits, found.scores.tolist(), name, describe, words)
 
     def _cosines(self, hits: Ranking, vector: Vector) -> Cosines:
         found: Cosines = np.round((self.vectors_of(hits) * vector).sum(axis=1), 6).astype(np.float64)
@@ -89,8 +92,7 @@ class Rerank(Judge, Retrieve, Fuse):
             timeout=self.context.left(),
             cancel=self.context.cancel,
         )
-        inputs = self.span.inputs
-        inputs["reranker"], inputs["words"] = reranker.name, dict(found.words)
+        inputs = self.span.attributes
         if found.embedded:
             inputs["read now"] = found.embedded  # passages whose token vectors were not made beforehand
         if len(rows) < len(hits):
@@ -107,11 +109,10 @@ class Rerank(Judge, Retrieve, Fuse):
         if not hits:
             return self._nothing()
         reranker = self.context.rerankers.paired()
-        self.span.inputs["reranker"] = reranker.name
-        timeout = min(self.context.llm_timeout_s, self.context.left())
         passages = [hit.passage for hit in hits]
-        scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel)
-        return self._ordered(hits, scores)
+        with self.context.at_most(self.context.llm_timeout_s) as timeout:
+            scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel)
+        return self._ordered(hits, scores, reranker.name)
 
     @step("RERANKER", "rerank by the model's grades")
     def _rerank_llm(self, text: str, hits: Ranking) -> Ranking:
@@ -122,7 +123,6 @@ class Rerank(Judge, Retrieve, Fuse):
         """
         if not hits:
             return self._nothing()
-        self.span.inputs["reranker"] = self.context.llm.model
         grades: list[Grade] = []
         spent = ""
         for hit in hits:
@@ -141,7 +141,8 @@ class Rerank(Judge, Retrieve, Fuse):
         return self._ordered(
             hits,
             [grade.grade for grade in grades],
-            lambda at: {"state": grades[at].state, **({"why": grades[at].why} if grades[at].why else {})},
+            self.context.llm.model,
+            lambda at, one: replace(one, state=grades[at].state, why=grades[at].why),
         )
 
     def _by_pieces(self, cosine: Cosines, vector: Vector, rows: Mapping[int, int]) -> None:
@@ -152,57 +153,62 @@ class Rerank(Judge, Retrieve, Fuse):
         try:
             pieces: KeyIndex = self.context.prepared(Need.CHILDREN)
         except Unavailable as error:
-            self.span.inputs["cosine"] = f"of whole passages: {error}"
+            self.span.attributes["cosine"] = f"of whole passages: {error}"
             return
         cosine[list(rows)] = np.round(pieces.best(vector, list(rows.values())), 6)
-        self.span.inputs["cosine"] = "of the nearest piece of each passage"
+        self.span.attributes["cosine"] = "of the nearest piece of each passage"
 
     def _stored(self, rows: Mapping[int, int], model: str) -> dict[int, Matrix]:
         """The token vectors by `model` that were made beforehand, by position."""
         try:
             index = self.context.prepared(Need.TOKENS)
         except Unavailable as error:
-            self.span.inputs["token vectors"] = f"made now: {error}"
+            self.span.attributes["token vectors"] = f"made now: {error}"
             return {}
         if index.name != model:
-            self.span.inputs["token vectors"] = f"made now: those in the index are by {index.name}"
+            self.span.attributes["token vectors"] = f"made now: those in the index are by {index.name}"
             return {}
         return dict(zip(rows, index.of(list(rows.values())), strict=True))
 
     def _nothing(self) -> Ranking:
-        self.span.inputs["note"] = "nothing was found: nothing to rerank"
+        self.span.attributes["note"] = "nothing was found: nothing to rerank"
+        self.span.output = RerankOutput()
         return ()
 
     def _ordered(
         self,
         hits: Ranking,
         scores: Sequence[float | None],
-        more: Callable[[int], dict[str, Any]] = lambda _: {},
+        name: str,
+        describe: Callable[[int, Reranked], Reranked] = lambda _, one: one,
+        words: Mapping[str, float] | None = None,
     ) -> Ranking:
-        """The hits in their new order; the span keeps for each its place and score before and after."""
+        """The hits in their new order; the span keeps for each its place and score before and after.
+
+        `describe` adds to what is kept of the hit at a position.
+        """
         order = by_score(scores)
-        self.span.inputs["order"] = [
-            {
-                "id": hits[at].passage.id,
-                "was": at + 1,
-                "first score": hits[at].score,
-                "score": scores[at],
-                **more(at),
-            }
+        moved = tuple(
+            describe(at, Reranked(hits[at].passage.id, at + 1, hits[at].score, _number(scores[at])))
             for at in order
-        ]
+        )
+        self.span.output = RerankOutput(name, moved, words or {}, len(hits))
         unscored = sum(score is None for score in scores)
         if unscored:
-            self.span.inputs["note"] = (
+            self.span.attributes["note"] = (
                 f"{unscored} of {len(hits)} passages have no score and keep their place"
             )
         elif order == list(range(len(hits))):
-            self.span.inputs["note"] = "nothing moved: the order was already the reranker's"
+            self.span.attributes["note"] = "nothing moved: the order was already the reranker's"
         ranked = enumerate(order, 1)
         return tuple(
             Hit(hits[at].passage, 1 / rank if unscored or (score := scores[at]) is None else score)
             for rank, at in ranked
         )
+
+
+def _number(score: float | None) -> float | None:
+    return None if score is None else float(score)
 
 
 def by_score(scores: Sequence[float | None]) -> list[int]:

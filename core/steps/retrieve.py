@@ -9,6 +9,7 @@ import numpy as np
 from core.backends.base import Matrix, Vector
 from core.corpus.passages import searchable
 from core.errors import Unavailable
+from core.outputs import Embedding, Search
 from core.steps.base import StepBase
 from core.steps.step import step
 from core.types import Hit, Ranking
@@ -24,6 +25,7 @@ class Retrieve(StepBase):
     @step("EMBEDDING", "embed")
     def embed(self, text: str) -> Vector:
         """The unit vector of `text`, shape (dim,)."""
+        self.span.output = Embedding((text,))
         return self.context.embedder.embed_query(text)
 
     def vectors_of(self, hits: Ranking) -> Matrix:
@@ -38,7 +40,7 @@ class Retrieve(StepBase):
             vectors[list(rows)] = corpus.vectors(list(rows.values()))
         others = [at for at in range(len(hits)) if at not in rows]
         if others:
-            self.span.inputs["embedded"] = len(others)
+            self.span.attributes["embedded"] = len(others)
             texts = [searchable(hits[at].passage.title, hits[at].passage.text) for at in others]
             vectors[others] = embedder.embed(texts)
         return vectors
@@ -53,7 +55,8 @@ class Retrieve(StepBase):
     @step("RETRIEVER", "search vectors")
     def nearest(self, vector: Vector, k: int = POOL) -> Ranking:
         """The `k` passages of highest inner product with `vector`."""
-        self.span.inputs["index"] = self.context.corpus.info.vector_index
+        self.span.attributes["index"] = self.context.corpus.info.vector_index
+        self.span.output = Search()
         return self.context.corpus.search_dense(vector, k)
 
     def dense(self, text: str, k: int = POOL) -> Ranking:
@@ -68,6 +71,7 @@ class Retrieve(StepBase):
 
         Source: Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework: BM25 and Beyond".
         """
+        self.span.output = Search((text,))
         return self.context.corpus.search_sparse(text, k, engine)
 
     @step("TOOL", "search the web")
@@ -78,7 +82,8 @@ class Retrieve(StepBase):
         context = self.context
         if context.web is None:
             raise Unavailable("no web search is set up")
-        self.span.inputs["source"] = context.web.label
-        timeout = min(context.llm_timeout_s, context.left())
-        found = context.web.search(text, k, timeout=timeout, cancel=context.cancel)
+        self.span.attributes["source"] = context.web.label
+        self.span.output = Search((text,))
+        with context.at_most(context.llm_timeout_s) as timeout:
+            found = context.web.search(text, k, timeout=timeout, cancel=context.cancel)
         return tuple(Hit(passage, score) for passage, score in found)

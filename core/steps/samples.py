@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from core.backends.base import Matrix, Vector
+from core.outputs import Embedding, SampleSearches, Spread
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 from core.types import Ranking
 
 NEAR = 10  # passages found for each sample, to compare the samples by
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How far unit vectors are apart; both 0 when all are equal or there is but one."""
-
-    pairwise: float  # mean cosine distance of two of them, 0 to 2
-    from_mean: float  # 1 - length of their mean, 0 to 1
 
 
 def mean_vector(vectors: Matrix) -> Vector:
@@ -37,7 +29,9 @@ def mean_vector(vectors: Matrix) -> Vector:
 
 
 def spread(vectors: Matrix) -> Spread:
-    """See `Spread`; `vectors` (n, dim), n at least 1, each of length 1."""
+    """See `Spread`, both 0 when all are equal or there is but one; `vectors` (n, dim), n at least 1, each of
+    length 1.
+    """
     exact = vectors.astype(np.float64)
     upper = np.triu_indices(len(exact), 1)
     distances = 1 - (exact @ exact.T)[upper]
@@ -65,19 +59,18 @@ class Samples(Retrieve):
         the `spread` of the texts alone.
         """
         vectors = np.stack([self.embed(text) for text in texts])
-        self.span.inputs["spread"] = spread(vectors)
+        self.span.output = Embedding(tuple(texts), question, spread=spread(vectors))
         return mean_vector(vectors if question is None else np.vstack([vectors, self.embed(question)]))
 
     @step("RETRIEVER", "search with each sample")
     def search_each(self, texts: tuple[str, ...], k: int = NEAR) -> tuple[Ranking, ...]:
-        """The `k` passages nearest to each text, in one search of the index. The span tells how far the lists
-        overlap (see `overlap`) and the passages that all have; each list is a span of its own below it.
-        """
+        """The `k` passages nearest to each text, in one search of the index."""
         vectors = np.stack([self.embed(text) for text in texts])
         lists = tuple(self.context.corpus.search_dense_many(vectors, k))
-        for number, ranking in enumerate(lists, 1):
-            with self.context.trace.span(f"nearest to sample {number}", "RETRIEVER", k=k) as one:
-                one.hits = tuple((hit.passage.id, hit.score) for hit in ranking)
-        ids = [{hit.passage.id for hit in ranking} for ranking in lists]
-        self.span.output = {"overlap": overlap(lists), "in all": sorted(set.intersection(*ids))}
+        scored = tuple(tuple((hit.passage.id, hit.score) for hit in ranking) for ranking in lists)
+        for ranking in lists:
+            self.context.trace.keep(ranking)
+        ids = [{id for id, _ in found} for found in scored]
+        in_all = tuple(sorted(set.intersection(*ids)))
+        self.span.output = SampleSearches(tuple(texts), scored, overlap(lists), in_all)
         return lists

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from core.backends.base import Matrix, Vector
 from core.errors import BadInput
+from core.outputs import Duplicate, Selection
+from core.outputs import Pick as PickOutput
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
 from core.types import Hit, Ranking
@@ -161,25 +163,24 @@ class Select(Retrieve):
         vectors = self.vectors_of(known)
         near = np.round((vectors * vector).sum(axis=1).astype(np.float64), DECIMALS)
         alike = likeness(vectors)
-        self.span.inputs["lists"] = [self.context.trace.made(hits)]
-        if len(known) <= POOL:
-            self.span.inputs |= {"near": near.tolist(), "alike": pack(alike)}
         head = hits[:pool]
         wanted = near if relevance == "cosine" else places(len(head))
         picks = mmr(wanted[: len(head)], alike[: len(head), : len(head)], lam, k)
-        self.span.inputs["chosen"] = [
-            {
-                "id": head[pick.row].passage.id,
-                "was": pick.row + 1,
-                "score": pick.score,
-                "relevance": pick.relevance,
-                "similarity": pick.similarity,
-                "nearest": None if pick.nearest is None else head[pick.nearest].passage.id,
-            }
-            for pick in picks
-        ]
+        small = len(known) <= POOL  # of more the likeness of each two would be too long to keep
+        self.span.output = Selection(
+            "mmr",
+            tuple(
+                PickOutput(
+                    head[pick.row].passage.id, pick.row + 1, pick.score, pick.relevance, pick.similarity,
+                    None if pick.nearest is None else head[pick.nearest].passage.id,
+                )
+                for pick in picks
+            ),
+            tuple(near.tolist()) if small else (),
+            tuple(pack(alike)) if small else (),
+        )  # fmt: skip
         if [pick.row for pick in picks] == list(range(len(picks))):
-            self.span.inputs["note"] = "nothing moved: the most relevant passages are diverse enough"
+            self.span.attributes["note"] = "nothing moved: the most relevant passages are diverse enough"
         ordered = {head[pick.row].passage.id: head[pick.row].passage for pick in picks}
         ordered |= {hit.passage.id: hit.passage for hit in hits if hit.passage.id not in ordered}
         return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(ordered.values(), 1))
@@ -199,10 +200,13 @@ class Select(Retrieve):
         else:
             raise BadInput(f"near-duplicates by {by!r}; give words or embedding")
         dropped = duplicates(similarity, threshold)
-        self.span.inputs["dropped"] = {
-            hits[row].passage.id: {"kept": hits[kept].passage.id, "similarity": float(similarity[row, kept])}
-            for row, kept in dropped.items()
-        }
+        self.span.output = Selection(
+            "duplicates",
+            dropped={
+                hits[row].passage.id: Duplicate(hits[kept].passage.id, float(similarity[row, kept]))
+                for row, kept in dropped.items()
+            },
+        )
         if not dropped:
-            self.span.inputs["note"] = "no two hits are that similar: nothing dropped"
+            self.span.attributes["note"] = "no two hits are that similar: nothing dropped"
         return tuple(hit for row, hit in enumerate(hits) if row not in dropped)

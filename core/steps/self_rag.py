@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 from core.backends.base import Completion, LLMRequest, Message
-from core.branches import path_to, ranked, score_of
+from core.branches import judged_tree, path_to, score_of
 from core.errors import ModelFailed
+from core.outputs import Decision, Pass, Rerank, Reranked, SegmentTree
+from core.outputs import Segment as SegmentOutput
 from core.steps.base import StepBase
 from core.steps.cite import NOT_ANSWERED, Draft, unmarked
+from core.steps.decided import Decided
 from core.steps.reflection import (
     ALTERNATIVES,
     NO_RETRIEVAL,
@@ -22,6 +25,7 @@ from core.steps.reflection import (
     spoken,
 )
 from core.steps.step import step
+from core.trace import plain
 from core.types import Hit, Ranking
 
 Written = tuple[tuple[Hit, Segment], ...]  # a segment from each passage
@@ -31,12 +35,15 @@ Stop = Literal["go on", "every path has ended", "as deep as allowed", "nothing f
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Decided):
     """Whether the model is given passages; `probability` is P([Retrieval]) against P([No Retrieval])."""
 
     decision: Literal["retrieve", "no retrieval"]
     why: str
     probability: float | None = None
+    threshold: float | None = None
+
+    SCORE = "probability"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,13 @@ class Branch:
     raw: str
     parent: int | None
     depth: int
+
+    def recorded(self) -> SegmentOutput:
+        """The segment as readers take it."""
+        return SegmentOutput(
+            self.passage, self.text, self.relevance, self.support, self.utility, self.likelihood, self.parent,
+            self.depth, self.ended,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +89,11 @@ class Tree:
 
     def raw(self, at: int | None) -> str:
         """The model's words up to the end of segment `at`, tokens included, passages left out."""
-        return "".join(self.branches[step].raw for step in path_to(self._plain(), at))
+        return "".join(self.branches[step].raw for step in path_to(self.recorded_branches(), at))
 
-    def _plain(self) -> list[dict[str, int | None]]:
-        return [{"parent": branch.parent} for branch in self.branches]
+    def recorded_branches(self) -> list[SegmentOutput]:
+        """The segments as readers take them."""
+        return [branch.recorded() for branch in self.branches]
 
 
 class SelfRag(StepBase):
@@ -102,14 +117,13 @@ class SelfRag(StepBase):
             )
         enough = share[0] >= threshold
         told = f"P({RETRIEVE}) is {share[0]:.2f}, {'at least' if enough else 'below'} {threshold:g}"
-        return Wanted("retrieve" if enough else "no retrieval", told, share[0])
+        return Wanted("retrieve" if enough else "no retrieval", told, share[0], float(threshold))
 
     @step("LLM", "answer without passages")
     def answer_unaided(self, text: str) -> Draft:
         """What the model says to [No Retrieval]: nothing is cited."""
         reply = self._reflect(opening(text) + NO_RETRIEVAL, 3 * LENGTH, stop=(RETRIEVE,))
-        self.span.output = said = _worded(spoken(reply.text), reply.model)
-        return Draft(said)
+        return Draft(_worded(spoken(reply.text), reply.model), unaided=True)
 
     @step("LLM", "write a segment for each passage")
     def write_segments(self, text: str, before: str, hits: Ranking, threshold: float | None) -> Written:
@@ -132,7 +146,7 @@ class SelfRag(StepBase):
             if isinstance(one, ModelFailed)
         ]
         if errors:
-            self.span.inputs["failed"] = {id: str(error) for id, error in errors}
+            self.span.attributes["failed"] = {id: str(error) for id, error in errors}
         if errors and len(errors) == len(hits):
             raise errors[0][1]
         written = tuple(
@@ -142,7 +156,9 @@ class SelfRag(StepBase):
             raise ModelFailed(
                 f"the model judged none of {len(written)} passages: it writes no reflection tokens"
             )
-        self.span.output = [{"passage": hit.passage.id, **asdict(segment)} for hit, segment in written]
+        self.span.output = Pass([
+            {"passage": hit.passage.id, **plain(segment)} for hit, segment in written
+        ])  # fmt: skip
         return written
 
     @step("EVALUATOR", "keep the best paths")
@@ -158,38 +174,44 @@ class SelfRag(StepBase):
                            one.ended, one.raw, parent, depth)
                 )  # fmt: skip
                 found.append(hit)
-        plain = [asdict(branch) for branch in branches]
-        scores = [score_of(branch, tree.weights) for branch in plain]
-        result = ranked(plain, scores, tree.beam, tree.segments)
+        _, result = judged_tree(
+            [branch.recorded() for branch in branches], tree.weights, tree.beam, tree.segments
+        )
         going = tuple(at for at in result.open if at >= len(tree.branches))
         deep = any(branches[at].ended == "retrieve" for at in result.kept)
         decision: Stop = "go on" if going else "as deep as allowed" if deep else "every path has ended"
         if not branches:
             decision = "nothing found"
         new = len(branches) - len(tree.branches)
-        self.span.inputs |= {"tree": f"{len(tree.branches)} segments", "grown": f"{new} segments"}
-        self.span.output = {
-            "decision": decision,
-            "why": f"{len(result.kept)} paths are kept of {new} new ones and those that had ended (beam "
+        self.span.output = Decision(
+            decision,
+            get_args(Stop),
+            f"{len(result.kept)} paths are kept of {new} new ones and those that had ended (beam "
             f"{tree.beam}); {len(going)} ask for more passages",
-            "kept": [
-                {"segment": at, "passage": branches[at].passage, "path": result.paths[at]}
-                for at in result.kept
-            ],
-        }
+            details={
+                "kept": [
+                    {"segment": at, "passage": branches[at].passage, "path": result.paths[at]}
+                    for at in result.kept
+                ]
+            },
+        )
         return replace(tree, branches=tuple(branches), kept=result.kept, open=going, found=tuple(found))
 
     @step("RERANKER", "order by the segments written")
     def by_segments(self, tree: Tree) -> Ranking:
         """The passages by the best score of a segment written from each; the answer's own come first."""
-        self.span.inputs["tree"] = f"{len(tree.branches)} segments"
-        scores = [score_of(asdict(branch), tree.weights) for branch in tree.branches]
+        scores = [score_of(branch.recorded(), tree.weights) for branch in tree.branches]
         cited = [tree.branches[at].passage for at in self._chosen(tree)]
         best: dict[str, float] = {}
         for branch, score in zip(tree.branches, scores, strict=True):
             best[branch.passage] = max(score, best.get(branch.passage, score))
         passages = {hit.passage.id: hit.passage for hit in tree.found}
         order = dict.fromkeys([*cited, *sorted(best, key=lambda id: (-best[id], id))])
+        first = {hit.passage.id: (at, hit.score) for at, hit in reversed(list(enumerate(tree.found, 1)))}
+        self.span.output = Rerank(
+            self.context.reflection().model,
+            tuple(Reranked(id, *first[id], best[id]) for id in order),
+        )
         return tuple(Hit(passages[id], 1 / rank) for rank, id in enumerate(order, 1))
 
     @step("EVALUATOR", "choose the best path")
@@ -197,9 +219,8 @@ class SelfRag(StepBase):
         """The answer along the best path: each segment with the number of its passage among `hits`. The span
         keeps the whole tree (see `core.branches`).
         """
-        plain = [asdict(branch) for branch in tree.branches]
-        scores = [score_of(branch, tree.weights) for branch in plain]
-        paths = ranked(plain, scores, tree.beam, tree.segments).paths
+        judged, result = judged_tree(tree.recorded_branches(), tree.weights, tree.beam, tree.segments)
+        paths = result.paths
         chosen = self._chosen(tree)
         if chosen:
             decision = f"path of {len(chosen)} segment{'s' if len(chosen) > 1 else ''}"
@@ -208,15 +229,9 @@ class SelfRag(StepBase):
                 why += "; the budget of calls was spent before it could go on"
         else:
             decision, why = "abstain", "no passage was found to write from"
-        self.span.inputs |= {"tree": f"{len(plain)} segments"}
-        judged = [
-            {**branch, "score": score, "path": path, "chosen": at in chosen}
-            for at, (branch, score, path) in enumerate(zip(plain, scores, paths, strict=True))
-        ]
-        self.span.output = {
-            "decision": decision, "why": why, "branches": judged,
-            "weights": tree.weights, "beam": tree.beam, "segments": tree.segments,
-        }  # fmt: skip
+        self.span.output = SegmentTree(
+            decision, why, judged, dict(tree.weights), int(tree.beam), int(tree.segments)
+        )
         if not chosen:
             return Draft(NOT_ANSWERED, abstained=True)
         numbers = {hit.passage.id: n for n, hit in enumerate(hits, 1)}
@@ -226,7 +241,7 @@ class SelfRag(StepBase):
         return Draft(text, tuple(dict.fromkeys(branch.passage for branch in told)))
 
     def _chosen(self, tree: Tree) -> list[int]:
-        return path_to([asdict(branch) for branch in tree.branches], tree.kept[0]) if tree.kept else []
+        return path_to(tree.recorded_branches(), tree.kept[0]) if tree.kept else []
 
     def _reflect(self, prompt: str, max_tokens: int, stop: tuple[str, ...] = ()) -> Completion:
         request = LLMRequest(

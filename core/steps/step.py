@@ -75,8 +75,8 @@ def step(
                 if work.cut_short:
                     continue  # it was dropped: this route may do it
                 if not context.affords(work):  # so it ends within, as it would alone
-                    result = _do(context, Work(key), known, arguments, do)
-                    return result
+                    alone: R = _do(context, Work(key), known, arguments, do)
+                    return alone
                 reused: R = _reuse(context, work, known, arguments)
                 return reused
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from core.backends.sql import Value
+from core.outputs import Attempt as AttemptOutput
+from core.outputs import TableResult
 from core.steps.cite import Draft
 from core.steps.prompts_tables import NONE
+from core.trace import plain
 from core.types import Hit, Passage, Ranking
 
 Decision = Literal["answered", "repaired", "no rows", "rejected by the guard", "failed"]
@@ -49,6 +52,14 @@ class Asked:
     why: str
     error: str = ""
     attempts: tuple[Attempt, ...] = ()
+
+    def recorded(self) -> TableResult:
+        """The result as readers take it; bytes as text."""
+        return TableResult(
+            self.sql, self.columns, tuple(tuple(map(plain, row)) for row in self.rows), self.tables,
+            self.database, self.decision, get_args(Decision), self.why, self.truncated, self.error,
+            tuple(AttemptOutput(one.sql, one.error) for one in self.attempts),
+        )  # fmt: skip
 
 
 def extract_sql(reply: str) -> str:

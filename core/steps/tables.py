@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -13,14 +13,18 @@ from core.backends.sql import Database, Limits, Rejected, Result, SqlError
 from core.backends.sql.linking import Link, connect, link, shown
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.tables import described
-from core.errors import ModelFailed
+from core.errors import Cancelled, ModelFailed, RouteScopeError
+from core.outputs import Decision as DecisionOutput
+from core.outputs import Pass, Selection
 from core.route import Need
 from core.steps.cite import Draft
+from core.steps.decided import Decided
 from core.steps.generate import Generate
 from core.steps.prompts_tables import SQL, SQL_REPAIR
 from core.steps.step import step
 from core.steps.table_result import Asked, Attempt, Decision, extract_sql, said, table_hits
 from core.steps.untrusted import between
+from core.trace import describe
 from core.types import Answer, Ranking
 
 Source = Literal["tables", "csv"]
@@ -29,11 +33,12 @@ Side = Literal["both", "tables only", "passages only", "neither"]
 COLUMNS = 60  # of all tables together, up to which all are shown to the model
 WRITTEN = 220  # tokens of a query
 LOOK_S = 1.5  # seconds for looking up the values that a question names
+CHOICES = ("all tables", "some tables", "no tables")
 K = 60  # of reciprocal rank fusion, as in `rrf`
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Decided):
     """Which of the two sides an answer is made from."""
 
     decision: Side
@@ -66,17 +71,20 @@ class AskTables(Generate):
     @step("RETRIEVER", "look up values")
     def link_values(self, text: str, source: Source) -> tuple[Link, ...]:
         """Stored values that the question names; see `linking.link`."""
+        left = self.context.left()
         links, note = link(
             self._database(source),
             text,
             _words(self.context.corpus.info.language).stop_words,
-            min(LOOK_S, self.context.left()),
+            min(LOOK_S, left),
             self.context.cancel.is_set,
         )
         self.context.left()
-        self.span.output = [str(one) for one in links]
+        self.span.output = Pass([str(one) for one in links])
         if note:
-            self.span.inputs["note"] = note
+            self.span.attributes["note"] = note
+            if left < LOOK_S:  # looking ended with the route's own time
+                self.context.trace.cut_short()
         return links
 
     @step("RETRIEVER", "choose tables")
@@ -89,15 +97,15 @@ class AskTables(Generate):
         """
         database = self._database(source)
         tables = database.tables
-        self.span.inputs["database"] = database.name
+        self.span.attributes["database"] = database.name
         columns = sum(len(table.columns) for table in tables)
         if len(tables) <= most and (columns <= COLUMNS or len(tables) <= 1):
             why = f"{len(tables)} tables with {columns} columns: at most {most} with {COLUMNS}"
-            self.span.output = {
-                "tables": [table.name for table in tables],
-                "decision": "all tables" if tables else "no tables",
-                "why": why if tables else "the database has no table",
-            }
+            self.span.output = DecisionOutput(
+                "all tables" if tables else "no tables", CHOICES,
+                why if tables else "the database has no table",
+                details={"tables": [{"name": table.name} for table in tables]},
+            )  # fmt: skip
             return tuple(table.name for table in tables)
         texts = [described(database, table) for table in tables]
         words = RankBM25Index(texts, _words(self.context.corpus.info.language)).scores(text)
@@ -110,16 +118,19 @@ class AskTables(Generate):
         best = [tables[at].name for at in order[:most]]
         linked = [one.table for one in links if one.exact and one.table not in best]
         joined = connect(tuple(dict.fromkeys([*best, *linked])), tables)
-        self.span.output = {
-            "tables": [
-                {"name": tables[at].name, "bm25": float(words[at]), "cosine": float(cosines[at])}
-                for at in order
-            ],
-            "decision": f"{len(joined)} of {len(tables)} tables",
-            "why": f"the best {most} by BM25 and cosine"
+        self.span.output = DecisionOutput(
+            "some tables",
+            CHOICES,
+            f"the best {most} of {len(tables)} by BM25 and cosine"
             + (f", {', '.join(dict.fromkeys(linked))} for a value of the question" if linked else "")
             + (f", {', '.join(extra)} to join them" if (extra := joined[len({*best, *linked}) :]) else ""),
-        }
+            details={
+                "tables": [
+                    {"name": tables[at].name, "bm25": float(words[at]), "cosine": float(cosines[at])}
+                    for at in order
+                ]
+            },
+        )
         return tuple(table.name for table in tables if table.name in joined)
 
     @step("AGENT", "write and run SQL")
@@ -206,14 +217,15 @@ class AskTables(Generate):
     @step("TOOL", "run SQL")
     def run_sql(self, sql: str, rows: int, source: Source) -> Result:
         """The rows of one SELECT; what is wrong with it is raised, and on the step."""
-        limits = Limits(seconds=min(Limits().seconds, self.context.left()), rows=rows)
         database = self._database(source)
-        self.span.inputs |= {"database": database.name, "limits": limits}
-        try:
-            return database.query(sql, limits=limits, cancelled=self.context.cancel.is_set)
-        except SqlError:
-            self.context.left()  # the route was stopped: that is what ended the query
-            raise
+        with self.context.at_most(Limits().seconds) as seconds:
+            limits = Limits(seconds=seconds, rows=rows)
+            self.span.attributes |= {"database": database.name, "limits": limits}
+            try:
+                return database.query(sql, limits=limits, cancelled=self.context.cancel.is_set)
+            except SqlError:
+                self.context.left()  # the route was stopped: that is what ended the query
+                raise
 
     def answer_tables(self, text: str, asked: Asked) -> Answer:
         """The outcome of a route that asks tables: a sentence about the result, which is cited as a passage.
@@ -221,18 +233,28 @@ class AskTables(Generate):
         The model writes it where answers are asked for by model; without rows there is no answer. Rows that
         a query for the question gave need no check whether they hold the answer.
         """
-        hits = table_hits(asked)
+        hits = self.result_passage(asked)
         style = self.context.answering
-        if hits and style is not None and style.by == "model":
+        if not hits or style is None or style.by != "model":
+            return self.say_result(asked).over(hits)
+        found = self.ranked(hits)
+        try:
             return self.write_answer(text, hits, {}, style.order, 0.0).over(hits)
-        return self.say_result(asked).over(hits)
+        except Cancelled:
+            raise
+        except RouteScopeError as error:
+            return replace(found, error=describe(error))
+
+    @step("CHAIN", "take the result as a passage")
+    def result_passage(self, asked: Asked) -> Ranking:
+        """See `table_hits`."""
+        self.span.output = Selection("named", why="the result of the query")
+        return table_hits(asked)
 
     @step("CHAIN", "say the result")
     def say_result(self, asked: Asked) -> Draft:
         """The result in one sentence without a model, or what there is instead of a result."""
-        draft = said(asked)
-        self.span.output = draft.text
-        return draft
+        return said(asked)
 
     def beside(self, tables: Callable[[], Asked], passages: Callable[[], Ranking]) -> tuple[Asked, Ranking]:
         """`parallel` for the two sides."""

@@ -36,10 +36,9 @@ class Together(StepBase):
         authors' arXiv:2012.04584, section 3. The passages are read as data by a model that was trained to
         copy an answer and follows no instructions.
         """
-        inputs = self.span.inputs
+        inputs = self.span.attributes
         if not hits:
             inputs["note"] = "nothing was found, so there is nothing to read"
-            self.span.output = NOT_ANSWERED
             return Draft(NOT_ANSWERED, abstained=True)
         reader, passages = self._reader(), [hit.passage for hit in hits]
         plain = [replace(p, title=harmless(p.title), text=harmless(p.text)) for p in passages]
@@ -48,17 +47,17 @@ class Together(StepBase):
         )
         inputs |= {
             "reader": reader.name, "tokens read": read.tokens_read, "tokens written": read.tokens_written,
-            "attention": {p.id: round(share, 4) for p, share in zip(passages, read.attention, strict=True)},
         }  # fmt: skip
         if read.cut:
             inputs["read in part"] = [passages[at].id for at in read.cut]
         if not read.text:
             inputs["note"] = "the model wrote nothing"
-            self.span.output = NOT_ANSWERED
             return Draft(NOT_ANSWERED, abstained=True)
         most = max(range(len(passages)), key=lambda at: (read.attention[at], -at))
-        self.span.output = read.text
-        return Draft(f"{read.text} [{most + 1}]", (passages[most].id,))
+        draft = Draft(f"{read.text} [{most + 1}]", (passages[most].id,), shown=tuple(p.id for p in passages))
+        shares = {p.id: round(float(share), 4) for p, share in zip(passages, read.attention, strict=True)}
+        self.span.output = replace(draft.recorded(), attention=shares)
+        return draft
 
     def _reader(self) -> FusionReader:
         if self.context.fid is None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Literal
 
 from core.errors import ModelFailed, Unavailable
+from core.outputs import Rewrite
 from core.steps.base import StepBase
 from core.steps.prompts import HYDE, REWRITE, STEP_BACK, VARIANTS, WEB_QUERY
 from core.steps.step import step
@@ -25,14 +27,18 @@ class Transform(StepBase):
         Source: Ma et al. 2023, "Query Rewriting for Retrieval-Augmented LLMs", arXiv:2305.14283;
         conversational form as in Vakulenko et al. 2021, arXiv:2004.14652.
         """
-        self.span.inputs["text"] = query.text
         if not query.history:
             self.span.kind = "CHAIN"
-            self.span.inputs["note"] = "no conversation before it: the question is used as it is"
-            return query.text
+            self.span.attributes["note"] = "no conversation before it: the question is used as it is"
+            return self._one(query.text, query.text)
         history = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
         answer = self._ask(REWRITE, max_tokens=60, unusable=_one_line, history=history, question=query.text)
-        return first_line(answer.text)
+        return self._one(query.text, first_line(answer.text))
+
+    def _one(self, before: str, after: str, role: Literal["question", "keywords"] = "question") -> str:
+        """`after`, recorded as what the step wrote of `before`."""
+        self.span.output = Rewrite(before, (after,), role)
+        return after
 
     @step("LLM", "write query variants")
     def variants(self, text: str, n: int) -> tuple[str, ...]:
@@ -48,7 +54,10 @@ class Transform(StepBase):
         answer = self._ask(VARIANTS, max_tokens=30 * n + 20, unusable=too_few, question=text, n=str(n))
         found = _lines(answer.text, text)[:n]
         if len(found) < n:
-            self.span.inputs["note"] = f"the model gave {len(found)} of {n} variants, also when asked again"
+            self.span.attributes["note"] = (
+                f"the model gave {len(found)} of {n} variants, also when asked again"
+            )
+        self.span.output = Rewrite(text, found, "variants")
         return found
 
     @step("LLM", "write a more general question")
@@ -62,9 +71,9 @@ class Transform(StepBase):
         general = next(iter(reply_lines(reply.text)), "")
         if wording(general) in ("", wording(text)):
             said = "gave the question back" if general else "gave no question"
-            self.span.inputs["note"] = f"the model {said}: nothing more general is searched"
-            return text
-        return general
+            self.span.attributes["note"] = f"the model {said}: nothing more general is searched"
+            return self._one(text, text)
+        return self._one(text, general)
 
     @step("LLM", "write hypothetical passages")
     def hypothesize(self, text: str, n: int, instruction: str = "") -> tuple[str, ...]:
@@ -81,7 +90,9 @@ class Transform(StepBase):
                 prompt, max_tokens=120, temperature=heat, seed=seed, unusable=_some_text, question=text
             ).text.strip()
 
-        return tuple(map(sample, range(n))) if self.context.llm.local else self.each(sample, range(n))
+        written = tuple(map(sample, range(n))) if self.context.llm.local else self.each(sample, range(n))
+        self.span.output = Rewrite(text, written, "passages")
+        return written
 
     @step("LLM", "write web search keywords")
     def web_keywords(self, text: str) -> str:
@@ -93,9 +104,11 @@ class Transform(StepBase):
         try:
             reply = self._ask(WEB_QUERY, max_tokens=30, unusable=_one_line, question=text).text
         except (Unavailable, ModelFailed) as error:
-            self.span.inputs["note"] = f"no keywords were written, the question itself is searched: {error}"
-            return text
-        return first_line(reply) or text
+            self.span.attributes["note"] = (
+                f"no keywords were written, the question itself is searched: {error}"
+            )
+            return self._one(text, text, "keywords")
+        return self._one(text, first_line(reply) or text, "keywords")
 
 
 def wording(text: str) -> str:

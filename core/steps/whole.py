@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from core.errors import ModelTimedOut, Unavailable
+from core.outputs import Search, Selection
 from core.steps.cite import NOT_ANSWERED, Draft, resolve
 from core.steps.generate import Generate
 from core.steps.prompts import ANSWER
@@ -37,11 +38,12 @@ class Whole(Generate):
         if estimate(corpus.size, 0) + RESERVED <= context:  # else they need not even be read
             passages = [passage for _, passage, _ in corpus.everything()]
         size = sum(len(f"{p.title}\n{p.text}".encode("utf-8", "replace")) for p in passages)
-        self.span.inputs |= {
+        self.span.attributes |= {
             "passages": corpus.size, "tokens, estimated": estimate(corpus.size, size), "context": context,
         }  # fmt: skip
         if lack := too_long(corpus.name, corpus.size, size, context):
             raise Unavailable(lack)
+        self.span.output = Search()
         passages.sort(key=lambda passage: (passage.doc_id, passage.start, passage.id))
         return tuple(Hit(passage, 0.0) for passage in passages)
 
@@ -49,8 +51,8 @@ class Whole(Generate):
     def answer_from_all(self, text: str, hits: Ranking) -> Draft:
         """A cited answer; the span tells how much of the prompt the model had read before."""
         if not hits:
-            self.span.inputs["note"] = "the corpus is empty, so the model was not asked"
-            return self._noted(Draft(NOT_ANSWERED, abstained=True))
+            self.span.attributes["note"] = "the corpus is empty, so the model was not asked"
+            return Draft(NOT_ANSWERED, abstained=True)
         try:
             reply = self._ask(
                 ANSWER, max_tokens=WRITTEN, reuse_prefix=True, stream=True,
@@ -60,20 +62,23 @@ class Whole(Generate):
             raise ModelTimedOut(
                 f"{error}; it reads all {len(hits)} passages for the first one: set a larger llm_timeout_s"
             ) from error
-        self.span.inputs["prompt tokens"] = reply.prompt_tokens
-        self.span.inputs["read before"] = reply.cached_tokens
+        self.span.attributes["prompt tokens"] = reply.prompt_tokens
+        self.span.attributes["read before"] = reply.cached_tokens
         if not reply.cached_tokens:
-            self.span.inputs["note"] = (
+            self.span.attributes["note"] = (
                 "the model read the whole corpus for this question; for the next one it is in its cache,"
                 " unless something else is asked in between"
             )
-        return self._noted(resolve(reply.text, [hit.passage.id for hit in hits]))
+        return resolve(reply.text, [hit.passage.id for hit in hits])
 
     @step("CHAIN", "list the cited passages")
     def cited(self, hits: Ranking, citations: tuple[str, ...]) -> Ranking:
         """The hits an answer cites, in its order; the score is 1 / place, and says nothing of relevance."""
+        self.span.output = Selection("named", why="those the answer cites")
         if not citations:
-            self.span.inputs["note"] = "the answer cites no passage, and nothing was searched: none is listed"
+            self.span.attributes["note"] = (
+                "the answer cites no passage, and nothing was searched: none is listed"
+            )
         known = {hit.passage.id: hit.passage for hit in hits}
         return tuple(Hit(known[id], 1 / place) for place, id in enumerate(citations, 1))
 

@@ -41,7 +41,7 @@ def of(result, name):
 
 def decisions(result):
     names = ("choose again or stop", "choose an action", "was it asked before")
-    return [span.output["decision"] for span in result.spans if span.name in names]
+    return [span.output.decision for span in result.spans if span.name in names]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_variable_is_put_in_after_the_choice_from_words_that_stand_in_a_passag
     assert all("Harbour" not in m.content for r in chosen for m in r.messages[-1:])
     assert "3. search: Which bus goes to #2? ->" in chosen[-1].messages[-1].content
     assert {"hotel:0-40", "bus:0-40"} == {hit.passage.id for hit in result.hits[:2]}
-    assert of(result, "copy words from the passages")[0].inputs["found in"] == "hotel:0-40"
+    assert of(result, "copy words from the passages")[0].output.source == "hotel:0-40"
 
 
 @pytest.mark.parametrize(
@@ -97,14 +97,14 @@ def test_words_that_stand_nowhere_or_are_many_are_left_out(tmp_path, copied):
     replies = choices(("search", "Which bus goes to #1?"), ("answer", "")) | {"copy-words": copied}
     result, _, engine = ask(tmp_path, replies, "Which bus goes to the spring conference?", PAIRS)
     assert engine.fakes["tiny"].searches[-1] == "Which bus goes to?"
-    assert "left out" in of(result, "copy words from the passages")[0].inputs["note"]
+    assert "left out" in of(result, "copy words from the passages")[0].attributes["note"]
 
 
 def test_look_up_finds_what_holds_all_words_in_the_documents_found(tmp_path):
     replies = choices(("look_up", "tickets driver"), ("answer", ""))
     result, _, engine = ask(tmp_path, replies, "Which bus stops at the hotel?", PAIRS, each=1)
     (span,) = of(result, "look up words")
-    assert span.inputs["documents"] == ["bus"]
+    assert span.attributes["documents"] == ["bus"]
     assert [id for id, _ in span.hits] == ["bus:40-80"]
     assert [hit.passage.id for hit in result.hits[:2]] == ["bus:0-40", "bus:40-80"]
     assert len(engine.fakes["tiny"].searches) == 1
@@ -127,7 +127,7 @@ def test_the_rows_of_a_query_are_passages_that_can_be_looked_through(tmp_path):
     replies = choices(("sql", "How many orders are there?"), ("look_up", "7331"), ("answer", ""))
     result, llm, _ = ask(tmp_path, replies | {"sql": "SELECT 7331 AS orders"})
     assert decisions(result)[-1] == "answered"
-    assert of(result, "ask the tables")[0].output["decision"] == "answered"
+    assert of(result, "ask the tables")[0].output.decision == "answered"
     (found,) = of(result, "look up words")[0].hits
     assert found[0].startswith("sql/")
     assert found[0] in [hit.passage.id for hit in result.hits]
@@ -170,7 +170,7 @@ def sequence(tmp_path, texts, sufficient="0.10"):
     }
     result, seen, _ = ask(tmp_path, llm, texts=texts, steps=8)
     assert (result.status, result.error) == ("ok", None)
-    chosen = [(s.output["decision"], s.output["input"]) for s in of(result, "choose an action")]
+    chosen = [(s.output.decision, s.output.text) for s in of(result, "choose an action")]
     return chosen, [r for r in seen.requests if r.prompt.startswith("choose-action")]
 
 
@@ -214,7 +214,7 @@ def test_no_reply_makes_it_choose_beyond_its_cap(tmp_path_factory, replies, step
 )
 def test_the_reader_says_one_of_three_words(tmp_path, odds, word):
     result, llm, _ = ask(tmp_path, {"evidence": odds} | choices(("answer", "")))
-    assert of(result, "do the passages answer the question")[0].output["decision"] == word
+    assert of(result, "do the passages answer the question")[0].output.decision == word
     chooser = next(r for r in llm.requests if r.prompt == "choose-action/1").messages[-1].content
     assert f"they answer the question: {word}" in chooser
 

@@ -44,7 +44,7 @@ def test_it_lists_what_the_answer_cites_and_nothing_else(tmp_path):
     assert result.answer.startswith("Take photos")
     uncited, _ = run(tmp_path, "Take photos.")
     assert uncited.hits == ()
-    assert "cites no passage" in uncited.spans[-1].inputs["note"]
+    assert "cites no passage" in uncited.spans[-1].attributes["note"]
     abstained, _ = run(tmp_path, "The passages do not answer this.")
     assert (abstained.abstained, abstained.hits) == (True, ())
 
@@ -59,7 +59,7 @@ def test_a_corpus_that_does_not_fit_is_unavailable_with_the_numbers(tmp_path):
     texts = {f"long{n}:0-9": "word " * 400 for n in range(20)}
     result, llm = run(tmp_path, texts=texts)
     assert result.status == "unavailable"
-    needed = result.spans[0].inputs["tokens, estimated"]
+    needed = result.spans[0].attributes["tokens, estimated"]
     assert f"about {needed:,} tokens (estimated)" in result.error
     assert f"leaves {8192 - RESERVED:,}" in result.error
     assert f"llm_context above {needed + RESERVED:,}" in result.error
@@ -89,10 +89,10 @@ def test_the_span_tells_the_first_reading_from_a_later_one(tmp_path):
 
     engine = FakeEngine(tmp_path, llm=Caching({"answer": "So it is [1]."}))
     first, later = (engine.ask(Request(QUESTION, "tiny", ("cag",))).results[0].spans[1] for _ in range(2))
-    assert (first.inputs["prompt tokens"], first.inputs["read before"]) == (900, 0)
-    assert "read the whole corpus for this question" in first.inputs["note"]
-    assert later.inputs["read before"] == 850
-    assert "note" not in later.inputs
+    assert (first.attributes["prompt tokens"], first.attributes["read before"]) == (900, 0)
+    assert "read the whole corpus for this question" in first.attributes["note"]
+    assert later.attributes["read before"] == 850
+    assert "note" not in later.attributes
 
 
 def test_reading_that_takes_too_long_says_what_helps(tmp_path):

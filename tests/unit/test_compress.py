@@ -56,7 +56,7 @@ def test_passages_below_the_floor_are_dropped_and_told_but_stay_in_the_ranking(t
     plain = FakeEngine(tmp_path, texts=TEXTS).ask(Request(QUESTION, "tiny", ("hybrid_rrf",))).results[0]
     near = span(result, "drop passages far from the question")
     expected = {id: cosine(text, QUESTION.text) for id, text in TEXTS.items()}
-    assert near.inputs["cosines"] == pytest.approx(expected, abs=1e-6)
+    assert near.output.cosines == pytest.approx(expected, abs=1e-6)
     kept = [id for id in ids(plain) if expected[id] >= 0.2]
     assert 0 < len(kept) < len(TEXTS)
     assert [id for id, _ in near.hits] == kept
@@ -78,18 +78,18 @@ def test_strips_are_kept_from_the_floor_on_and_each_passages_best_always(tmp_pat
     )
     result = engine.ask(Request(QUESTION, "tiny", ("compress",), {"compress": {"floor": -1}})).results[0]
     told = span(result, "keep the strips that matter")
-    assert told.inputs["embedded"].startswith("with the corpus" if made else "now: no pieces")
+    assert told.attributes["embedded"].startswith("with the corpus" if made else "now: no pieces")
     assert (set(embedded) == {QUESTION.text}) is made
-    assert {strip["id"] for strip in told.output} == set(TEXTS)
+    assert {strip.id for strip in told.output.sentences} == set(TEXTS)
     for id, text in TEXTS.items():
-        own = [strip for strip in told.output if strip["id"] == id]
+        own = [strip for strip in told.output.sentences if strip.id == id]
         assert [strip["text"] for strip in own] == pieces(text)
         scores = [cosine(f"{id.title()} {piece}", QUESTION.text) for piece in pieces(text)]
         assert [strip["score"] for strip in own] == pytest.approx(scores, abs=1e-6)
         for strip in own:
             best = strip["score"] == max(other["score"] for other in own)
             assert strip["kept"] is (strip["score"] >= 0.3 or best)
-    assert {strip["kept"] for strip in told.output} == {True, False}
+    assert {strip.kept for strip in told.output.sentences} == {True, False}
 
 
 def _no_pieces(_engine, _corpus, _need):
@@ -99,22 +99,21 @@ def _no_pieces(_engine, _corpus, _need):
 def test_the_span_tells_what_was_saved(tmp_path):
     result, _ = ask(tmp_path, floor=0.2)
     told = span(result, "write the excerpts")
-    kept = told.output["excerpts"]
+    kept = told.output.excerpts
     assert "red brick" not in kept["crushed:0-300"]
     before = sum(len(re.findall(r"\w+|[^\w\s]", text)) for text in TEXTS.values())
     after = sum(len(re.findall(r"\w+|[^\w\s]", text)) for text in kept.values())
-    assert (told.inputs["tokens before"], told.inputs["tokens after"]) == (before, after)
-    assert told.inputs["saved"] == pytest.approx(1 - after / before)
-    assert told.inputs["counted"] == "words and punctuation marks"
-    assert told.inputs["strips"] == f"{len(span(result, 'keep the strips that matter').output)} strips"
+    assert (told.output.tokens_before, told.output.tokens_after) == (before, after)
+    assert told.attributes["counted"] == "words and punctuation marks"
+    assert [link.span for link in told.links if link.arg == "strips"] == [span(result, "keep the strips that matter").id]
 
 
 def test_where_nothing_reaches_the_floor_the_passages_stay_whole_and_it_is_said(tmp_path):
     result, _ = ask(tmp_path, floor=1)
     told = span(result, "write the excerpts")
-    assert told.output["excerpts"] == TEXTS
-    assert told.inputs["saved"] == 0
-    assert "stay whole" in told.inputs["note"]
+    assert told.output.excerpts == TEXTS
+    assert told.output.tokens_before == told.output.tokens_after
+    assert "stay whole" in told.attributes["note"]
 
 
 def test_the_answer_is_written_from_what_was_kept_and_from_nothing_else(tmp_path):
@@ -161,11 +160,11 @@ def test_the_model_chooses_sentences_by_number_a_passage_at_a_time(tmp_path):
     listed = sent.split("<passage 1>\n")[1].split("\n</passage 1>")[0].splitlines()
     assert listed == [f"{n}. {piece}" for n, piece in enumerate(cut(LONG), 1)]
     assert QUESTION.text in sent
-    told = span(result, "write the excerpts").output["excerpts"]
+    told = span(result, "write the excerpts").output.excerpts
     assert told == {"crushed:0-300": f"{cut(LONG)[0]} {cut(LONG)[2]}"}
     assert ids(result)[0] == "crushed:0-300"
     assert set(ids(result)) == set(TEXTS)
-    strips = span(result, "ask for the sentences that help").output
+    strips = span(result, "ask for the sentences that help").output.sentences
     assert [(s["score"], s["kept"]) for s in strips if s["id"] == "crushed:0-300"] == [
         (None, True),
         (None, False),
@@ -179,10 +178,10 @@ def test_an_unusable_reply_is_asked_for_again_and_then_the_passage_stays_whole(t
     firmer = [r for r in llm.requests if r.prompt == "sentences/2/firmer"]
     assert len(firmer) == 1
     assert "numbers from 1 to 3 separated by commas, or none" in firmer[0].messages[0].content
-    whole = span(result, "ask for the sentences that help").inputs["kept whole"]
+    whole = span(result, "ask for the sentences that help").attributes["kept whole"]
     assert list(whole) == ["crushed:0-300"]
     assert "The first one helps." in whole["crushed:0-300"]
-    assert span(result, "write the excerpts").output["excerpts"]["crushed:0-300"].split() == LONG.split()
+    assert span(result, "write the excerpts").output.excerpts["crushed:0-300"].split() == LONG.split()
 
 
 def test_a_failed_call_keeps_its_passage_whole_and_all_failed_is_a_failure(tmp_path):
@@ -193,10 +192,10 @@ def test_a_failed_call_keeps_its_passage_whole_and_all_failed_is_a_failure(tmp_p
 
     result, _ = ask(tmp_path, {"sentences": some}, how="llm", floor=-1)
     assert result.status == "ok"
-    whole = span(result, "ask for the sentences that help").inputs["kept whole"]
+    whole = span(result, "ask for the sentences that help").attributes["kept whole"]
     assert set(whole) == {"customs:0-80", "moon:0-40"}
     assert set(whole.values()) == {"the endpoint answered HTML"}
-    assert span(result, "write the excerpts").output["excerpts"]["moon:0-40"] == TEXTS["moon:0-40"]
+    assert span(result, "write the excerpts").output.excerpts["moon:0-40"] == TEXTS["moon:0-40"]
     result, _ = ask(tmp_path, {"sentences": ModelFailed("the endpoint answered HTML")}, how="llm", floor=-1)
     assert result.status == "failed"
     assert "none of 3 passages could be compressed: the endpoint answered HTML" in result.error
@@ -204,8 +203,8 @@ def test_a_failed_call_keeps_its_passage_whole_and_all_failed_is_a_failure(tmp_p
 
 def test_none_for_every_passage_keeps_them_whole(tmp_path):
     result, _ = ask(tmp_path, {"sentences": "None."}, how="llm", floor=-1)
-    assert span(result, "write the excerpts").output["excerpts"] == TEXTS
-    assert "stay whole" in span(result, "write the excerpts").inputs["note"]
+    assert span(result, "write the excerpts").output.excerpts == TEXTS
+    assert "stay whole" in span(result, "write the excerpts").attributes["note"]
 
 
 def test_without_a_model_only_the_models_way_is_unavailable(tmp_path):

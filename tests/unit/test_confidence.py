@@ -42,11 +42,11 @@ def test_a_sure_answer_stands_without_a_search(tmp_path):
     result, decided, asked = ask(tmp_path, (0.99, 0.95, 0.97, 0.92, 0.99))
     assert (result.answer, result.hits, result.citations) == (KNOWN, (), ())
     assert asked == ["closed-answer/1"]
-    assert decided.output["decision"] == "answer without retrieval"
+    assert decided.output.decision == "answer without retrieval"
     mean = math.prod((0.99, 0.95, 0.97, 0.92, 0.99)) ** (1 / 5)
-    assert decided.output["confidence"] == pytest.approx(mean)
-    assert f"{mean:.2f} is at least 0.9" in decided.output["why"]
-    assert "nothing was searched" in decided.output["why"]
+    assert decided.output.score == pytest.approx(mean)
+    assert f"{mean:.2f} is at least 0.9" in decided.output.why
+    assert "nothing was searched" in decided.output.why
     assert not any(span.kind == "RETRIEVER" for span in result.spans)
 
 
@@ -54,33 +54,33 @@ def test_a_sure_answer_stands_without_a_search(tmp_path):
 def test_one_improbable_token_counts_where_the_minimum_does(tmp_path, how, searched):
     result, decided, _ = ask(tmp_path, (1.0, 1.0, 0.7, 1.0, 1.0), how=how)
     assert bool(result.hits) is searched
-    assert decided.output["by"] == how
+    assert decided.output.details["by"] == how
     if searched:
         assert result.answer == "It is 48 hours [1]."
         assert result.citations == (result.hits[0].passage.id,)
-        assert "0.70 is below 0.9" in decided.output["why"]
+        assert "0.70 is below 0.9" in decided.output.why
 
 
 def test_the_threshold_itself_is_enough(tmp_path):
     _, decided, _ = ask(tmp_path, (0.5,) * 5, how="minimum", threshold=math.exp(math.log(0.5)))
-    assert decided.output["decision"] == "answer without retrieval"
+    assert decided.output.decision == "answer without retrieval"
 
 
 def test_without_probabilities_the_model_is_asked_and_that_is_told(tmp_path):
     _, decided, asked = ask(tmp_path, None, threshold=0.8)
     assert asked == ["closed-answer/1", "confidence/1"]
-    assert (decided.output["by"], decided.output["confidence"]) == ("verbalised", 0.85)
-    assert "gave no token probabilities" in decided.inputs["note"]
+    assert (decided.output.details["by"], decided.output.score) == ("verbalised", 0.85)
+    assert "gave no token probabilities" in decided.attributes["note"]
     _, decided, _ = ask(tmp_path, (0.1,) * 5, how="verbalised", threshold=0.8)
-    assert decided.output["decision"] == "answer without retrieval"
-    assert "note" not in decided.inputs
+    assert decided.output.decision == "answer without retrieval"
+    assert "note" not in decided.attributes
 
 
 @pytest.mark.parametrize("reply", ["very sure", "between 80 and 90", "250", ""])
 def test_a_confidence_that_is_not_stated_is_no_trust_and_no_number(tmp_path, reply):
     result, decided, asked = ask(tmp_path, None, stated=reply)
     assert asked[1:3] == ["confidence/1", "confidence/1/firmer"]
-    assert (decided.output["decision"], decided.output["confidence"]) == ("retrieve", None)
+    assert (decided.output.decision, decided.output.score) == ("retrieve", None)
     assert result.hits
 
 
@@ -89,8 +89,8 @@ def test_a_confidence_that_is_not_stated_is_no_trust_and_no_number(tmp_path, rep
 )
 def test_no_answer_is_no_confidence_however_probable_its_tokens(tmp_path, reply):
     result, decided, asked = ask(tmp_path, (1.0,) * len(reply.split()), closed=reply, threshold=0.01)
-    assert (decided.output["decision"], decided.output["confidence"]) == ("retrieve", 0.0)
-    assert reply in decided.output["why"]
+    assert (decided.output.decision, decided.output.score) == ("retrieve", 0.0)
+    assert reply in decided.output.why
     assert asked == ["closed-answer/1", "evidence/1", "answer/2"]
     assert result.hits
 

@@ -80,7 +80,7 @@ def test_each_evaluator_reaches_each_action_and_says_why(
     assert output(result, "act on the grades")["decision"] == ACTIONS[decision]
     searched = [span for span in result.spans if span.name == "search the web"]
     assert len(searched) == (decision != "correct")
-    assert all(span.inputs["source"] == "local snapshot, not a live web search" for span in searched)
+    assert all(span.attributes["source"] == "local snapshot, not a live web search" for span in searched)
     from_web = [hit for hit in result.hits if hit.passage.id.startswith("web/")]
     assert bool(from_web) is (decision != "correct")
     assert (len(from_web) == len(result.hits)) is (decision == "incorrect")
@@ -145,7 +145,7 @@ def test_a_live_web_search_is_asked_for_keywords_and_its_pages_are_results(tmp_p
     (hit,) = result.hits
     assert (hit.passage.doc_id, hit.passage.text) == (page["url"], page["content"])
     searched = next(span for span in result.spans if span.name == "search the web")
-    assert server.url in searched.inputs["source"]
+    assert server.url in searched.attributes["source"]
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_without_a_model_the_question_itself_is_searched_and_the_span_says_so(
     assert result.status == "ok"
     assert engine.fakes["web"].searches == [CRUSHED]
     keywords = next(span for span in result.spans if span.name == "write web search keywords")
-    assert keywords.output == CRUSHED
-    assert "the question itself is searched" in keywords.inputs["note"]
+    assert keywords.output.texts == (CRUSHED,)
+    assert "the question itself is searched" in keywords.attributes["note"]
 
 
 def test_nothing_to_grade_is_said(tmp_path: Any) -> None:
@@ -180,8 +180,8 @@ def test_the_lightweight_grades_come_from_what_the_span_shows(tmp_path: Any) -> 
     assert [one["grade"] for one in verdict["grades"]] == pytest.approx(expected.tolist())
     assert [one["id"] for one in verdict["grades"]] == [row["id"] for row in measured]
     span = next(span for span in result.spans if span.name == "grade and decide")
-    assert "data/evaluators/lightweight.json" in span.inputs["evaluator"]
-    assert "trained with vectors of all-MiniLM-L6-v2" in span.inputs["note"]
+    assert "data/evaluators/lightweight.json" in span.attributes["evaluator"]
+    assert "trained with vectors of all-MiniLM-L6-v2" in span.attributes["note"]
 
 
 def test_a_cross_encoder_that_is_not_configured_is_unavailable_with_the_way_to_get_one(tmp_path: Any) -> None:

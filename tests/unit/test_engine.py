@@ -56,7 +56,7 @@ def test_fusion_spans_name_the_spans_their_lists_came_from(tmp_path):
     run = FakeEngine(tmp_path).ask(Request(QUESTION, "tiny", ("hybrid_rrf",)))
     spans = {span.id: span for span in run.results[0].spans}
     fuse = next(s for s in spans.values() if s.name.startswith("fuse"))
-    assert [spans[i].name for i in fuse.inputs["lists"]] == ["search BM25", "search vectors"]
+    assert [spans[link.span].name for link in fuse.links] == ["search BM25", "search vectors"]
 
 
 def test_model_routes_come_last(tmp_path):
@@ -156,7 +156,7 @@ def test_answers_are_made_only_where_asked_for(tmp_path):
     assert results["bm25"].answer.startswith("Ask for an authorization")
     assert results["bm25"].citations == (results["bm25"].hits[0].passage.id,)
     written = next(span for span in results["bm25"].spans if span.name == "write answer")
-    assert written.inputs["wrong citations"] == [9]
+    assert written.output.wrong == (9,)
     assert results["dense"].answer is None
 
 

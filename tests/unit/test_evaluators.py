@@ -70,8 +70,8 @@ def test_one_trained_for_a_corpus_goes_first_there_alone(tmp_path: Path) -> None
     assert read("llm", tmp_path, "tiny").source == "data/evaluators/llm.json"
     run = FakeEngine(tmp_path).ask(Request(Query("My box arrived crushed"), "tiny", ("crag",)))
     verdict = next(span for span in run.results[0].spans if span.name == "grade and decide")
-    assert (verdict.output["low"], verdict.output["high"]) == (0.2, 0.6)
-    assert "note" not in verdict.inputs
+    assert (verdict.output.low, verdict.output.high) == (0.2, 0.6)
+    assert "note" not in verdict.attributes
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_what_is_trained_on_is_what_a_route_grades_with(tmp_path: Path) -> None:
     assert measured.relevant.sum() == 1
     assert set(measured.question.tolist()) == {0, 1}
     result = engine.ask(Request(query, "tiny", ("crag",))).results[0]
-    shown = next(span.output for span in result.spans if span.name == "measure the passages")
+    shown = next(span.output.value for span in result.spans if span.name == "measure the passages")
     graded = measured.features[measured.question == 0][: len(shown)]
     assert graded.tolist() == [[row[name] for name in FEATURES] for row in shown]
 

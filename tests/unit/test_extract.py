@@ -38,7 +38,7 @@ def test_every_word_stands_in_a_passage_and_every_citation_was_shown(tmp_path_fa
         return
     known = set(re.findall(r"\w+", " ".join(passage.text for passage in shown)))
     assert set(re.findall(r"\w+", re.sub(r"\[[1-5]\]", " ", unmarked(result.answer)))) <= known
-    assert 1 <= len(span(result).inputs["scores"]) <= SENTENCES
+    assert 1 <= len(span(result).attributes["scores"]) <= SENTENCES
 
 
 def test_the_sentence_that_answers_is_copied_with_its_marker(tmp_path):
@@ -48,8 +48,8 @@ def test_the_sentence_that_answers_is_copied_with_its_marker(tmp_path):
     assert f"{text} [{number}]" in result.answer
     assert "keys:0-80" in result.citations
     assert markers(result.answer)
-    assert span(result).inputs["evidence"] >= EVIDENCE
-    assert span(result).inputs["shown"] == [hit.passage.id for hit in result.hits[:5]]
+    assert span(result).output.evidence >= EVIDENCE
+    assert span(result).output.shown == tuple(hit.passage.id for hit in result.hits[:5])
 
 
 def test_where_no_passage_is_near_there_is_no_answer_and_the_step_says_so(tmp_path):
@@ -63,7 +63,7 @@ def test_where_no_passage_is_near_there_is_no_answer_and_the_step_says_so(tmp_pa
 def test_without_a_sentence_there_is_nothing_to_copy(tmp_path):
     result = copied(tmp_path, "What?", {"a:0-3": "...", "b:0-3": " \n- "})
     assert result.abstained
-    assert span(result).inputs["note"] == "there is no sentence to copy"
+    assert span(result).attributes["note"] == "there is no sentence to copy"
 
 
 def test_a_repeated_sentence_is_copied_once_and_a_long_one_is_cut(tmp_path):
@@ -79,7 +79,7 @@ def test_the_fit_by_hand(tmp_path):
     corpus = MemoryCorpus(texts)
     result = copied(tmp_path, "alpha beta", texts)
     cosine = float(corpus.matrix[0] @ corpus.embedder.embed_query("alpha beta"))
-    assert span(result).inputs["evidence"] == pytest.approx((cosine + 1) / 2, abs=1e-6)
+    assert span(result).output.evidence == pytest.approx((cosine + 1) / 2, abs=1e-6)
 
 
 def test_the_share_of_the_words_asked_for():

@@ -219,7 +219,7 @@ def test_the_route_reads_with_the_model_of_the_settings(tmp_path: Path, folder: 
         Request(Query("where is the box"), "tiny", ("fid",), {"fid": {"passages": 3}})
     ).results[0]
     assert (result.status, result.error) == ("ok", None)
-    inputs = result.spans[-1].inputs
+    inputs = result.spans[-1].attributes
     assert list(inputs["attention"]) == [hit.passage.id for hit in result.hits[:3]]
     assert sum(inputs["attention"].values()) == pytest.approx(1, abs=1e-3)
     assert inputs["tokens read"] > inputs["tokens written"] > 0
@@ -233,7 +233,7 @@ def ask(tmp_path: Path, **knobs: int) -> tuple[FakeEngine, object]:
 
 def test_it_cites_the_passage_with_most_attention_and_keeps_the_ranking(tmp_path: Path) -> None:
     engine, result = ask(tmp_path, passages=3)
-    shares = result.spans[-1].inputs["attention"]
+    shares = result.spans[-1].output.attention
     most = max(shares, key=shares.get)
     assert len(shares) == 3
     assert result.citations == (most,) == ("crushed:0-80",)
@@ -250,7 +250,7 @@ def test_nothing_found_and_nothing_written_are_said(tmp_path: Path, monkeypatch:
     )
     _, silent = ask(tmp_path)
     assert (silent.abstained, silent.citations) == (True, ())
-    assert silent.spans[-1].inputs["note"] == "the model wrote nothing"
+    assert silent.spans[-1].attributes["note"] == "the model wrote nothing"
 
 
 def test_without_a_model_it_says_how_to_get_one(tmp_path: Path) -> None:

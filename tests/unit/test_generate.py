@@ -75,7 +75,7 @@ def test_what_is_wrong_with_citations_is_told(tmp_path):
     assert found.wrong == (9, 12)
     assert found.uncited == ("Nobody said this.",)
     assert found.cited == {1: result.hits[0].passage.id, 2: result.hits[1].passage.id}
-    assert span(result, "write answer").inputs["wrong citations"] == [9, 12]
+    assert span(result, "write answer").output.wrong == (9, 12)
 
 
 def test_the_models_own_abstention_counts(tmp_path):
@@ -88,7 +88,7 @@ def test_nothing_found_is_no_reason_to_ask_a_model(tmp_path):
     result, llm = asked(tmp_path, {}, texts={})
     assert (result.answer, result.abstained) == (NOT_ANSWERED, True)
     assert llm.requests == []
-    assert "the model was not asked" in span(result, "write answer").inputs["note"]
+    assert "the model was not asked" in span(result, "write answer").attributes["note"]
 
 
 def test_a_model_that_fails_fails_the_route_and_keeps_the_spans(tmp_path):

@@ -97,7 +97,7 @@ def test_crag_reaches_each_action_and_its_web_search_fires(tmp_path, grade, deci
     )
     request = Request(Query("My box arrived crushed"), "tiny", ("crag",), {"crag": {"evaluator": "llm"}})
     spans = engine.ask(request).results[0].spans
-    assert next(s for s in spans if s.name == "grade and decide").output["decision"] == decision
+    assert next(s for s in spans if s.name == "grade and decide").output.decision == decision
     assert sum(span.name == "search the web" and bool(span.hits) for span in spans) == searches
 
 
@@ -125,7 +125,7 @@ def test_a_grade_that_could_not_be_had_is_no_pass_and_is_counted(tmp_path, bad, 
     told = [
         g
         for s in result.spans
-        if s.name == "grade passage" and isinstance(s.output, dict)
+        if s.name == "grade passage" and isinstance(s.output, PassageGrade)
         for g in [s.output]
     ]
     failed = [s for s in result.spans if s.name == "grade passage" and s.error]

@@ -257,12 +257,12 @@ def test_what_is_served_is_what_was_fitted(tmp_path, material, fitted):
     served = {hit.passage.id: hit.score + mine.intercept for hit in result.hits}
     assert served == pytest.approx(dict(zip(found.passages, decision, strict=True)))
     span = result.spans[-1]
-    assert span.inputs["called"] == "known"
-    assert span.inputs["of"] == [files.LISTS[name] for name in mine.lists]
-    assert span.inputs["fitted"] == [list(row) for row in mine.weights]
-    for id, some in span.inputs["shares"].items():
+    assert span.args["called"] == "known"
+    assert span.output.names == tuple([files.LISTS[name] for name in mine.lists])
+    assert span.args["fitted"] == [list(row) for row in mine.weights]
+    for id, some in span.output.shares.items():
         assert sum(some) == pytest.approx(dict(span.hits)[id], abs=1e-3)
-    assert "note" not in span.inputs
+    assert "note" not in span.attributes
 
 
 def test_the_fusion_of_a_stored_run_can_be_tried_again(tmp_path):
@@ -284,7 +284,7 @@ def test_weights_of_another_state_are_used_and_told(tmp_path):
     files.write(tmp_path, some_weights(fingerprint="earlier"))
     result = engine.ask(Request(Query("send a box"), "tiny", ("learned_fusion",))).results[0]
     assert result.status == "ok"
-    assert "another state of the corpus" in result.spans[-1].inputs["note"]
+    assert "another state of the corpus" in result.spans[-1].attributes["note"]
 
 
 def test_candidates_cut_and_change_no_score(tmp_path):
@@ -392,7 +392,7 @@ def test_fitting_in_the_background_ends_with_kept_weights(labelled_engine):
     assert running.fitted.made["counts"]["questions"] == 50
     request = Request(Query("fragile box"), "tiny", ("learned_fusion",))
     result = labelled_engine.ask(request).results[0]
-    assert result.spans[-1].inputs["called"] == "mine"
+    assert result.spans[-1].args["called"] == "mine"
 
 
 def test_fitting_is_stopped_and_keeps_nothing(labelled_engine):

@@ -332,8 +332,8 @@ def test_with_nothing_remembered_it_says_so_and_is_the_plain_hybrid(engine):
     run, _ = ask(engine, "What do I do now?")
     assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
     span = span_of(result_of(run), "search the conversation")
-    assert "nothing is remembered" in span.inputs["note"]
-    assert (span.hits, span.inputs["turns"]) == ((), 0)
+    assert "nothing is remembered" in span.attributes["note"]
+    assert (span.hits, span.attributes["turns"]) == ((), 0)
 
 
 @pytest.mark.parametrize("given_as", ["history", "session"])
@@ -349,15 +349,15 @@ def test_a_follow_up_finds_what_it_is_about(engine, store, given_as):
     assert all(not hit.passage.id.startswith("memory/") for hit in result.hits)
     span = span_of(result, "search the conversation")
     name = "vase" if given_as == "session" else ""
-    assert {row["id"] for row in span.output} == {f"memory/{name}/1", f"memory/{name}/2"}
-    for row in span.output:
+    assert {row.id for row in span.output.recalled} == {f"memory/{name}/1", f"memory/{name}/2"}
+    for row in span.output.recalled:
         assert row["score"] == pytest.approx(0.5 * max(0, row["similarity"]) + 0.5 * 0.8 ** row["age"])
         assert row["recency"] == pytest.approx(0.8 ** row["age"])
-    assert span.hits == tuple((row["id"], row["score"]) for row in span.output)
+    assert span.hits == tuple((row.id, row.score) for row in span.output.recalled)
     passage = run.passages[f"memory/{name}/1"]
     assert passage.text == "My box arrived crushed"
     assert passage.title == f"conversation{' vase' if name else ''}, turn 1 (user)"
-    text = span_of(result, "put recalled turns before the question").output
+    text = span_of(result, "put recalled turns before the question").output.texts[0]
     assert text == "My box arrived crushed\nI am sorry.\nWhat do I do now?"
 
 
@@ -381,8 +381,8 @@ def test_expansion_is_rocchio_and_fusion_over_an_independent_oracle(engine):
 def test_turns_that_count_nothing_are_not_recalled(engine):
     run, _ = ask(engine, "Idempotency keys?", history=CRUSHED, relevance=1.0)
     span = span_of(result_of(run), "search the conversation")
-    assert (span.hits, span.output) == ((), [])
-    assert "none of 2 turns" in span.inputs["note"]
+    assert (span.hits, span.output.recalled) == ((), ())
+    assert "none of 2 turns" in span.attributes["note"]
     assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
 
 
@@ -403,9 +403,9 @@ def test_a_question_that_stands_alone_is_left_alone(engine, enough, used):
     same = found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
     assert same is not used
     span = span_of(result_of(run), "does the question stand alone")
-    assert span.output is not used
-    assert ("is not used" in span.inputs["note"]) is not used
-    assert 0.2 < span.inputs["best"] < 1
+    assert (span.output.decision == "stands alone") is not used
+    assert ("is not used" in span.attributes["note"]) is not used
+    assert 0.2 < span.output.score < 1
 
 
 def test_weight_zero_is_the_plain_hybrid(engine):
@@ -428,7 +428,7 @@ def test_a_run_remembers_its_question_and_first_answer_once(engine, store):
     keep(store, "vase", run)
     assert len(store.recall("vase")) == 2
     again, _ = ask(engine, "What do I do now?", "vase")
-    assert span_of(result_of(again), "search the conversation").inputs["turns"] == 2
+    assert span_of(result_of(again), "search the conversation").attributes["turns"] == 2
     assert again.settings["session"] == "vase"
     assert texts(store.recall("vase"))[2:] == ["What do I do now?"]
     assert store.sessions_remembered()[0].turns == 3

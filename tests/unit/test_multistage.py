@@ -64,8 +64,8 @@ def test_each_transformation_is_searched_and_goes_through_all_stages(tmp_path, c
 def test_automatic_says_what_it_chose_and_why(tmp_path):
     result, asked = ask(tmp_path, Query("What does error PX-4021 mean?"))
     analysis = next(span for span in result.spans if span.name == "analyse the question")
-    assert analysis.output["transformation"] == "none"
-    assert "PX-4021" in analysis.output["reason"]
+    assert analysis.output.decision == "none"
+    assert "PX-4021" in analysis.output.why
     assert asked == []
 
 

@@ -160,7 +160,7 @@ def test_the_agent_chooses_without_any_text_that_was_found(poisoned: Poisoned) -
                 sent = "\n".join(message.content for message in request.messages)
                 assert "PREVIOUS INSTRUCTIONS" not in sent
                 assert not any(text in sent for text in TEXTS.values())
-        chosen.append([s.output["decision"] for s in found.spans if s.name == "choose an action"])
+        chosen.append([s.output.decision for s in found.spans if s.name == "choose an action"])
         assert llm.obeyed
     longest = max(chosen, key=len)
     assert longest == ["search", "look_up", "sql", "answered"]
@@ -176,7 +176,7 @@ def test_an_order_to_the_grader_moves_that_passages_grade_alone(tmp_path: Path) 
         )  # fmt: skip
         request = Request(QUESTION, "tiny", ("rerank",), {"rerank": {"reranker": "llm"}})
         [span] = [s for s in engine.ask(request).results[0].spans if s.kind == "RERANKER"]
-        return {one["id"]: (one["score"], one["state"]) for one in span.inputs["order"]}
+        return {one.id: (one.score, one.state) for one in span.output.order}
 
     clean, found = grades("OBSERVE"), grades("IGNORE")
     assert {id for id in clean if clean[id] != found[id]} == {"crushed:0-80"}
@@ -185,13 +185,13 @@ def test_an_order_to_the_grader_moves_that_passages_grade_alone(tmp_path: Path) 
 
 def test_steps_that_show_an_order_to_the_model_say_so(poisoned: Poisoned, tmp_path: Path) -> None:
     found, _ = poisoned("cag", "Yes")
-    [flagged] = [span for span in found.spans if "instructions" in span.inputs]
+    [flagged] = [span for span in found.spans if "instructions" in span.attributes]
     order = sorted(TEXTS).index("crushed:0-80") + 1
-    assert list(flagged.inputs["instructions"]) == [str(order)]
-    assert "sets other instructions aside" in flagged.inputs["instructions"][str(order)]
+    assert list(flagged.attributes["instructions"]) == [str(order)]
+    assert "sets other instructions aside" in flagged.attributes["instructions"][str(order)]
     engine = FakeEngine(tmp_path, llm=ScriptedLLM({"answer": "So [1]."}))
     calm = engine.ask(Request(QUESTION, "tiny", ("cag",))).results[0]
-    assert not any("instructions" in span.inputs for span in calm.spans)
+    assert not any("instructions" in span.attributes for span in calm.spans)
 
 
 @pytest.mark.parametrize(

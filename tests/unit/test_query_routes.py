@@ -39,7 +39,7 @@ def spans(result, name):
 
 
 def texts_searched(result):
-    return [span.inputs["text"] for span in spans(result, "search BM25")]
+    return [span.args["text"] for span in spans(result, "search BM25")]
 
 
 def same_hits(one, other):
@@ -124,8 +124,8 @@ def test_step_back_says_when_there_is_nothing_more_general(tmp_path, reply):
     result, _, _ = ask(tmp_path, "step_back", {"step-back": reply})
     assert texts_searched(result) == [QUESTION]
     written = spans(result, "write a more general question")[0]
-    assert "nothing more general is searched" in written.inputs["note"]
-    assert written.output == QUESTION
+    assert "nothing more general is searched" in written.attributes["note"]
+    assert written.output.texts == (QUESTION,)
     same_hits(result, ask(tmp_path, "hybrid_rrf", {})[0])
 
 
@@ -183,11 +183,11 @@ def test_multi_query_unites_what_each_text_finds(tmp_path, search, steps):
     assert {name: len(spans(result, name)) for name in steps} == steps
     united = spans(result, "unite the lists")[0]
     texts = [QUESTION, *VARIANTS.splitlines()]
-    assert united.inputs["texts"] == texts
+    assert united.args["texts"] == texts
     by_id = {span.id: {id for id, _ in span.hits} for span in result.spans if span.hits is not None}
-    found = [by_id.get(id, set()) for id in united.inputs["lists"]]
+    found = [by_id.get(link.span, set()) for link in united.links]
     only = {text: found[i] - set().union(*(found[:i] + found[i + 1 :])) for i, text in enumerate(texts)}
-    assert {text: set(ids) for text, ids in united.inputs["only"].items()} == only
+    assert {text: set(ids) for text, ids in united.output.only.items()} == only
     assert {h.passage.id for h in result.hits} == set().union(*found)
     if search == "bm25":
         assert only["refund inspected"] == {"returns:90-180"}
@@ -261,8 +261,8 @@ def test_decomposition_merges_by_best_score_and_keeps_who_found_what(tmp_path, w
             expected[id] = max(score, expected.get(id, 0))
     assert {h.passage.id: h.score for h in result.hits} == pytest.approx(expected)
     merged = spans(result, "merge by best score")[0]
-    assert merged.inputs["texts"] == texts
-    for id, places in merged.inputs["ranks"].items():
+    assert merged.args["texts"] == texts
+    for id, places in merged.output.ranks.items():
         for one, place in zip(scores, places, strict=True):
             ordered = sorted(one, key=lambda i: (-round(one[i], 9), i))
             assert place == (ordered.index(id) + 1 if id in one else None)
@@ -296,8 +296,8 @@ def test_a_decomposition_that_changes_nothing_is_said_and_is_plain_hybrid(tmp_pa
     replies = {"decompose": reply, "decompose-steps": reply}
     result, _, _ = ask(tmp_path, "decompose", replies, sequential=sequential)
     split = spans(result, "split into simpler questions")[0]
-    assert told in split.inputs["note"]
-    assert split.output == [QUESTION]
+    assert told in split.attributes["note"]
+    assert split.output.texts == (QUESTION,)
     assert not spans(result, "merge by best score")
     same_hits(result, ask(tmp_path, "hybrid_linear", {})[0])
 
@@ -306,8 +306,8 @@ def test_sub_questions_are_distinct_without_the_question_and_at_most_n(tmp_path)
     reply = f"{QUESTION}\n1. one thing\n2. One thing?\n3. two things\n4. three things\n5. four things"
     result, _, _ = ask(tmp_path, "decompose", {"decompose": reply}, n=2)
     split = spans(result, "split into simpler questions")[0]
-    assert split.output == ["one thing", "two things"]
-    assert split.inputs["note"] == "the model gave 4; the first 2 are searched"
+    assert split.output.texts == ("one thing", "two things")
+    assert split.attributes["note"] == "the model gave 4; the first 2 are searched"
     assert texts_searched(result) == [QUESTION, "one thing", "two things"]
 
 
@@ -325,26 +325,26 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
         "Is express better than?",
     ]  # fmt: skip
     first, second = spans(result, "look for a short answer")
-    assert (first.output, first.inputs["found in"]) == ("six sides", "crushed:0-80")
-    assert second.output is None
-    assert second.inputs["note"] == "the passages do not say it, so it is left out"
+    assert (first.output.text, first.output.source) == ("six sides", "crushed:0-80")
+    assert second.output.text == ""
+    assert second.attributes["note"] == "the passages do not say it, so it is left out"
     filled = spans(result, "fill in earlier answers")
-    assert [span.inputs.get("note") for span in filled] == [None, "no answer to #2: left out"]
+    assert [span.attributes.get("note") for span in filled] == [None, "no answer to #2: left out"]
     assert [(r.before, r.after) for r in rewritings(result)][1:] == [
         ("Who pays for #1?", ("Who pays for six sides?",)),
         ("Is express better than #2?", ("Is express better than?",)),
     ]
     prompts = [request.prompt for request in llm.requests]
     assert prompts == ["decompose-steps/1", "short-answer/2", "short-answer/2"], "the last needs no answer"
-    assert spans(result, "merge by best score")[0].inputs["texts"] == texts_searched(result)
+    assert spans(result, "merge by best score")[0].args["texts"] == texts_searched(result)
 
 
 def test_an_answer_that_no_passage_has_is_asked_for_again_and_left_out(tmp_path):
     replies = {"decompose-steps": "1. Who is it?\n2. #1", "short-answer": "The moon."}
     result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True)
     assert [r.prompt for r in llm.requests][1:] == ["short-answer/2", "short-answer/2/firmer"]
-    assert "in none of the passages" in spans(result, "look for a short answer")[0].inputs["note"]
-    note = spans(result, "fill in earlier answers")[0].inputs["note"]
+    assert "in none of the passages" in spans(result, "look for a short answer")[0].attributes["note"]
+    note = spans(result, "fill in earlier answers")[0].attributes["note"]
     assert note == "no answer to #1: left out; nothing remains to search with"
     assert texts_searched(result) == [QUESTION, "Who is it?"]
 
@@ -447,7 +447,7 @@ def test_hyde_shows_what_each_sample_finds(tmp_path, with_question):
     result, _, run = ask(tmp_path, "hyde", replies, texts=texts, n=3, with_question=with_question)
     engine = FakeEngine(tmp_path, texts=texts)
     corpus, embedder = engine.fakes["tiny"], engine.fakes["tiny"].embedder
-    imagined = result.spans[0].output
+    imagined = list(result.spans[0].output.texts)
     assert imagined == SAMPLES
     each = spans(result, "search with each sample")[0]
     found = []
@@ -460,11 +460,11 @@ def test_hyde_shows_what_each_sample_finds(tmp_path, with_question):
         assert all(id in run.passages for id, _ in own.hits)
         found.append({h.passage.id for h in alone})
     shares = [len(a & b) / len(a | b) for a, b in itertools.combinations(found, 2)]
-    assert each.output["overlap"] == pytest.approx(sum(shares) / 3)
-    assert each.output["in all"] == sorted(found[0] & found[1] & found[2])
+    assert each.output.overlap == pytest.approx(sum(shares) / 3)
+    assert each.output.in_all == tuple(sorted(found[0] & found[1] & found[2]))
 
     matrix = np.stack([embedder.embed_query(text) for text in imagined])
-    told = spans(result, "mean of embeddings")[0].inputs["spread"]
+    told = spans(result, "mean of embeddings")[0].output.spread
     assert told["from_mean"] == pytest.approx(1 - np.linalg.norm(matrix.mean(0)), abs=1e-5)
     assert told["pairwise"] == pytest.approx(1 - (np.sum(matrix @ matrix.T) - 3) / 6, abs=1e-5)
     if with_question:
@@ -498,7 +498,7 @@ def test_samples_are_asked_for_at_once_only_of_a_remote_model(tmp_path, local):
 
     result, _, _ = ask(tmp_path, "hyde", {"hyde": reply}, n=3, local=local)
     assert max(most) == (1 if local else 3)
-    assert result.spans[0].output == SAMPLES
+    assert result.spans[0].output.texts == tuple(SAMPLES)
 
 
 def test_a_budget_of_calls_is_kept_by_samples_asked_for_at_once(tmp_path):
@@ -526,5 +526,5 @@ def test_gated_hyde_takes_exact_questions_to_hybrid_without_a_model(tmp_path):
 
 def test_gated_hyde_is_hyde_for_all_other_questions(tmp_path):
     result, _, _ = ask(tmp_path, "hyde_gated", {"hyde": sampled}, n=3)
-    assert spans(result, "look for exact terms")[0].output == {"terms": [], "decision": "hyde"}
+    assert spans(result, "look for exact terms")[0].output.decision == "hyde"
     same_hits(result, ask(tmp_path, "hyde", {"hyde": sampled}, n=3)[0])

@@ -185,21 +185,21 @@ def test_the_embedded_one_needs_no_model_and_tells_how_it_decided(tmp_path):
     assert (result.status, result.error) == ("ok", None)
     told = span(result)
     assert told.kind == "RERANKER"
-    order = told.inputs["order"]
-    assert [one["id"] for one in order] == [hit.passage.id for hit in result.hits[:5]]
-    assert sorted(one["was"] for one in order) == [1, 2, 3, 4, 5]
+    order = told.output.order
+    assert [one.id for one in order] == [hit.passage.id for hit in result.hits[:5]]
+    assert sorted(one.was for one in order) == [1, 2, 3, 4, 5]
     for one in order:
-        assert one["id"] == found(result)[one["was"] - 1]
-        assert one["score"] == pytest.approx(sum(one[name][1] for name in ("bm25", "cosine", "maxsim")))
-    assert [score for _, score in told.hits] == [one["score"] for one in order]
+        assert one.id == found(result)[one.was - 1]
+        assert one.score == pytest.approx(sum(one[name][1] for name in ("bm25", "cosine", "maxsim")))
+    assert [score for _, score in told.hits] == [one.score for one in order]
     assert [hit.passage.id for hit in result.hits[5:]] == found(result)[5:]
-    assert sum(told.inputs["words"].values()) == pytest.approx(1)
+    assert sum(told.output.words.values()) == pytest.approx(1)
     assert [hit.score for hit in result.hits] == [1 / rank for rank in range(1, len(result.hits) + 1)]
 
 
 def test_where_all_are_candidates_their_scores_are_the_rerankers(tmp_path):
     result = run(tmp_path, candidates=100)
-    assert [hit.score for hit in result.hits] == [one["score"] for one in span(result).inputs["order"]]
+    assert [hit.score for hit in result.hits] == [one.score for one in span(result).output.order]
     assert len(result.hits) == len(found(result))
 
 
@@ -215,16 +215,16 @@ def test_token_vectors_made_beforehand_are_taken_if_the_same_model_made_them(tmp
             return [one.vectors for one in HashTokens().embed_passages(texts)]
 
     made = run(tmp_path, engine=_with(engine, monkeypatch, Unavailable("not made")))
-    assert span(made).inputs["read now"] == len(made.hits)
-    assert "not made" in span(made).inputs["token vectors"]
+    assert span(made).attributes["read now"] == len(made.hits)
+    assert "not made" in span(made).attributes["token vectors"]
     tokens.read.clear()
     stored = run(tmp_path, engine=_with(engine, monkeypatch, Index()))
     assert tokens.read == [ASKED]
-    assert "read now" not in span(stored).inputs
+    assert "read now" not in span(stored).attributes
     assert stored.hits == made.hits
     Index.name = "another"
     other = run(tmp_path, engine=_with(engine, monkeypatch, Index()))
-    assert "by another" in span(other).inputs["token vectors"]
+    assert "by another" in span(other).attributes["token vectors"]
     assert other.hits == made.hits
 
 
@@ -247,23 +247,23 @@ def test_a_passage_is_as_near_as_its_nearest_piece_where_pieces_were_made(tmp_pa
     }
     engine = FakeEngine(tmp_path, texts={**TEXTS, **long})
     told = span(run(tmp_path, engine=engine))
-    assert told.inputs["cosine"] == "of the nearest piece of each passage"
+    assert told.attributes["cosine"] == "of the nearest piece of each passage"
     embed = engine.fakes["tiny"].embedder.embed
     asked = embed([ASKED])[0]
-    for one in told.inputs["order"]:
-        passage = engine.fakes["tiny"].by_ids([one["id"]])[one["id"]]
+    for one in told.output.order:
+        passage = engine.fakes["tiny"].by_ids([one.id])[one.id]
         pieces = TextSplitter(SIZE).chunks(passage.text)
         nearest = max(float(v @ asked) for v in embed([f"{passage.title} {piece}" for piece in pieces]))
         assert one["cosine"][0] == pytest.approx(nearest, abs=2e-6)
     without = span(run(tmp_path, engine=_with(engine, monkeypatch, Unavailable("not made"))))
-    assert "of whole passages: no pieces" in without.inputs["cosine"]
+    assert "of whole passages: no pieces" in without.attributes["cosine"]
 
 
 def test_an_empty_result_is_said(tmp_path):
     engine = FakeEngine(tmp_path, texts={})
     result = run(tmp_path, engine=engine)
     assert (result.status, result.hits) == ("ok", ())
-    assert "nothing to rerank" in span(result).inputs["note"]
+    assert "nothing to rerank" in span(result).attributes["note"]
 
 
 def test_the_models_grades_order_the_candidates(tmp_path):
@@ -277,7 +277,7 @@ def test_the_models_grades_order_the_candidates(tmp_path):
     assert first, "the oracle needs it among the candidates"
     assert [hit.passage.id for hit in result.hits[:5]] == first + [id for id in before if id not in first]
     assert len(llm.requests) == 5
-    assert {one["state"] for one in span(result).inputs["order"]} == {"scored"}
+    assert {one.state for one in span(result).output.order} == {"scored"}
     assert span(result).hits[0][1] == pytest.approx(0.9)
 
 
@@ -302,7 +302,7 @@ def test_what_cannot_be_graded_keeps_its_place_and_is_marked(tmp_path):
 
     result = run(tmp_path, Hesitant({"grade": grade}), candidates=100, reranker="llm")
     assert result.status == "ok"
-    states = {one["id"].split(":")[0]: one for one in span(result).inputs["order"]}
+    states = {one.id.split(":")[0]: one for one in span(result).output.order}
     assert states["customs"]["state"] == "not scored"
     assert "neither Yes nor No" in states["customs"]["why"]
     assert {states[id]["state"] for id in ("express", "fragile")} == {"error"}
@@ -312,9 +312,9 @@ def test_what_cannot_be_graded_keeps_its_place_and_is_marked(tmp_path):
     for id in ("customs", "express", "fragile"):
         place = next(at for at, name in enumerate(before) if name.startswith(id))
         assert after[place] == before[place]
-    graded = [one["score"] for one in span(result).inputs["order"] if one["score"] is not None]
+    graded = [one.score for one in span(result).output.order if one.score is not None]
     assert graded == sorted(graded, reverse=True)
-    assert "3 of 7 passages have no score" in span(result).inputs["note"]
+    assert "3 of 7 passages have no score" in span(result).attributes["note"]
     assert [hit.score for hit in result.hits] == [1 / rank for rank in range(1, len(after) + 1)]
 
 
@@ -322,11 +322,11 @@ def test_a_spent_budget_leaves_the_rest_in_place_without_asking(tmp_path):
     llm = ScriptedLLM({"grade": "0.5"})
     result = run(tmp_path, llm, candidates=100, reranker="llm", route_max_calls=3)
     assert result.status == "ok"
-    states = Counter(one["state"] for one in span(result).inputs["order"])
+    states = Counter(one.state for one in span(result).output.order)
     assert states == {"scored": 3, "not scored": len(result.hits) - 3}
     assert len(llm.requests) == 3
     assert "budget of 3 model calls" in next(
-        one["why"] for one in span(result).inputs["order"] if one["state"] == "not scored"
+        one.why for one in span(result).output.order if one.state == "not scored"
     )
 
 

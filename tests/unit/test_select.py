@@ -141,16 +141,16 @@ def test_the_mmr_route_moves_a_repeated_passage_down_and_tells_why(tmp_path):
     assert second not in ids(result)[:3]
     assert ids(result)[3:] == [id for id in ids(plain) if id not in ids(result)[:3]]
     assert [hit.score for hit in result.hits] == [1 / rank for rank in range(1, len(result.hits) + 1)]
-    chosen = result.spans[-1].inputs["chosen"]
+    chosen = result.spans[-1].output.chosen
     assert [one["id"] for one in chosen] == ids(result)[:3]
     assert (chosen[0]["was"], chosen[0]["nearest"], chosen[0]["similarity"]) == (1, None, 0.0)
     assert chosen[0]["relevance"] == pytest.approx(plain.hits[0].score, abs=1e-6)
     assert all(one["nearest"] in ids(result)[:3] for one in chosen[1:])
-    assert "note" not in result.spans[-1].inputs
+    assert "note" not in result.spans[-1].attributes
 
 
 def test_mmr_that_moves_nothing_says_so(tmp_path):
-    assert "nothing moved" in run(tmp_path, "mmr", lam=1).spans[-1].inputs["note"]
+    assert "nothing moved" in run(tmp_path, "mmr", lam=1).spans[-1].attributes["note"]
 
 
 def test_only_the_pool_is_chosen_from(tmp_path):
@@ -211,7 +211,7 @@ def test_the_dedupe_route_keeps_the_best_of_each_group_and_tells_what_it_dropped
     best, copy = sorted(("returns:0-90", "returns-copy:0-90"), key=ids(plain).index)
     result = run(tmp_path, "dedupe")
     assert ids(result) == [id for id in ids(plain) if id != copy]
-    (one,) = result.spans[-1].inputs["dropped"].items()
+    (one,) = result.spans[-1].output.dropped.items()
     assert one[0] == copy
     assert one[1]["kept"] == best
     expected = jaccards([REPEATED[best], REPEATED[copy]], 3)[0][1]
@@ -223,7 +223,7 @@ def test_dedupe_by_embedding_takes_equal_vectors_for_equal(tmp_path):
     texts = {"a:0-9": "send it back", "b:0-9": "back it, send!", "c:0-9": "customs duty"}
     result = run(tmp_path, "dedupe", texts, by="embedding", threshold=1)
     assert len(ids(result)) == 2
-    (told,) = result.spans[-1].inputs["dropped"].values()
+    (told,) = result.spans[-1].output.dropped.values()
     assert told["similarity"] == 1.0
     assert "c:0-9" in ids(run(tmp_path, "dedupe", texts, by="words", threshold=1))
     assert len(ids(run(tmp_path, "dedupe", texts, by="words", threshold=1))) == 3
@@ -231,8 +231,8 @@ def test_dedupe_by_embedding_takes_equal_vectors_for_equal(tmp_path):
 
 def test_dedupe_that_drops_nothing_says_so(tmp_path):
     result = run(tmp_path, "dedupe", TEXTS)
-    assert result.spans[-1].inputs["dropped"] == {}
-    assert "nothing dropped" in result.spans[-1].inputs["note"]
+    assert result.spans[-1].output.dropped == {}
+    assert "nothing dropped" in result.spans[-1].attributes["note"]
 
 
 # passages from elsewhere
@@ -247,8 +247,8 @@ def test_passages_that_are_not_in_the_index_are_embedded(tmp_path, steps):
     ranked = do.mmr(asked, (*own, *foreign), 1.0, 3)
     assert embedder.calls[before:] == [asked]
     span = do.context.trace.spans()[-2]
-    assert span.inputs["embedded"] == 1
-    of = {one["id"]: one["relevance"] for one in span.inputs["chosen"]}
+    assert span.attributes["embedded"] == 1
+    of = {one.id: one.relevance for one in span.output.chosen}
     for hit in own:
         assert of[hit.passage.id] == pytest.approx(
             float(HashEmbedder().embed([hit.passage.text])[0] @ HashEmbedder().embed([asked])[0]), abs=1e-6

@@ -54,7 +54,7 @@ def tree_of(result):
 
 
 def decided(result, name):
-    return [span.output["decision"] for span in result.spans if span.name == name]
+    return [span.output.decision for span in result.spans if span.name == name]
 
 
 def about(prompt):
@@ -205,7 +205,7 @@ def test_passages_are_fetched_where_the_model_asks_for_them(tmp_path, knobs, p, 
 
     result, model = ask(tmp_path, script, **knobs)
     assert decided(result, "decide whether to retrieve") == [decision]
-    told = next(span.output["why"] for span in result.spans if span.name == "decide whether to retrieve")
+    told = next(span.output.why for span in result.spans if span.name == "decide whether to retrieve")
     assert ("knob" in told) if "retrieve" in knobs else (f"{p:.2f}" in told)
     if decision == "no retrieval":
         assert (result.answer, result.hits, result.citations) == ("I know that.", (), ())
@@ -363,7 +363,7 @@ def test_later_segments_go_on_from_the_words_and_search_with_them(tmp_path):
     last = model.requests[-1].messages[0].content
     assert "[Relevant]Point 1 said by crushed.[Fully supported]" in last
     assert last.count("<paragraph>") == 1, "earlier passages are left out"
-    searched = [span.inputs["text"] for span in result.spans if span.name == "search BM25"]
+    searched = [span.args["text"] for span in result.spans if span.name == "search BM25"]
     assert searched == [QUESTION, f"{QUESTION} Point 1 said by crushed."]
 
 
@@ -385,7 +385,7 @@ def test_a_passage_that_fails_is_left_out_and_told_all_failing_is_a_failure(tmp_
 
     result, _ = ask(tmp_path, script)
     wrote = next(span for span in result.spans if span.name == "write a segment for each passage")
-    assert wrote.inputs["failed"] == {"crushed:0-80": "the endpoint answered HTML"}
+    assert wrote.attributes["failed"] == {"crushed:0-80": "the endpoint answered HTML"}
     assert len(tree_of(result)["branches"]) == 4
     assert ask(tmp_path, script, texts={"crushed:0-80": "A crushed box."})[0].status == "failed"
 

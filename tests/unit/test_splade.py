@@ -61,7 +61,7 @@ def test_the_span_tells_what_was_searched_with_and_what_each_term_added(tmp_path
 def test_a_question_without_a_term_finds_nothing_and_says_so(tmp_path):
     result = ask(tmp_path, "?!")
     assert (result.status, result.hits) == ("ok", ())
-    assert "nothing found" in result.spans[0].inputs["note"]
+    assert "nothing found" in result.spans[0].attributes["note"]
 
 
 def test_without_a_model_the_need_says_what_to_set_and_to_run(tmp_path):

@@ -12,7 +12,8 @@ from core.engine import Request
 from core.errors import BadInput, ModelFailed
 from core.steps.grade import Grade, decide, yes_probability
 from core.steps.prompts import GRADE, HYDE
-from core.steps.refine import Strip, recompose
+from core.outputs import Sentence
+from core.steps.refine import recompose
 from core.types import Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -237,30 +238,30 @@ def test_rewrite_searches_with_the_standalone_question(tmp_path):
     sent = llm.requests[0].messages[-1].content
     assert "user: My box arrived crushed." in sent
     assert "Last message: What do I do now?" in sent
-    assert result.spans[0].output == REPLIES["rewrite"]
-    assert result.spans[0].inputs["text"] == "What do I do now?"
+    assert result.spans[0].output.texts == (REPLIES["rewrite"],)
+    assert result.spans[0].output.before == "What do I do now?"
     assert result.hits[0].passage.id == "crushed:0-80"
 
 
 def test_rewrite_without_a_conversation_asks_no_model(tmp_path):
     result, llm = ask(tmp_path, "rewrite", {}, query=Query("What do I do now?"))
     assert not llm.requests
-    assert result.spans[0].output == "What do I do now?"
-    assert "no conversation" in result.spans[0].inputs["note"]
+    assert result.spans[0].output.texts == ("What do I do now?",)
+    assert "no conversation" in result.spans[0].attributes["note"]
 
 
 def test_variants_drop_bullets_repeats_and_the_question_itself(tmp_path):
     reply = "1. crushed parcel\n- crushed parcel\nWhat do I do now?\n* damaged box\n\nMore:\n3) broken pack"
     result, _ = ask(tmp_path, "rag_fusion", {"variants": reply})
-    assert result.spans[0].output == ["crushed parcel", "damaged box", "broken pack"]
+    assert result.spans[0].output.texts == ("crushed parcel", "damaged box", "broken pack")
 
 
 def test_too_few_variants_are_asked_for_again_once_and_said(tmp_path):
     result, llm = ask(tmp_path, "rag_fusion", {"variants": "crushed parcel"})
     assert [request.prompt for request in llm.requests] == ["variants/2", "variants/2/firmer"]
     assert "1 of 3 queries" in llm.requests[1].messages[0].content
-    assert result.spans[0].output == ["crushed parcel"]
-    assert "1 of 3 variants, also when asked again" in result.spans[0].inputs["note"]
+    assert result.spans[0].output.texts == ("crushed parcel",)
+    assert "1 of 3 variants, also when asked again" in result.spans[0].attributes["note"]
 
 
 def test_a_refusal_is_retried_once_and_shown(tmp_path):
@@ -270,8 +271,8 @@ def test_a_refusal_is_retried_once_and_shown(tmp_path):
     }
     result, _ = ask(tmp_path, "hyde", replies)
     asked = [span for span in result.spans if span.name.startswith("ask")]
-    assert [span.inputs["prompt"] for span in asked] == ["hyde/2", "hyde/2/firmer"]
-    assert result.spans[0].output == ["Crushed boxes are refunded in full."]
+    assert [(span.args["prompt"], span.args["attempt"]) for span in asked] == [("hyde/2", 1), ("hyde/2/firmer", 2)]
+    assert result.spans[0].output.texts == ("Crushed boxes are refunded in full.",)
 
 
 def test_two_refusals_fail_the_route(tmp_path):
@@ -356,7 +357,7 @@ def test_a_graders_failure_is_neither_pass_nor_fail(tmp_path):
         raise ModelFailed("the endpoint answered HTML")
 
     result, _ = ask(tmp_path, "crag", {"grade": grade}, Query("My box arrived crushed"), evaluator="llm")
-    grades = next(span for span in result.spans if span.name == "grade and decide").output["grades"]
+    grades = next(span for span in result.spans if span.name == "grade and decide").output.grades
     assert sorted(g["state"] for g in grades) == ["error"] * 4 + ["scored"]
     assert result.hits[0].passage.id == "crushed:0-80"
 
@@ -377,6 +378,6 @@ def test_strips_keep_each_passages_best_and_all_above_the_floor(tmp_path):
         own = [s for s in strips if s["id"] == id]
         assert [s["kept"] for s in own].count(True) >= 1
         assert max(own, key=lambda s: s["score"])["kept"]
-    assert recompose((Strip("a", "x", 1, True), Strip("a", "y", 0, False), Strip("a", "z", 1, True))) == {
+    assert recompose((Sentence("a", "x", 1, True), Sentence("a", "y", 0, False), Sentence("a", "z", 1, True))) == {
         "a": "x z"
     }

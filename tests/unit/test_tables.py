@@ -220,7 +220,7 @@ def test_the_hybrid_says_which_side_it_used(tmp_path, replies, decision):
     if isinstance(replies["sql"], ModelFailed):
         tool = next(span for span in result.spans if span.name == "ask the tables")
         assert tool.error == str(replies["sql"])
-        assert tool.output["error"] == str(replies["sql"])
+        assert tool.output.error == str(replies["sql"])
     assert llm.requests
 
 

@@ -245,8 +245,8 @@ def test_hits_are_in_the_order_of_the_loops(tmp_path, candidates):
     for hit in result.hits:
         assert hit.score == pytest.approx(scores[hit.passage.id], abs=8 * 2**-10)
     span = result.spans[-1]
-    assert span.inputs["scored"] == len(TEXTS)
-    assert span.inputs["model"] == "hash tokens"
+    assert span.attributes["scored"] == len(TEXTS)
+    assert span.output.model == "hash tokens"
 
 
 def test_few_candidates_are_the_first_of_each_list_and_the_searches_stay_those_of_others(tmp_path):
@@ -258,7 +258,7 @@ def test_few_candidates_are_the_first_of_each_list_and_the_searches_stay_those_o
     assert [len(span.hits) for span in found[:2]] == [1, 7]
     assert {hit.passage.id for hit in result.hits} == {span.hits[0][0] for span in found[:2]}
     assert sum(span.shared_with is not None for r in run.results for span in r.spans) == 3
-    assert result.spans[-1].inputs["lists"] == [2, 4]
+    assert [link.span for link in result.spans[-1].links if link.arg.startswith("lists")] == [2, 4]
 
 
 def test_equal_passages_come_in_the_order_of_ids(tmp_path):
@@ -292,12 +292,12 @@ def test_opening_the_vectors_is_no_time_of_the_routes(tmp_path):
 def test_a_question_without_a_token_finds_nothing_and_says_so(tmp_path, candidates):
     result = ask(tmp_path, "?!", candidates=candidates)
     assert (result.status, result.hits) == ("ok", ())
-    assert "no token" in result.spans[-1].inputs["note"]
+    assert "no token" in result.spans[-1].attributes["note"]
 
 
 def test_the_span_tells_how_the_first_hits_matched(tmp_path):
     result = ask(tmp_path)
-    match = result.spans[-1].inputs["match"]
+    match = result.spans[-1].output.tokens
     assert match["query"] == ["how", "do", "i", "send", "a", "fragile", "item", "back"]
     assert [hit["id"] for hit in match["hits"]] == [hit.passage.id for hit in result.hits[:TOLD]]
     for number, (kept, hit) in enumerate(zip(match["hits"], result.hits, strict=False)):

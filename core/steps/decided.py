@@ -1,0 +1,54 @@
+"""What a step decided, with all it could have decided, as its span records it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+
+from core.outputs import Decision
+from core.trace import plain
+
+_KNOWN: dict[type, tuple[str, ...]] = {}
+
+
+class Decided:
+    """Base of outcomes with a `decision` (a Literal) and a `why`. `SCORE` and `TEXT` name the fields with the
+    score that was held against `threshold`, and with the text to go on with.
+    """
+
+    __slots__ = ()
+    SCORE: ClassVar[str] = ""
+    TEXT: ClassVar[str] = ""
+
+    def recorded(self) -> Decision:
+        """The outcome as readers take it; fields of its own are its details."""
+        given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of dataclasses
+        score = given.pop(self.SCORE, None)
+        return Decision(
+            given.pop("decision"),
+            ways(type(self)),
+            given.pop("why"),
+            None if score is None else float(score),
+            given.pop("threshold", None),
+            _scores(given.pop("scores", {})),
+            given.pop(self.TEXT, ""),
+            plain(given),
+        )
+
+
+def ways(outcome: type) -> tuple[str, ...]:
+    """All that a step with this outcome can decide, in the order declared."""
+    if outcome not in _KNOWN:
+        _KNOWN[outcome] = _words(get_type_hints(outcome)["decision"])
+    return _KNOWN[outcome]
+
+
+def _words(hint: Any) -> tuple[str, ...]:
+    if get_origin(hint) is Literal:
+        return tuple(str(word) for word in get_args(hint))
+    return tuple(word for part in get_args(hint) for word in _words(part))
+
+
+def _scores(given: Mapping[str, float]) -> dict[str, float]:
+    return {str(name): float(score) for name, score in given.items()}
