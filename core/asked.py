@@ -14,7 +14,7 @@ LONGEST = 70  # characters of a text that a sentence quotes
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`texts` in words, or the vector that `maker` made of them; no text: the route made the vector itself."""
+    """`texts`, or the vector that `maker` made of them; no text: the route made the vector itself."""
 
     texts: tuple[str, ...] = ()
     maker: Span | None = None
@@ -24,6 +24,13 @@ class Asked:
         """The text, where it was one text and nothing else."""
         made = self._made
         return made.single if made is not None else self.texts[0] if len(self.texts) == 1 else None
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All texts that are in it, the question too where that was averaged in."""
+        made = self._made
+        own = (made.question,) if made is not None and made.question is not None else ()
+        return tuple(dict.fromkeys((*self.texts, *own)))
 
     @property
     def words(self) -> str:

@@ -67,9 +67,8 @@ class Flow:
     def __init__(self, result: RouteResult) -> None:
         self.result = result
         self.lists = [span for span in result.spans if span.hits is not None]
-        self._known = {span.id: span for span in self.lists}
+        self._spans = {span.id: span for span in result.spans}
         self._ranks: dict[tuple[int, int, int], dict[str, int]] = {}
-        self._sources: dict[int | None, tuple[Source, ...]] = {}
 
     @cached_property
     def final(self) -> dict[str, int]:
@@ -92,17 +91,32 @@ class Flow:
 
     def sources(self, step: Span | None) -> tuple[Source, ...]:
         """The lists that a step was given, in their order; () for a search. None: what the route returned."""
-        id = step.id if step is not None else None
-        if id not in self._sources:
-            links = _links(step) if step is not None else filter(None, [self.result.origin])
-            self._sources[id] = tuple(self._source(link, step) for link in links)
-        return self._sources[id]
+        if step is not None:
+            return self._sources.get(step.id, ())
+        return tuple(self._source(link, None) for link in filter(None, [self.result.origin]))
+
+    @cached_property
+    def _sources(self) -> dict[int, tuple[Source, ...]]:
+        """The lists of each step; one that was given none, but what others made of lists, has theirs."""
+        found: dict[int, tuple[Source, ...]] = {}
+        for step in sorted(self._spans.values(), key=lambda span: span.id):
+            found[step.id] = tuple(self._source(link, step) for link in _links(step))
+            if not found[step.id] and not is_search(step):
+                others = sorted(one.id for link in step.links if (one := self._earlier(link, step)))
+                behind = [source for id in dict.fromkeys(others) for source in found[id]]
+                found[step.id] = tuple({(one.start, one.size, id(one.span)): one for one in behind}.values())
+        return found
 
     def _source(self, link: Link, step: Span | None) -> Source:
-        span = self._known.get(link.span) if link.span is not None else None
-        if span is None or (step is not None and span.id >= step.id):  # no step of an imported run either
+        span = self._earlier(link, step)
+        if span is None or span.hits is None:
             return Source(None, link.size)
         return Source(span, link.size, link.start)
+
+    def _earlier(self, link: Link, step: Span | None) -> Span | None:
+        """The step that a link names; an imported one may name none, or one that was not done yet."""
+        span = self._spans.get(link.span) if link.span is not None else None
+        return span if span is not None and (step is None or span.id < step.id) else None
 
     @cached_property
     def line(self) -> list[Span]:
@@ -195,7 +209,8 @@ class Flow:
         """The lists that can have put it at `now`: of lists put one behind another the first with it."""
         if now is None or step is None or not (isinstance(step.output, Fusion) and step.output.in_turn):
             return given
-        end, found = 0, []
+        end = 0
+        found: list[Source] = []
         for source in given:
             end += source.size
             if id in self.passed(source):
