@@ -142,6 +142,11 @@ class Flow:
         own = (span.id for span in self.line if any(source.unknown for source in self.sources(span)))
         return max(own, default=0)
 
+    @property
+    def unknown(self) -> bool:
+        """Whether the ranking was made from a list of the route's own making."""
+        return self._unknown_until > 0
+
     def used(self, span: Span) -> bool | None:
         """Whether the final ranking was made from a list; None where the trace does not say."""
         if span.id in self._used:

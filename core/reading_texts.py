@@ -38,9 +38,9 @@ class Found:
     """What one text of a route found, passages by id in the order of their best rank.
 
     `text` is "" for a search with a vector that `step` made of `mean`, or, without a step, the route itself.
-    `found`: in the top of a search with it. `only`: of these what no other text of the route found. `kept`: of
-    `only` what is in the top of the route's final ranking. `elsewhere`: not this route, but others of the run
-    searched with it, in a way that this one searches too.
+    `found`: in the top of a search with it. `only`: of these what no other text of the route found. `kept`:
+    of `only` what is in the top of the route's final ranking. `elsewhere`: not this route, but others of the
+    run searched with it, in a way that this one searches too.
     """
 
     text: str
@@ -151,6 +151,11 @@ def written(run: Run, result: RouteResult) -> list[str]:
 def changed(run: Run, result: RouteResult) -> bool:
     """Whether the route searched with anything but the question."""
     return any(one.text != run.query.text for one in searches(result))
+
+
+def searched_keys(result: RouteResult) -> bool:
+    """Whether the route searched texts that stand for passages."""
+    return any(isinstance(span.output, Search) and span.output.keys for span in result.spans)
 
 
 def standing_for(result: RouteResult, id: str) -> list[tuple[Span, str]]:
