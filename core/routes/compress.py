@@ -28,7 +28,7 @@ def compress(
     strip_floor: Annotated[
         float,
         Knob(
-            -1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="strip_floor"
+            -1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="floor"
         ),
     ] = 0.3,
 ) -> Answer:
