@@ -32,7 +32,6 @@ def critique_loop(
     if do.worth_searching(query.text, search_from).decision == "no retrieval":
         return do.unaided(query.text).over(())
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
-    do.ranked(found)
     head, weights = found[:passages], {"relevance": w_rel, "support": w_sup, "utility": w_use}
     segments = do.judged_segments(query.text, head)
     hits = do.append(do.by_judged(head, segments, weights), found)

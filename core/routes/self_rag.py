@@ -42,7 +42,6 @@ def self_rag(
     cut = threshold if retrieve == "adaptive" else None
     tree = Tree({"relevance": w_rel, "support": w_sup, "utility": w_use}, beam, segments)
     first = find("")
-    do.ranked(first)
 
     def write(before: tuple[str, str]) -> Written:
         said, raw = before

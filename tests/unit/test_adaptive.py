@@ -45,10 +45,10 @@ def of(result, name):
 def test_each_class_goes_to_its_first_route_that_can_run(tmp_path, kind):
     result, _ = ask(tmp_path, ASKED[kind])
     assert (result.status, result.error) == ("ok", None)
-    assert of(result, "classify the question")["decision"] == kind
+    assert of(result, "classify the question").decision == kind
     chosen = of(result, "choose a route")
     expected = next(n for n in CANDIDATES[kind] if n != "text_to_sql")  # the corpus here has no tables
-    assert chosen["decision"] == expected
+    assert chosen.decision == expected
     assert bool(result.hits) is (kind not in ("no_retrieval", "exact"))  # no passage has a word of the latter
 
 
@@ -57,8 +57,8 @@ def test_without_a_model_the_decision_says_what_was_passed_over(tmp_path, kind):
     result, llm = ask(tmp_path, ASKED[kind], missing="no model: run make setup")
     assert (result.status, result.error) == ("ok", None)
     chosen = of(result, "choose a route")
-    assert chosen["decision"] == "rerank"
-    assert f"not {CANDIDATES[kind][0]}, because no model: run make setup" in chosen["why"]
+    assert chosen.decision == "rerank"
+    assert f"not {CANDIDATES[kind][0]}, because no model: run make setup" in chosen.why
     assert not llm.requests
 
 
@@ -66,8 +66,8 @@ def test_a_route_that_is_not_there_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.setitem(CANDIDATES, "plain", ("no_such_route", "dense"))
     result, _ = ask(tmp_path, ASKED["plain"])
     chosen = of(result, "choose a route")
-    assert chosen["decision"] == "dense"
-    assert "not no_such_route, because there is no such route" in chosen["why"]
+    assert chosen.decision == "dense"
+    assert "not no_such_route, because there is no such route" in chosen.why
 
 
 def test_the_last_candidate_of_each_class_needs_nothing():
@@ -88,8 +88,8 @@ def test_the_steps_and_hits_are_those_of_the_route_chosen(tmp_path):
 
 def test_a_follow_up_goes_to_the_memory(tmp_path):
     result, llm = ask(tmp_path, "What do I do now?", history=TALK)
-    assert of(result, "classify the question")["decision"] == "conversational"
-    assert of(result, "choose a route")["decision"] == "memory"
+    assert of(result, "classify the question").decision == "conversational"
+    assert of(result, "choose a route").decision == "memory"
     assert result.hits[0].passage.id == "crushed:0-80"
     assert not llm.requests
 
@@ -109,9 +109,9 @@ def test_the_model_classifies_by_the_odds_of_a_word(tmp_path, word, kind):
     odds = {"question-class": {word[:3]: 0.6, "fact" if word != "fact" else "idea": 0.2, "zebra": 0.2}}
     result, llm = ask(tmp_path, "xyz", odds, classifier="llm")
     found = of(result, "classify the question")
-    assert found["decision"] == kind
-    assert found["scores"][kind] == pytest.approx(0.75)
-    assert "0.75" in found["why"]
+    assert found.decision == kind
+    assert found.scores[kind] == pytest.approx(0.75)
+    assert "0.75" in found.why
     assert llm.requests[0].prompt == "question-class/1"
 
 
@@ -131,8 +131,8 @@ def test_examples_classify_themselves(tmp_path):
     for kind, examples in EXAMPLES.items():
         result, _ = ask(tmp_path / kind, examples[0], classifier="prototypes")
         found = of(result, "classify the question")
-        assert set(found["scores"]) == set(CLASSES) - {"conversational"}
-        assert found["decision"] in CLASSES
+        assert set(found.scores) == set(CLASSES) - {"conversational"}
+        assert found.decision in CLASSES
 
 
 @given(st.integers(1, 6), st.integers(0, 2**32 - 1))

@@ -83,12 +83,12 @@ def test_strips_are_kept_from_the_floor_on_and_each_passages_best_always(tmp_pat
     assert {strip.id for strip in told.output.sentences} == set(TEXTS)
     for id, text in TEXTS.items():
         own = [strip for strip in told.output.sentences if strip.id == id]
-        assert [strip["text"] for strip in own] == pieces(text)
+        assert [strip.text for strip in own] == pieces(text)
         scores = [cosine(f"{id.title()} {piece}", QUESTION.text) for piece in pieces(text)]
-        assert [strip["score"] for strip in own] == pytest.approx(scores, abs=1e-6)
+        assert [strip.score for strip in own] == pytest.approx(scores, abs=1e-6)
         for strip in own:
-            best = strip["score"] == max(other["score"] for other in own)
-            assert strip["kept"] is (strip["score"] >= 0.3 or best)
+            best = strip.score == max(other.score for other in own)
+            assert strip.kept is (strip.score >= 0.3 or best)
     assert {strip.kept for strip in told.output.sentences} == {True, False}
 
 
@@ -105,7 +105,9 @@ def test_the_span_tells_what_was_saved(tmp_path):
     after = sum(len(re.findall(r"\w+|[^\w\s]", text)) for text in kept.values())
     assert (told.output.tokens_before, told.output.tokens_after) == (before, after)
     assert told.attributes["counted"] == "words and punctuation marks"
-    assert [link.span for link in told.links if link.arg == "strips"] == [span(result, "keep the strips that matter").id]
+    assert [link.span for link in told.links if link.arg == "strips"] == [
+        span(result, "keep the strips that matter").id
+    ]
 
 
 def test_where_nothing_reaches_the_floor_the_passages_stay_whole_and_it_is_said(tmp_path):
@@ -165,7 +167,7 @@ def test_the_model_chooses_sentences_by_number_a_passage_at_a_time(tmp_path):
     assert ids(result)[0] == "crushed:0-300"
     assert set(ids(result)) == set(TEXTS)
     strips = span(result, "ask for the sentences that help").output.sentences
-    assert [(s["score"], s["kept"]) for s in strips if s["id"] == "crushed:0-300"] == [
+    assert [(s.score, s.kept) for s in strips if s.id == "crushed:0-300"] == [
         (None, True),
         (None, False),
         (None, True),

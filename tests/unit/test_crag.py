@@ -72,21 +72,21 @@ def test_each_evaluator_reaches_each_action_and_says_why(
     result = crag(tmp_path, evaluator=evaluator, **more)
     assert (result.status, result.error) == ("ok", None)
     verdict = output(result, "grade and decide")
-    assert (verdict["decision"], verdict["evaluator"]) == (decision, evaluator)
-    best = max(one["grade"] for one in verdict["grades"])
-    assert f"{best:.3f}" in verdict["why"]
-    assert f"{verdict['high' if decision == 'correct' else 'low']:.3f}" in verdict["why"]
-    assert all(0 <= one["grade"] <= 1 for one in verdict["grades"])
-    assert output(result, "act on the grades")["decision"] == ACTIONS[decision]
+    assert (verdict.decision, verdict.evaluator) == (decision, evaluator)
+    best = max(one.grade for one in verdict.grades)
+    assert f"{best:.3f}" in verdict.why
+    assert f"{verdict.high if decision == 'correct' else verdict.low:.3f}" in verdict.why
+    assert all(0 <= one.grade <= 1 for one in verdict.grades)
+    assert output(result, "act on the grades").decision == ACTIONS[decision]
     searched = [span for span in result.spans if span.name == "search the web"]
     assert len(searched) == (decision != "correct")
     assert all(span.attributes["source"] == "local snapshot, not a live web search" for span in searched)
     from_web = [hit for hit in result.hits if hit.passage.id.startswith("web/")]
     assert bool(from_web) is (decision != "correct")
     assert (len(from_web) == len(result.hits)) is (decision == "incorrect")
-    strips = output(result, "keep the strips that matter")
-    assert {strip["id"] for strip in strips} <= {hit.passage.id for hit in result.hits}
-    assert any(strip["kept"] for strip in strips)
+    strips = output(result, "keep the strips that matter").sentences
+    assert {strip.id for strip in strips} <= {hit.passage.id for hit in result.hits}
+    assert any(strip.kept for strip in strips)
 
 
 @pytest.mark.parametrize(("evaluator", "decision", "more"), CASES)
@@ -98,19 +98,19 @@ def test_without_a_web_search_there_is_a_gap_or_it_goes_on_and_says_so(
     action = output(result, "act on the grades")
     assert not any(span.name == "search the web" for span in result.spans)
     if decision == "incorrect":
-        assert action["decision"] == "knowledge gap"
+        assert action.decision == "knowledge gap"
         assert (result.hits, result.citations, result.abstained) == ((), (), True)
         assert result.answer is not None
         assert CRUSHED in result.answer
         verdict = output(result, "grade and decide")
-        assert f"{max(one['grade'] for one in verdict['grades']):.2f}" in result.answer
+        assert f"{max(one.grade for one in verdict.grades):.2f}" in result.answer
         assert "no web search is set up" in result.answer
         assert "ROUTESCOPE_WEB_SEARCH" in result.answer
         return
     assert not result.abstained
     assert result.hits[0].passage.id == "crushed:0-80"
-    assert action["decision"] == ("use what was found" if decision == "correct" else "go on without the web")
-    assert ("no web search is set up" in action["why"]) is (decision == "ambiguous")
+    assert action.decision == ("use what was found" if decision == "correct" else "go on without the web")
+    assert ("no web search is set up" in action.why) is (decision == "ambiguous")
 
 
 def test_an_unbuilt_snapshot_is_a_warning_and_a_gap_not_an_unavailable_route(tmp_path: Any) -> None:
@@ -132,7 +132,7 @@ def test_a_web_search_that_fails_is_shown_and_does_not_end_the_route(tmp_path: A
     assert result.status == "ok"
     failed = next(span for span in result.spans if span.name == "search the web")
     assert "must list json" in str(failed.error)
-    assert "the web search failed" in output(result, "act on the grades")["why"]
+    assert "the web search failed" in output(result, "act on the grades").why
     assert result.abstained is bool(low)
 
 
@@ -167,18 +167,18 @@ def test_nothing_to_grade_is_said(tmp_path: Any) -> None:
     result = crag(tmp_path, texts={}, web=None, settings={"web_search": "none"})
     assert result.abstained
     assert "no passage to grade" in str(result.answer)
-    assert "nothing to grade" in output(result, "grade and decide")["why"]
+    assert "nothing to grade" in output(result, "grade and decide").why
 
 
 def test_the_lightweight_grades_come_from_what_the_span_shows(tmp_path: Any) -> None:
     from core.backends.evaluators import read
 
     result = crag(tmp_path)
-    measured = output(result, "measure the passages")
+    measured = output(result, "measure the passages").value
     expected = read("lightweight").grades([[row[name] for name in FEATURES] for row in measured])
     verdict = output(result, "grade and decide")
-    assert [one["grade"] for one in verdict["grades"]] == pytest.approx(expected.tolist())
-    assert [one["id"] for one in verdict["grades"]] == [row["id"] for row in measured]
+    assert [one.grade for one in verdict.grades] == pytest.approx(expected.tolist())
+    assert [one.id for one in verdict.grades] == [row["id"] for row in measured]
     span = next(span for span in result.spans if span.name == "grade and decide")
     assert "data/evaluators/lightweight.json" in span.attributes["evaluator"]
     assert "trained with vectors of all-MiniLM-L6-v2" in span.attributes["note"]
@@ -264,6 +264,6 @@ def test_the_shipped_evaluator_reaches_each_action_on_a_real_index_without_a_mod
 ) -> None:
     result = real.ask(Request(Query(question), "handbook", ("crag",))).results[0]
     assert (result.status, result.error) == ("ok", None)
-    assert output(result, "grade and decide")["decision"] == decision, output(result, "grade and decide")
+    assert output(result, "grade and decide").decision == decision, output(result, "grade and decide")
     assert result.hits[0].passage.id.startswith(first)
     assert any(hit.passage.id.startswith("web/") for hit in result.hits) is (decision != "correct")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.branches import rescore, scorable, trees
+from core.branches import rescore, trees
 from core.engine import Request
 from core.errors import ModelFailed
 from core.types import Query
@@ -42,21 +42,20 @@ def test_all_three_scores_of_each_branch_are_kept_and_the_best_is_the_answer(tmp
     result = made.results[0]
     assert (result.status, result.error) == ("ok", None)
     tree = output(made, "choose the best segment")
-    assert len(tree["branches"]) == 3
-    best = next(branch for branch in tree["branches"] if branch["chosen"])
-    assert best["passage"] == "crushed:0-80" == result.hits[0].passage.id
-    assert best["relevance"] == pytest.approx(0.8)
-    assert best["support"] == {word: pytest.approx(p) for word, p in zip(
+    assert len(tree.branches) == 3
+    best = next(branch for branch in tree.branches if branch.chosen)
+    assert best.passage == "crushed:0-80" == result.hits[0].passage.id
+    assert best.relevance == pytest.approx(0.8)
+    assert best.support == {word: pytest.approx(p) for word, p in zip(
         ("fully", "partially", "no"), (0.5, 0.3, 0.2), strict=True)}  # fmt: skip
-    assert best["utility"] == 1
-    assert best["score"] == pytest.approx(0.8 + 0.5 + 0.5 * 0.3 + 0.5 * 1)
-    assert tree["why"] == "its weighted score 1.95 is the highest of 3"
+    assert best.utility == 1
+    assert best.score == pytest.approx(0.8 + 0.5 + 0.5 * 0.3 + 0.5 * 1)
+    assert tree.why == "its weighted score 1.95 is the highest of 3"
     assert (result.answer, result.citations) == ("Report it within 48 hours. [1]", ("crushed:0-80",))
     assert [request.prompt.split("/")[0] for request in llm.requests] == [
         "look-up",
         *["relevant", "segment", "supported", "useful"] * 3,
     ]
-    assert scorable(tree)
     assert len(trees(made)) == 1
 
 
@@ -80,11 +79,11 @@ def test_the_weights_choose_as_the_page_ranks_anew(tmp_path_factory, w_rel, w_su
     }
     made, _ = run(tmp_path_factory.mktemp("w"), replies, w_rel=w_rel, w_sup=w_sup, w_use=w_use)
     tree = output(made, "choose the best segment")
-    scores = [branch["score"] for branch in tree["branches"]]
-    assert tree["branches"][scores.index(max(scores))]["chosen"]
-    again = rescore(tree, tree["weights"])
-    assert [branch["chosen"] for branch in again["branches"]] == [b["chosen"] for b in tree["branches"]]
-    assert [branch["score"] for branch in again["branches"]] == scores
+    scores = [branch.score for branch in tree.branches]
+    assert tree.branches[scores.index(max(scores))].chosen
+    again, _ = rescore(tree, tree.weights)
+    assert [branch.chosen for branch in again.branches] == [b.chosen for b in tree.branches]
+    assert [branch.score for branch in again.branches] == scores
 
 
 @pytest.mark.parametrize(
@@ -101,8 +100,8 @@ def test_the_weights_choose_as_the_page_ranks_anew(tmp_path_factory, w_rel, w_su
 def test_whether_to_search_is_decided_by_the_model(tmp_path, reply, threshold, decision, why):
     made, _ = run(tmp_path, {"look-up": reply}, search_from=threshold)
     told = output(made, "decide whether to look it up")
-    assert told["decision"] == decision
-    assert why in told["why"]
+    assert told.decision == decision
+    assert why in told.why
     result = made.results[0]
     assert bool(result.hits) is (decision == "retrieve")
     if decision != "retrieve":
@@ -112,11 +111,11 @@ def test_whether_to_search_is_decided_by_the_model(tmp_path, reply, threshold, d
 def test_without_probabilities_the_words_count(tmp_path):
     replies = {"relevant": "Yes", "supported": "Partially.", "useful": "4"}
     made, _ = run(tmp_path, replies, passages=1)
-    (branch,) = output(made, "choose the best segment")["branches"]
-    assert (branch["relevance"], branch["utility"]) == (1, 0.5)
-    assert branch["support"] == {"fully": 0, "partially": 1, "no": 0}
-    assert branch["score"] == pytest.approx(1 + 0.5 + 0.25)
-    assert set(branch["by"]) == {"sampled word"}
+    (branch,) = output(made, "choose the best segment").branches
+    assert (branch.relevance, branch.utility) == (1, 0.5)
+    assert branch.support == {"fully": 0, "partially": 1, "no": 0}
+    assert branch.score == pytest.approx(1 + 0.5 + 0.25)
+    assert set(branch.by) == {"sampled word"}
 
 
 def test_partial_support_counts_more_than_none(tmp_path):
@@ -136,9 +135,9 @@ def test_a_segment_that_could_not_be_judged_is_never_chosen_and_kept_apart(tmp_p
 
     made, _ = run(tmp_path, {"supported": supported, "useful": {"1": 1.0}})
     tree = output(made, "choose the best segment")
-    assert [one["passage"] for one in tree["not judged"]] == ["crushed:0-80"]
-    assert tree["not judged"][0]["why"]
-    assert len(tree["branches"]) == 2
+    assert [one.passage for one in tree.unjudged] == ["crushed:0-80"]
+    assert tree.unjudged[0].why
+    assert len(tree.branches) == 2
     assert made.results[0].hits[2].passage.id == "crushed:0-80"
     made, _ = run(tmp_path, {"supported": bad})
     assert made.results[0].status == "failed"
@@ -149,10 +148,10 @@ def test_an_answer_is_kept_back_where_every_segment_keeps_it_back(tmp_path):
     made, _ = run(tmp_path, {"segment": "The passage does not mention it."})
     result = made.results[0]
     assert (result.answer, result.abstained) == ("The passages do not answer this.", True)
-    assert output(made, "choose the best segment")["decision"] == "abstain"
+    assert output(made, "choose the best segment").decision == "abstain"
     made, llm = run(tmp_path, {}, texts={})
     assert made.results[0].abstained
-    assert output(made, "choose the best segment")["why"] == "no passage was found to write from"
+    assert output(made, "choose the best segment").why == "no passage was found to write from"
     assert len(llm.requests) == 1
 
 
@@ -160,8 +159,8 @@ def test_an_answer_is_kept_back_where_every_segment_keeps_it_back(tmp_path):
 def test_a_spent_budget_keeps_the_segments_that_were_judged(tmp_path, calls, written):
     made, _ = run(tmp_path, {}, settings={"route_max_calls": calls})
     tree = output(made, "choose the best segment")
-    assert len(tree["branches"]) == written
-    assert f"the budget was spent before {3 - written} more" in tree["why"]
+    assert len(tree.branches) == written
+    assert f"the budget was spent before {3 - written} more" in tree.why
 
 
 def test_with_no_segment_written_a_spent_budget_ends_the_route(tmp_path):

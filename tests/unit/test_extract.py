@@ -55,9 +55,9 @@ def test_the_sentence_that_answers_is_copied_with_its_marker(tmp_path):
 def test_where_no_passage_is_near_there_is_no_answer_and_the_step_says_so(tmp_path):
     result = copied(tmp_path, "Who composed the opera about a barber?")
     assert (result.answer, result.abstained, result.citations) == (NOT_ANSWERED, True, ())
-    told = span(result).inputs
-    assert told["evidence"] < told["floor"] == EVIDENCE
-    assert "near enough" in told["note"]
+    told = span(result)
+    assert told.output.evidence < told.output.floor == EVIDENCE
+    assert "near enough" in told.attributes["note"]
 
 
 def test_without_a_sentence_there_is_nothing_to_copy(tmp_path):

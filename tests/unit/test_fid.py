@@ -220,8 +220,8 @@ def test_the_route_reads_with_the_model_of_the_settings(tmp_path: Path, folder: 
     ).results[0]
     assert (result.status, result.error) == ("ok", None)
     inputs = result.spans[-1].attributes
-    assert list(inputs["attention"]) == [hit.passage.id for hit in result.hits[:3]]
-    assert sum(inputs["attention"].values()) == pytest.approx(1, abs=1e-3)
+    assert list(result.spans[-1].output.attention) == [hit.passage.id for hit in result.hits[:3]]
+    assert sum(result.spans[-1].output.attention.values()) == pytest.approx(1, abs=1e-3)
     assert inputs["tokens read"] > inputs["tokens written"] > 0
 
 

@@ -27,9 +27,7 @@ def sentences(*given):
 
 def decisions(result):
     return [
-        span.output.decision
-        for span in result.spans
-        if span.name in ("go on or stop", "reason one sentence")
+        span.output.decision for span in result.spans if span.name in ("go on or stop", "reason one sentence")
     ]
 
 

@@ -10,6 +10,7 @@ from core.engine import Request
 from core.errors import BadInput, ModelFailed
 from core.evaluate import runner, summary
 from core.evaluate.dataset import LabelledSet, Question
+from core.outputs import PassageGrade
 from core.route import Need, routes
 from core.steps import Steps
 from core.steps.fuse import linear, rrf
@@ -129,10 +130,10 @@ def test_a_grade_that_could_not_be_had_is_no_pass_and_is_counted(tmp_path, bad, 
         for g in [s.output]
     ]
     failed = [s for s in result.spans if s.name == "grade passage" and s.error]
-    lost = [grade for grade in told if grade["state"] != "scored"]
+    lost = [grade for grade in told if grade.state != "scored"]
     assert lost or failed
-    assert all(grade["grade"] is None for grade in lost), "it is neither a pass nor a zero"
-    assert any(grade["state"] == "scored" for grade in told)
+    assert all(grade.grade is None for grade in lost), "it is neither a pass nor a zero"
+    assert any(grade.state == "scored" for grade in told)
 
 
 def test_failed_questions_are_left_out_of_the_mean_and_counted(tmp_path):
@@ -197,7 +198,7 @@ def test_partial_support_and_none_do_not_tie(tmp_path):
     result = engine.ask(Request(Query("a box"), "tiny", ("self_rag",))).results[0]
     assert result.citations == ("bb:0-9",)
     tree = next(span.output for span in result.spans if span.name == "choose the best path")
-    scored = {branch["passage"]: branch["score"] for branch in tree["branches"]}
+    scored = {branch.passage: branch.score for branch in tree.branches}
     assert scored["bb:0-9"] == pytest.approx(scored["aa:0-9"] + 0.5)
     assert scored["aa:0-9"] == pytest.approx(scored["cc:0-9"])
 

@@ -351,8 +351,8 @@ def test_a_follow_up_finds_what_it_is_about(engine, store, given_as):
     name = "vase" if given_as == "session" else ""
     assert {row.id for row in span.output.recalled} == {f"memory/{name}/1", f"memory/{name}/2"}
     for row in span.output.recalled:
-        assert row["score"] == pytest.approx(0.5 * max(0, row["similarity"]) + 0.5 * 0.8 ** row["age"])
-        assert row["recency"] == pytest.approx(0.8 ** row["age"])
+        assert row.score == pytest.approx(0.5 * max(0, row.similarity) + 0.5 * 0.8**row.age)
+        assert row.recency == pytest.approx(0.8**row.age)
     assert span.hits == tuple((row.id, row.score) for row in span.output.recalled)
     passage = run.passages[f"memory/{name}/1"]
     assert passage.text == "My box arrived crushed"
@@ -404,7 +404,7 @@ def test_a_question_that_stands_alone_is_left_alone(engine, enough, used):
     assert same is not used
     span = span_of(result_of(run), "does the question stand alone")
     assert (span.output.decision == "stands alone") is not used
-    assert ("is not used" in span.attributes["note"]) is not used
+    assert ("is not used" in span.output.why) is not used
     assert 0.2 < span.output.score < 1
 
 
@@ -511,7 +511,7 @@ def test_the_command_lists_and_forgets(call):
     assert (code, err) == (0, "")
     run = json.loads(out)
     assert run["settings"]["session"] == "vase"
-    assert run["results"][0]["hits"][0]["id"] == "crushed:0-80"
+    assert run["results"][0]["hits"][0].id == "crushed:0-80"
     assert [(s["session"], s["turns"]) for s in json.loads(call("memory", "--json")[1])["sessions"]] == [
         ("vase", 2)
     ]

@@ -190,7 +190,7 @@ def test_the_embedded_one_needs_no_model_and_tells_how_it_decided(tmp_path):
     assert sorted(one.was for one in order) == [1, 2, 3, 4, 5]
     for one in order:
         assert one.id == found(result)[one.was - 1]
-        assert one.score == pytest.approx(sum(one[name][1] for name in ("bm25", "cosine", "maxsim")))
+        assert one.score == pytest.approx(sum(one.parts[name][1] for name in ("bm25", "cosine", "maxsim")))
     assert [score for _, score in told.hits] == [one.score for one in order]
     assert [hit.passage.id for hit in result.hits[5:]] == found(result)[5:]
     assert sum(told.output.words.values()) == pytest.approx(1)
@@ -254,7 +254,7 @@ def test_a_passage_is_as_near_as_its_nearest_piece_where_pieces_were_made(tmp_pa
         passage = engine.fakes["tiny"].by_ids([one.id])[one.id]
         pieces = TextSplitter(SIZE).chunks(passage.text)
         nearest = max(float(v @ asked) for v in embed([f"{passage.title} {piece}" for piece in pieces]))
-        assert one["cosine"][0] == pytest.approx(nearest, abs=2e-6)
+        assert one.parts["cosine"][0] == pytest.approx(nearest, abs=2e-6)
     without = span(run(tmp_path, engine=_with(engine, monkeypatch, Unavailable("not made"))))
     assert "of whole passages: no pieces" in without.attributes["cosine"]
 
@@ -303,10 +303,10 @@ def test_what_cannot_be_graded_keeps_its_place_and_is_marked(tmp_path):
     result = run(tmp_path, Hesitant({"grade": grade}), candidates=100, reranker="llm")
     assert result.status == "ok"
     states = {one.id.split(":")[0]: one for one in span(result).output.order}
-    assert states["customs"]["state"] == "not scored"
-    assert "neither Yes nor No" in states["customs"]["why"]
-    assert {states[id]["state"] for id in ("express", "fragile")} == {"error"}
-    assert states["express"]["score"] is None
+    assert states["customs"].state == "not scored"
+    assert "neither Yes nor No" in states["customs"].why
+    assert {states[id].state for id in ("express", "fragile")} == {"error"}
+    assert states["express"].score is None
     before = found(result)
     after = [hit.passage.id for hit in result.hits]
     for id in ("customs", "express", "fragile"):

@@ -131,8 +131,8 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(ask, name):
         assert result.status == "ok"
         assert any(span.error == "the endpoint answered HTML" for span in result.spans if span.parent is None)
     elif Need.LLM in routes()[name].needs:
-        assert result.status == "failed"
-        assert "the endpoint answered HTML" in result.error
+        assert "the endpoint answered HTML" in (result.error or result.answer_error)
+        assert result.status == "failed" or (result.hits and result.answer is None), "what was found stands"
         assert any(span.error for span in result.spans)
     else:
         assert result.status == "ok"

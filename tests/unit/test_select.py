@@ -142,10 +142,10 @@ def test_the_mmr_route_moves_a_repeated_passage_down_and_tells_why(tmp_path):
     assert ids(result)[3:] == [id for id in ids(plain) if id not in ids(result)[:3]]
     assert [hit.score for hit in result.hits] == [1 / rank for rank in range(1, len(result.hits) + 1)]
     chosen = result.spans[-1].output.chosen
-    assert [one["id"] for one in chosen] == ids(result)[:3]
-    assert (chosen[0]["was"], chosen[0]["nearest"], chosen[0]["similarity"]) == (1, None, 0.0)
-    assert chosen[0]["relevance"] == pytest.approx(plain.hits[0].score, abs=1e-6)
-    assert all(one["nearest"] in ids(result)[:3] for one in chosen[1:])
+    assert [one.id for one in chosen] == ids(result)[:3]
+    assert (chosen[0].was, chosen[0].nearest, chosen[0].similarity) == (1, None, 0.0)
+    assert chosen[0].relevance == pytest.approx(plain.hits[0].score, abs=1e-6)
+    assert all(one.nearest in ids(result)[:3] for one in chosen[1:])
     assert "note" not in result.spans[-1].attributes
 
 
@@ -213,9 +213,9 @@ def test_the_dedupe_route_keeps_the_best_of_each_group_and_tells_what_it_dropped
     assert ids(result) == [id for id in ids(plain) if id != copy]
     (one,) = result.spans[-1].output.dropped.items()
     assert one[0] == copy
-    assert one[1]["kept"] == best
+    assert one[1].kept == best
     expected = jaccards([REPEATED[best], REPEATED[copy]], 3)[0][1]
-    assert one[1]["similarity"] == pytest.approx(expected)
+    assert one[1].similarity == pytest.approx(expected)
     assert 0.8 <= expected < 1
 
 
@@ -224,7 +224,7 @@ def test_dedupe_by_embedding_takes_equal_vectors_for_equal(tmp_path):
     result = run(tmp_path, "dedupe", texts, by="embedding", threshold=1)
     assert len(ids(result)) == 2
     (told,) = result.spans[-1].output.dropped.values()
-    assert told["similarity"] == 1.0
+    assert told.similarity == 1.0
     assert "c:0-9" in ids(run(tmp_path, "dedupe", texts, by="words", threshold=1))
     assert len(ids(run(tmp_path, "dedupe", texts, by="words", threshold=1))) == 3
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.engine import Request
 from core.errors import ModelFailed
+from core.outputs import ClaimChanges
 from core.steps.prompts import ANSWER
 from core.steps.prompts_corrective import CRITIQUE, REFINE
 from core.steps.redraft import after_critique, claim_changes, kept, likeness, settled
@@ -57,7 +58,7 @@ def output(result, name):
 
 def ended(result):
     (told,) = output(result, "keep a draft")
-    return told["reason"], told["decision"]
+    return told.reason, told.decision
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_each_reason_to_stop_and_the_draft_it_keeps(tmp_path, drafts, critiques,
     at = int(decision.split()[1]) - 1
     assert result.answer == drafts[at]
     assert result.abstained is (drafts[at] == NONE)
-    assert [one["draft"] for one in output(result, "criticise the draft and decide")] == drafts
+    assert [one.draft for one in output(result, "criticise the draft and decide")] == drafts
 
 
 @pytest.mark.parametrize(("calls", "decision"), [(2, "1 of 1"), (3, "1 of 1"), (4, "1 of 2"), (5, "2 of 2")])
@@ -112,12 +113,10 @@ def test_the_critique_reads_the_passages_where_the_answer_did(tmp_path):
     assert "Leave out the towels. Not supported: towels are free." in refined
     assert sent["critique/1"].schema is not None
     first, second = output(result, "criticise the draft and decide")
-    assert (first["share"], second["share"]) == (0.5, 1.0)
-    assert first["why"] == "1 of 2 claims supported; refinement 1 of 2"
-    assert second["why"] == "1 of 1 claims supported, 50% before: all claims supported"
-    assert second["changes"] == {
-        "kept": ["photos are taken"], "dropped": ["towels are free"], "added": [], "changed": [],
-    }  # fmt: skip
+    assert (first.share, second.share) == (0.5, 1.0)
+    assert first.why == "1 of 2 claims supported; refinement 1 of 2"
+    assert second.why == "1 of 1 claims supported, 50% before: all claims supported"
+    assert second.changes == ClaimChanges(("photos are taken",), ("towels are free",))
 
 
 @given(

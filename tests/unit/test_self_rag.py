@@ -17,6 +17,7 @@ from core.branches import WEIGHTS, path_to, ranked, rescore, score_of
 from core.engine import Engine, Request
 from core.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.needs import missing
+from core.outputs import Segment, SegmentTree
 from core.route import Need
 from core.settings import Settings
 from core.steps.cite import NOT_ANSWERED
@@ -181,7 +182,7 @@ def test_the_whole_route_runs_over_http(tmp_path):
         engine = FakeEngine(tmp_path, self_rag_base_url=f"{server.url}/v1", self_rag_model="tiny")
         engine.reflection = lambda mode=None: Engine.reflection(engine, mode)
         result = engine.ask(Request(Query(QUESTION), "tiny", ("self_rag",))).results[0]
-    assert len(tree_of(result)["branches"]) == 5
+    assert len(tree_of(result).branches) == 5
     assert len(server.requests) == 6
     assert sum(span.calls for span in result.spans) == 6
 
@@ -253,12 +254,7 @@ def test_a_segment_is_read_by_the_papers_definitions():
     assert one.support == pytest.approx({"fully": 0.5, "partially": 0.3, "no": 0.2})
     assert one.utility == pytest.approx(-0.1 - 0.05 + 0.1 + 0.4)
     assert one.likelihood == pytest.approx((0.7 * 0.8 * 0.8 * 0.5 * 0.4) ** (1 / 5))
-    plain = {
-        "relevance": one.relevance,
-        "support": dict(one.support),
-        "utility": one.utility,
-        "likelihood": 0.5,
-    }
+    plain = Segment("p", "", one.relevance, dict(one.support), one.utility, 0.5)
     expected = 0.5 + 1.0 * 0.7 + 1.0 * (0.5 + 0.15) + 0.5 * 0.35
     assert score_of(plain, WEIGHTS) == pytest.approx(expected)
 
@@ -284,7 +280,7 @@ def test_a_segment_ends_where_the_model_asks_for_more():
 def test_what_was_not_judged_is_none_and_adds_nothing():
     one = read_segment(complete(words("No tokens at all.")), None)
     assert (one.relevance, one.support, one.utility) == (None, None, None)
-    assert score_of({"likelihood": 0.5, "relevance": None, "support": None, "utility": None}, WEIGHTS) == 0.5
+    assert score_of(Segment("p", "", likelihood=0.5), WEIGHTS) == 0.5
     assert odds(TokenLogprob("x", -1.0), SUPPORT) is None
 
 
@@ -340,8 +336,8 @@ def test_the_beam_prefers_what_is_supported(tmp_path):
     assert result.citations == ("crushed:0-80",)
     assert result.answer == "About crushed. [1]"
     assert result.hits[0].passage.id == "crushed:0-80"
-    chosen = [branch for branch in tree_of(result)["branches"] if branch["chosen"]]
-    assert [branch["passage"] for branch in chosen] == ["crushed:0-80"]
+    chosen = [branch for branch in tree_of(result).branches if branch.chosen]
+    assert [branch.passage for branch in chosen] == ["crushed:0-80"]
     assert decided(result, "keep the best paths") == ["every path has ended"]
 
 
@@ -350,12 +346,12 @@ def test_depth_and_calls_never_exceed_their_caps(tmp_path, segments):
     script = deep(lambda *_: {}, 99)
     result, model = ask(tmp_path, script, segments=segments, passages=3, settings={"route_max_calls": 99})
     tree = tree_of(result)
-    assert max(branch["depth"] for branch in tree["branches"]) == segments
+    assert max(branch.depth for branch in tree.branches) == segments
     assert len(model.requests) == 1 + 3 + (segments - 1) * 2 * 3
     assert decided(result, "keep the best paths") == ["go on"] * (segments - 1) + ["as deep as allowed"]
-    chosen = [branch for branch in tree["branches"] if branch["chosen"]]
-    assert [branch["depth"] for branch in chosen] == list(range(1, segments + 1))
-    assert result.citations == tuple(dict.fromkeys(branch["passage"] for branch in chosen))
+    chosen = [branch for branch in tree.branches if branch.chosen]
+    assert [branch.depth for branch in chosen] == list(range(1, segments + 1))
+    assert result.citations == tuple(dict.fromkeys(branch.passage for branch in chosen))
 
 
 def test_later_segments_go_on_from_the_words_and_search_with_them(tmp_path):
@@ -370,8 +366,8 @@ def test_later_segments_go_on_from_the_words_and_search_with_them(tmp_path):
 def test_a_spent_budget_keeps_what_was_written(tmp_path):
     result, model = ask(tmp_path, deep(lambda *_: {}, 9), settings={"route_max_calls": 9})
     tree = tree_of(result)
-    assert len(tree["branches"]) == 5
-    assert "budget" in tree["why"]
+    assert len(tree.branches) == 5
+    assert "budget" in tree.why
     assert len(model.requests) == 9
     assert result.citations
     assert ask(tmp_path, settings={"route_max_calls": 2})[0].status == "timeout"
@@ -386,7 +382,7 @@ def test_a_passage_that_fails_is_left_out_and_told_all_failing_is_a_failure(tmp_
     result, _ = ask(tmp_path, script)
     wrote = next(span for span in result.spans if span.name == "write a segment for each passage")
     assert wrote.attributes["failed"] == {"crushed:0-80": "the endpoint answered HTML"}
-    assert len(tree_of(result)["branches"]) == 4
+    assert len(tree_of(result).branches) == 4
     assert ask(tmp_path, script, texts={"crushed:0-80": "A crushed box."})[0].status == "failed"
 
 
@@ -404,9 +400,8 @@ def grow(critiques, width, levels):
             for n in range(width):
                 relevance, fully, utility, likelihood = next(taken)
                 branches.append(
-                    {"passage": f"p{n}", "text": "", "relevance": relevance, "utility": utility,
-                     "support": {"fully": fully, "partially": 0.0, "no": 1 - fully}, "likelihood": likelihood,
-                     "parent": parent, "depth": depth, "ended": "retrieve" if depth < levels else "end"}
+                    Segment(f"p{n}", "", relevance, {"fully": fully, "partially": 0.0, "no": 1 - fully},
+                            utility, likelihood, parent, depth, "retrieve" if depth < levels else "end")
                 )  # fmt: skip
                 below.append(len(branches) - 1)
         level = below
@@ -417,7 +412,7 @@ def grow(critiques, width, levels):
 def test_a_beam_as_wide_as_the_tree_is_brute_force_over_all_paths(critiques, width):
     branches = grow(critiques, 2, 3)
     scores = [score_of(branch, WEIGHTS) for branch in branches]
-    leaves = [at for at, branch in enumerate(branches) if branch["depth"] == 3]
+    leaves = [at for at, branch in enumerate(branches) if branch.depth == 3]
     means = {at: sum(scores[step] for step in path_to(branches, at)) / 3 for at in leaves}
     found = ranked(branches, scores, 99, 3)
     assert found.kept[0] == max(leaves, key=lambda at: (means[at], -at))
@@ -443,12 +438,12 @@ def test_another_weighting_ranks_as_a_run_with_it_would(tmp_path):
         again = tree_of(
             ask(tmp_path / "b", script, settings=settings, w_rel=w_rel, w_sup=w_sup, w_use=w_use, **knobs)[0]
         )
-        anew = rescore(first, again["weights"])
-        assert anew["open"] == []
-        pick = [(b["passage"], b["depth"], b["text"]) for b in anew["branches"] if b["chosen"]]
-        assert pick == [(b["passage"], b["depth"], b["text"]) for b in again["branches"] if b["chosen"]]
+        anew, left = rescore(first, again.weights)
+        assert left == ()
+        pick = [(b.passage, b.depth, b.text) for b in anew.branches if b.chosen]
+        assert pick == [(b.passage, b.depth, b.text) for b in again.branches if b.chosen]
         for name in ("score", "path") if weights == (1, 1, 0.5) else ():
-            assert [b[name] for b in anew["branches"]] == [b[name] for b in again["branches"]]
+            assert [getattr(b, name) for b in anew.branches] == [getattr(b, name) for b in again.branches]
 
 
 def test_what_the_beam_dropped_cannot_be_gone_on_from_and_that_is_told(tmp_path):
@@ -456,16 +451,14 @@ def test_what_the_beam_dropped_cannot_be_gone_on_from_and_that_is_told(tmp_path)
         return {"relevant": 0.6, "support": (0.0, 0.1, 0.9)} if "crushed" in title else {"relevant": 0.1}
 
     tree = tree_of(ask(tmp_path, deep(critique, 2), segments=2, beam=1)[0])
-    assert next(b for b in tree["branches"] if b["chosen"])["passage"] != "crushed:0-80"
-    anew = rescore(tree, {"relevance": 5.0, "support": 0.0, "utility": 0.0})
-    chosen = [at for at, branch in enumerate(anew["branches"]) if branch["chosen"]]
-    assert [anew["branches"][at]["passage"] for at in chosen] == ["crushed:0-80"]
-    assert anew["open"] == chosen
+    assert next(b for b in tree.branches if b.chosen).passage != "crushed:0-80"
+    anew, left = rescore(tree, {"relevance": 5.0, "support": 0.0, "utility": 0.0})
+    chosen = [at for at, branch in enumerate(anew.branches) if branch.chosen]
+    assert [anew.branches[at].passage for at in chosen] == ["crushed:0-80"]
+    assert list(left) == chosen
 
 
 def test_ranking_anew_by_the_same_weights_changes_nothing(tmp_path):
     tree = tree_of(ask(tmp_path, deep(lambda *_: {}, 3))[0])
-    anew = rescore(tree, tree["weights"])
-    assert anew.pop("open") == []
-    assert anew == tree
-    assert rescore({"branches": [], "weights": {}}, WEIGHTS)["branches"] == []
+    assert rescore(tree, tree.weights) == (tree, ())
+    assert rescore(SegmentTree("", "", (), {}), WEIGHTS)[0].branches == ()

@@ -87,11 +87,11 @@ def test_a_good_first_round_is_enough(tmp_path):
     result, llm = ask(tmp_path, {"scale": {"4": 0.75, "3": 0.25}}, graded=4)
     assert (result.status, result.error) == ("ok", None)
     (round_,) = output(result, "grade the round and decide")
-    assert (round_["decision"], round_["reason"]) == ("enough", "good enough")
-    assert round_["why"] == "mean grade 3.75 of 5 is at least 2.5: good enough"
+    assert (round_.decision, round_.round.reason) == ("enough", "good enough")
+    assert round_.why == "mean grade 3.75 of 5 is at least 2.5: good enough"
     assert {request.prompt for request in llm.requests} == {"scale/1"}
     assert {request.max_tokens for request in llm.requests} == {2}
-    assert [g["value"] for g in round_["grades"]] == [pytest.approx(3.75)] * 4
+    assert [g.value for g in round_.grades] == [pytest.approx(3.75)] * 4
     (grading,) = gradings(result)
     assert grading.low == grading.high == 0.375
     assert [grade.value for grade in grading.grades] == [pytest.approx(0.6875)] * 4
@@ -103,14 +103,14 @@ def test_a_poor_round_is_asked_again_with_what_it_found_and_the_best_is_kept(tmp
 
     result, llm = ask(tmp_path, {"scale": scale}, "How long does it take", graded=1, threshold=4, gain=0.5)
     first, second = output(result, "grade the round and decide")
-    assert (first["decision"], second["decision"]) == ("try again", "enough")
-    assert second["gain"] == 4.0
+    assert (first.decision, second.decision) == ("try again", "enough")
+    assert second.round.mean - second.round.before == 4.0
     told = next(r for r in llm.requests if r.prompt == "reformulate/1").messages[-1].content
     assert told.startswith("<passage 1>")
     assert "passage 1: 1.0 of 5" in told
     assert "- How long does it take" in told
     (kept,) = output(result, "keep the best round")
-    assert kept["decision"] == "round 2 of 2"
+    assert kept.decision == "round 2 of 2"
     assert result.hits[0].passage.id == "crushed:0-80"
     assert [one.after for one in rewritings(result)] == [("photos and report within 48 hours",)]
 
@@ -121,8 +121,8 @@ def test_the_first_round_is_kept_where_the_second_is_worse(tmp_path):
 
     result, _ = ask(tmp_path, {"scale": scale}, "Express shipping", graded=1, threshold=4)
     (kept,) = output(result, "keep the best round")
-    assert (kept["decision"], kept["reason"]) == ("round 1 of 2", "no gain")
-    assert kept["why"] == "stopped: no gain; mean grades: 2.00, 1.00"
+    assert (kept.decision, kept.reason) == ("round 1 of 2", "no gain")
+    assert kept.why == "stopped: no gain; mean grades: 2.00, 1.00"
     assert result.hits[0].passage.id == "express:0-80"
 
 
@@ -136,10 +136,10 @@ def test_each_other_reason_to_stop(tmp_path):
         replies, knobs = given_
         replies = {**poor, "reformulate": lambda r: f"round {len(r.messages[-1].content)}", **replies}
         result, _ = ask(tmp_path, replies, **knobs)
-        assert output(result, "keep the best round")[0]["reason"] == reason
+        assert output(result, "keep the best round")[0].reason == reason
         assert result.hits
     result, llm = ask(tmp_path, poor, texts={})
-    assert output(result, "keep the best round")[0]["reason"] == "nothing found"
+    assert output(result, "keep the best round")[0].reason == "nothing found"
     assert not llm.requests
 
 
@@ -156,7 +156,7 @@ def test_a_spent_budget_stops_the_search_and_keeps_what_was_found(tmp_path, call
     assert result.status == "ok"
     assert result.hits
     (told,) = output(result, "keep the best round")
-    assert (told["decision"], told["reason"]) == (kept, "budget spent")
+    assert (told.decision, told.reason) == (kept, "budget spent")
     assert any("budget" in (span.error or "") for span in result.spans)
     assert result.answer is None
 
@@ -186,11 +186,11 @@ def test_a_lost_grade_is_neither_pass_nor_fail(tmp_path):
 
     result, _ = ask(tmp_path, {"scale": scale}, graded=7)
     (round_,) = output(result, "grade the round and decide")
-    states = {grade["id"].split(":")[0]: (grade["state"], grade["by"]) for grade in round_["grades"]}
+    states = {grade.id.split(":")[0]: (grade.state, grade.by) for grade in round_.grades}
     assert states["express"] == ("error", None)
     assert states["customs"] == ("not scored", None)
     assert states["keys"] == ("scored", "sampled word")
-    assert round_["mean"] == 4
+    assert round_.round.mean == 4
     assert {hit.passage.id.split(":")[0] for hit in result.hits[-2:]} == {"express", "customs"}
     broken, _ = ask(tmp_path, {"scale": "no digit at all"})
     assert broken.status == "failed"
@@ -228,14 +228,14 @@ def test_the_answer_is_checked_and_stays(tmp_path, verdict, decision, why):
         answers={"answers": "all"}.items(), check=True,
     )  # fmt: skip
     (told,) = output(result, "check the answer")
-    assert told["decision"] == decision
-    assert why in told["why"]
+    assert told.decision == decision
+    assert why in told.why
     assert (result.answer, result.abstained) == ("Take photos of all six sides [1].", False)
 
 
 def test_without_an_answer_nothing_is_checked(tmp_path):
     result, llm = ask(tmp_path, {"scale": {"5": 1.0}}, check=True)
-    assert output(result, "check the answer")[0]["decision"] == "not checked"
+    assert output(result, "check the answer")[0].decision == "not checked"
     assert "check-answer/1" not in {request.prompt for request in llm.requests}
     assert booleans('{"supported": [1], "relevant": true}', 1) is None
     assert booleans("[true]", 1) is None

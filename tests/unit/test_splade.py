@@ -46,14 +46,14 @@ def test_the_span_tells_what_was_searched_with_and_what_each_term_added(tmp_path
         f"{QUESTION} and where is the invoice of my parcel that customs may hold for five business days",
     )
     (span,) = result.spans
-    inputs = span.inputs
-    assert inputs["model"] == "hash terms"
-    assert len(inputs["expansion"]) == TERMS < inputs["terms"]
-    weights = [weight for _, weight in inputs["expansion"]]
+    told = span.output
+    assert told.model == "hash terms"
+    assert len(told.expansion) == TERMS < told.terms
+    weights = [weight for _, weight in told.expansion]
     assert weights == sorted(weights, reverse=True)
-    assert list(inputs["matched"]) == [hit.passage.id for hit in result.hits[:TOLD]]
+    assert list(told.matched) == [hit.passage.id for hit in result.hits[:TOLD]]
     for hit in result.hits[:TOLD]:
-        shares = inputs["matched"][hit.passage.id]
+        shares = told.matched[hit.passage.id]
         assert sum(share for _, share in shares) == pytest.approx(hit.score)
         assert all(share > 0 for _, share in shares)
 
@@ -147,7 +147,7 @@ def test_a_splade_model_is_used_by_name_from_the_command_line_on(tmp_path, monke
     assert record["model"].startswith(f"{folder}@")
     assert main(["ask", "return the box", "--corpus", "mine", "--routes", "splade", "--json"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
-    inputs = result["spans"][0]["inputs"]
+    inputs = result["spans"][0]["output"]
     assert inputs["model"] == str(folder)
     ours = SpladeEncoder(str(folder))
     assert [tuple(term) for term in inputs["expansion"]] == [

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from core.backends.base import Completion, TokenLogprob
 from core.engine import Request
 from core.errors import BadInput, ModelFailed
+from core.outputs import Sentence
 from core.steps.grade import Grade, decide, yes_probability
 from core.steps.prompts import GRADE, HYDE
-from core.outputs import Sentence
 from core.steps.refine import recompose
 from core.types import Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -91,7 +91,7 @@ GOLDEN = {
     "compress": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
         "drop passages far from the question", "  embed", "keep the strips that matter", "  embed",
-        "write the excerpts", "append the rest",
+        "write the excerpts", "take the passages with excerpts", "append the rest",
     ],
     "mmr": ["embed", "search vectors", "order by marginal relevance"],
     "rerank": [
@@ -133,7 +133,7 @@ GOLDEN = {
     ],
     "hyde": [
         "write hypothetical passages", "  ask scripted",
-        "search with each sample", "  embed", "  nearest to sample 1",
+        "search with each sample", "  embed",
         "mean of embeddings", "  embed", "  embed", "search vectors",
     ],
     "hyde_gated": [
@@ -154,17 +154,17 @@ GOLDEN = {
     ],
     "text_to_sql": [
         "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted",
-        "  run SQL", "say the result",
+        "  run SQL", "take the result as a passage", "say the result",
     ],
     "table_qa": [
         "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted",
-        "  run SQL", "say the result",
+        "  run SQL", "take the result as a passage", "say the result",
     ],
     "structured_hybrid": [
         "ask the tables", "  look up values", "  choose tables", "  write and run SQL", "    write SQL",
         "      ask scripted", "    run SQL",
         "search BM25", "embed", "search vectors", "fuse by normalised scores", "choose the side",
-        "append the rest",
+        "take the result as a passage", "append the rest",
     ],
     "iterative": [
         "search BM25", "embed", "search vectors", "fuse by normalised scores", "collect what is new",
@@ -271,7 +271,10 @@ def test_a_refusal_is_retried_once_and_shown(tmp_path):
     }
     result, _ = ask(tmp_path, "hyde", replies)
     asked = [span for span in result.spans if span.name.startswith("ask")]
-    assert [(span.args["prompt"], span.args["attempt"]) for span in asked] == [("hyde/2", 1), ("hyde/2/firmer", 2)]
+    assert [(span.args["prompt"], span.args["attempt"]) for span in asked] == [
+        ("hyde/2", 1),
+        ("hyde/2/firmer", 2),
+    ]
     assert result.spans[0].output.texts == ("Crushed boxes are refunded in full.",)
 
 
@@ -324,7 +327,7 @@ def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
     )  # fmt: skip
     assert result.error is None
     verdict = next(span for span in result.spans if span.name == "grade and decide").output
-    assert verdict["decision"] == decision
+    assert verdict.decision == decision
     assert any(span.name == "search the web" for span in result.spans) is web
     from_web = [h.passage.id for h in result.hits if h.passage.id.startswith("web/")]
     assert bool(from_web) is web
@@ -358,7 +361,7 @@ def test_a_graders_failure_is_neither_pass_nor_fail(tmp_path):
 
     result, _ = ask(tmp_path, "crag", {"grade": grade}, Query("My box arrived crushed"), evaluator="llm")
     grades = next(span for span in result.spans if span.name == "grade and decide").output.grades
-    assert sorted(g["state"] for g in grades) == ["error"] * 4 + ["scored"]
+    assert sorted(g.state for g in grades) == ["error"] * 4 + ["scored"]
     assert result.hits[0].passage.id == "crushed:0-80"
 
 
@@ -372,12 +375,14 @@ def test_yes_probability_adds_spellings_and_ignores_other_words():
 
 def test_strips_keep_each_passages_best_and_all_above_the_floor(tmp_path):
     result, _ = ask(tmp_path, "crag", {"grade": "0.95"}, strip_floor=1.0, evaluator="llm")
-    strips = next(span for span in result.spans if span.name == "keep the strips that matter").output
-    passages = {strip["id"] for strip in strips}
+    strips = next(
+        span for span in result.spans if span.name == "keep the strips that matter"
+    ).output.sentences
+    passages = {strip.id for strip in strips}
     for id in passages:
-        own = [s for s in strips if s["id"] == id]
-        assert [s["kept"] for s in own].count(True) >= 1
-        assert max(own, key=lambda s: s["score"])["kept"]
-    assert recompose((Sentence("a", "x", 1, True), Sentence("a", "y", 0, False), Sentence("a", "z", 1, True))) == {
-        "a": "x z"
-    }
+        own = [s for s in strips if s.id == id]
+        assert [s.kept for s in own].count(True) >= 1
+        assert max(own, key=lambda s: s.score).kept
+    assert recompose(
+        (Sentence("a", "x", 1, True), Sentence("a", "y", 0, False), Sentence("a", "z", 1, True))
+    ) == {"a": "x z"}

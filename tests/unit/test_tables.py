@@ -73,14 +73,14 @@ def test_each_decision_and_no_more_calls_than_repairs_allow(tmp_path, replies, r
         tmp_path, {"sql": lambda _: next(written), "sql-repair": lambda _: next(written)}, repairs=repairs
     )
     told = asked(result)
-    assert (result.status, told["decision"]) == ("ok", decision)
+    assert (result.status, told.decision) == ("ok", decision)
     assert len(llm.requests) == calls <= repairs + 1
-    assert len(told["attempts"]) == calls
+    assert len(told.attempts) == calls
     assert result.abstained is (decision not in ("answered", "repaired"))
     assert bool(result.hits) is not result.abstained
-    assert told["why"]
+    assert told.why
     if decision == "rejected by the guard":
-        assert "only SELECT, or WITH ... SELECT, runs" in told["why"]
+        assert "only SELECT, or WITH ... SELECT, runs" in told.why
 
 
 def test_the_model_sees_tables_first_then_values_then_the_question(tmp_path):
@@ -155,8 +155,8 @@ def test_stored_values_cannot_close_their_marks_and_a_steered_model_reaches_noth
         tmp_path, {"sql": obey, "sql-repair": obey}, tables=tables, question="Which notes are there?"
     )
     told = asked(result)
-    assert told["decision"] == "rejected by the guard"
-    assert [attempt["sql"] for attempt in told["attempts"]] == [
+    assert told.decision == "rejected by the guard"
+    assert [attempt.sql for attempt in told.attempts] == [
         "DELETE FROM notes",
         "SELECT load_extension('/tmp/x')",
     ]
@@ -193,11 +193,11 @@ def test_of_a_large_schema_the_tables_for_the_question_are_shown(tmp_path):
     result = engine.ask(request).results[0]
     chosen = next(span.output for span in result.spans if span.name == "choose tables")
     sent = llm.requests[0].messages[-1].content
-    assert "remark for a value of the question" in chosen["why"]
+    assert "remark for a value of the question" in chosen.why
     for name in ("customer", "invoice", "contract", "remark"):
         assert f"CREATE TABLE {name}" in sent
     assert sent.count("CREATE TABLE") < 16
-    assert "to join them" in chosen["why"]
+    assert "to join them" in chosen.why
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_of_a_large_schema_the_tables_for_the_question_are_shown(tmp_path):
 def test_the_hybrid_says_which_side_it_used(tmp_path, replies, decision):
     result, llm = ask(tmp_path, {**replies, "answer": "Said [1]."}, "structured_hybrid", answers="all")
     side = next(span for span in result.spans if span.name == "choose the side").output
-    assert (result.status, side["decision"]) == ("ok", decision)
+    assert (result.status, side.decision) == ("ok", decision)
     assert result.answer == "Said [1]."
     assert (result.hits[0].passage.id[:4] == "sql/") is (decision == "both")
     assert result.citations == (result.hits[0].passage.id,)
@@ -232,7 +232,7 @@ def test_the_hybrid_without_passages_answers_from_the_rows_and_without_both_says
         engine = FakeEngine(tmp_path, llm=ScriptedLLM({"sql": sql}), texts={})
         result = engine.ask(Request(Query(QUESTION), "tiny", ("structured_hybrid",))).results[0]
         side = next(span for span in result.spans if span.name == "choose the side").output
-        assert side["decision"] == decision
+        assert side.decision == decision
         assert result.answer is None if start is None else result.answer.startswith(start)
 
 

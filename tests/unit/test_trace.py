@@ -12,7 +12,7 @@ from core.types import Hit, Passage
 
 def test_spans_nest_and_keep_their_order():
     trace = Trace("r")
-    with trace.span("outer", "CHAIN", text="q"), trace.span("inner", "LLM"):
+    with trace.span("outer", "CHAIN", {"text": "q"}), trace.span("inner", "LLM"):
         assert trace.current().name == "inner"
     outer, inner = trace.spans()
     assert (outer.name, outer.parent, inner.parent) == ("outer", None, outer.id)
@@ -152,14 +152,12 @@ def test_a_continued_trace_goes_on_after_the_stored_one():
     assert trace.spans()[0].start_ms >= 1000
 
 
-def test_made_names_the_span_of_an_object_but_never_of_an_empty_list():
+def test_made_names_the_span_of_an_object_and_not_of_an_equal_one():
     trace = Trace("r")
-    ranking = (Hit(Passage("a", "a", "", ""), 1.0),)
-    trace.remember(ranking, 3)
-    trace.remember((), 4)
-    assert trace.made(ranking) == 3
-    assert trace.made(()) is None
-    assert trace.made((Hit(Passage("a", "a", "", ""), 1.0),)) is None
+    hit = Hit(Passage("a", "a", "", ""), 1.0)
+    trace.remember(hit, 3)
+    assert trace.made(hit) == 3
+    assert trace.made(Hit(Passage("a", "a", "", ""), 1.0)) is None
 
 
 def test_plain_leaves_only_json_values():
