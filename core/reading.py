@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from core.outputs import Grading, Output, Pass, PassageGrade, Reply, Rewrite, SentenceFilter, Written
+from core.outputs import (
+    Grading,
+    Output,
+    Pass,
+    PassageGrade,
+    Reply,
+    Rewrite,
+    SentenceFilter,
+    ShortAnswer,
+    Written,
+    document,
+)  # fmt: skip
 from core.types import Link, RouteResult, Run, Span
 
 T = TypeVar("T")
@@ -48,11 +59,6 @@ def below(result: RouteResult, span: Span) -> list[Span]:
 def recorded(spans: Iterable[Span], kind: type[T]) -> list[Recorded[T]]:
     """The steps that came to an output of `kind`, in order."""
     return [Recorded(span, span.output) for span in spans if isinstance(span.output, kind)]
-
-
-def rewritings(result: RouteResult) -> list[Recorded[Rewrite]]:
-    """The steps that wrote what was searched with, in order."""
-    return recorded(top(result), Rewrite)
 
 
 def gradings(result: RouteResult) -> list[Recorded[Grading]]:
@@ -120,13 +126,20 @@ def asked_again(result: RouteResult, span: Span) -> str | None:
 def texts(output: Output) -> tuple[str, ...]:
     """The texts that a step wrote, () where it wrote none."""
     match output:
-        case Reply() | Written():
+        case Reply() | Written() | ShortAnswer():
             return (output.text,)
         case Rewrite():
             return output.texts
         case Pass(value=str(text)):
             return (text,)
     return ()
+
+
+def facts(output: Output) -> dict[str, Any]:
+    """All that an output tells, as plain JSON by name; {} for nothing."""
+    told = document(output)
+    del told["type"]
+    return told
 
 
 def describe(link: Link, spans: Sequence[Span]) -> tuple[str, str]:

@@ -9,18 +9,18 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from core.errors import BadInput
+from core.flow import Flow, Source
 from core.outputs import Fusion as Fused
-from core.outputs import SampleSearches, Selection
+from core.outputs import Selection
 from core.steps.fitted import ordered, parts
 from core.steps.fuse import Norm, linear, rrf
 from core.steps.select import mmr, places, unpack
-from core.types import Hit, Link, Passage, Ranking, RouteResult, Scored, Span
+from core.types import Hit, Passage, Ranking, RouteResult, Scored, Span
 
 Method = Literal["rrf", "linear", "fitted", "marginal"]
 Changes = Mapping[str, Any]  # by setting: "k", "weights.0", "norm", "lam", "pool"
 Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score, 0 if it has it not
 BY_HAND = "{} was made by the route itself, not by a step, so the run does not keep it"
-GONE = "the step that made {} is not kept"
 DEEP = "what it chose by is not kept: the run is of an earlier version, or chose from very many passages"
 OTHER = "what is stored of its lists does not give its ranking"
 PARTS = ("relevance", "likeness to one before")  # of an MMR score
@@ -30,16 +30,16 @@ PARTS = ("relevance", "likeness to one before")  # of an MMR score
 class Fusion:
     """A step that fused lists or reordered one, with all it takes to do it again.
 
-    `values` are its settings by name ("k", "weights.1"); `sources` the steps that made the lists, None for an
-    empty one that the route made; `lack` why it cannot be done again, "" if it can. `pairs` is the likeness
-    of the first passages of MMR's list, and `near` their cosines with the question.
+    `values` are its settings by name ("k", "weights.1"); `sources` say where the lists are from; `lack` why
+    it cannot be done again, "" if it can. `pairs` is the likeness of the first passages of MMR's list, and
+    `near` their cosines with the question.
     """
 
     span: Span
     method: Method
     values: Mapping[str, Any]
     lists: tuple[Ranking, ...] = ()
-    sources: tuple[Span | None, ...] = ()
+    sources: tuple[Source, ...] = ()
     near: tuple[float, ...] = ()
     pairs: tuple[int, ...] = ()
     lack: str = ""
@@ -57,7 +57,8 @@ class Outcome:
 
 def fusions(result: RouteResult) -> list[Fusion]:
     """The route's steps that fused lists by rank, score or fitted weights, or chose by MMR, in order."""
-    found = [_read(span, result) for span in result.spans if span.hits is not None]
+    flow = Flow(result)
+    found = [_read(span, flow) for span in flow.lists]
     return [fusion for fusion in found if fusion is not None]
 
 
@@ -128,49 +129,26 @@ def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
     return values
 
 
-def _read(span: Span, result: RouteResult) -> Fusion | None:
+def _read(span: Span, flow: Flow) -> Fusion | None:
     """The step as a fusion, or None if it is none that can be done again with other values."""
-    output, args = span.output, span.args
-    if isinstance(output, Selection) and output.method == "mmr":
-        values = {name: args.get(name) for name in ("lam", "k", "pool")}
-        given = [link for link in span.links if link.arg == "hits"]
-        fusion = Fusion(span, "marginal", values, near=output.near, pairs=output.alike)
-    elif isinstance(output, Fused) and output.method in ("rrf", "linear", "fitted"):
-        given = [link for link in span.links if link.arg.partition("[")[0] == "lists"]
-        own = {"rrf": ("k",), "linear": ("norm",), "fitted": ()}[output.method]
-        fusion = Fusion(span, cast("Method", output.method), {name: args.get(name) for name in own})
-    else:
+    output, args, method = span.output, span.args, cast("Method", "marginal")
+    values = {name: args.get(name) for name in ("lam", "k", "pool")}
+    if isinstance(output, Fused) and output.method in ("rrf", "linear", "fitted"):
+        method, values = cast("Method", output.method), {}
+        values |= {"k": args.get("k")} if method == "rrf" else {}
+        values |= {"norm": args.get("norm")} if method == "linear" else {}
+        given = args.get("weights") if method != "fitted" else None
+        weights = given if isinstance(given, list) else [1.0] * len(flow.sources(span))
+        values |= {f"weights.{n}": weight for n, weight in enumerate(weights)}
+    elif not (isinstance(output, Selection) and output.method == "mmr"):
         return None
-    fusion = _with_lists(fusion, given, result)
-    if fusion.method != "marginal":
-        weights = args.get("weights") if fusion.method != "fitted" else None
-        shares = weights if isinstance(weights, list) else [1.0] * len(fusion.lists)
-        fusion = replace(fusion, values={**fusion.values, **{f"weights.{n}": w for n, w in enumerate(shares)}})
-    return _checked(fusion)
-
-
-def _with_lists(fusion: Fusion, given: list[Link], result: RouteResult) -> Fusion:
-    """`fusion` with the lists that the links name."""
-    spans = {span.id: span for span in result.spans}
-    lists: list[Scored] = []
-    sources: list[Span | None] = []
-    lack = ""
-    for number, link in enumerate(given, 1):
-        called = "its list" if len(given) == 1 else f"list {number}"
-        source = spans.get(link.span) if link.span is not None else None
-        part = slice(link.start, link.start + link.size)
-        if source is not None and link.arg == "lists" and isinstance(source.output, SampleSearches):
-            lists += source.output.lists[part]
-            sources += [source] * link.size
-            continue
-        if source is not None and source.hits is not None:
-            lists.append(source.hits[part])
-        else:
-            lists.append(())
-            if link.size:
-                lack = lack or (BY_HAND if link.span is None else GONE).format(called)
-        sources.append(source)
-    return replace(fusion, lists=tuple(map(_ranking, lists)), sources=tuple(sources), lack=lack)
+    sources = flow.sources(span)
+    lists = tuple(map(_ranking, sources))
+    by_hand = next((n for n, source in enumerate(sources, 1) if source.unknown), None)
+    called = "its list" if len(sources) == 1 else f"list {by_hand}"
+    lack = BY_HAND.format(called) if by_hand else ""
+    near, pairs = (output.near, output.alike) if isinstance(output, Selection) else ((), ())
+    return _checked(Fusion(span, method, values, lists, sources, near, pairs, lack))
 
 
 def _checked(fusion: Fusion) -> Fusion:
@@ -186,9 +164,11 @@ def _checked(fusion: Fusion) -> Fusion:
     return fusion if same else replace(fusion, lack=OTHER)
 
 
-def _ranking(hits: Scored) -> Ranking:
+def _ranking(source: Source) -> Ranking:
     """A list as fusion takes it; only ids and scores matter to it."""
-    return tuple(Hit(Passage(id, "", "", ""), score) for id, score in hits)
+    hits = source.span.hits or () if source.span is not None else ()
+    part = hits[source.start : source.start + source.size]
+    return tuple(Hit(Passage(id, "", "", ""), score) for id, score in part)
 
 
 def _cut(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Ranking, ...]:
