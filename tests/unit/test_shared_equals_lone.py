@@ -1,0 +1,181 @@
+"""A route finds, answers and decides in a run with others what it does alone; only times differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.backends.web import Snapshot
+from core.engine import Request
+from core.errors import ModelTimedOut
+from core.outputs import Reply
+from core.route import routes
+from core.trace import Trace
+from core.types import AnswerStyle, Passage, Query, RouteResult, Span, Turn
+from tests.fakes import FakeEngine, ScriptedLLM
+
+ALL = sorted(routes())
+QUESTIONS = (
+    Query("My box arrived crushed, what do I do?"),
+    Query("And within how many hours?", (Turn("user", "My box arrived crushed."), Turn("assistant", "Oh."))),
+    Query("Express shipping to Belgium or customs: which order was paid?"),
+)
+REPLIES = {
+    "look-up": "0.9", "relevant": "0.6", "segment": "Take photos [1].", "supported": {"fully": 1.0},
+    "useful": {"4": 1.0}, "closed-answer": "Photograph it.", "confidence": "40", "scale": {"2": 1.0},
+    "sql": "SELECT name FROM items", "rewrite": "what to do when a box arrived crushed",
+    "variants": "crushed parcel\ndamaged box\nbroken pack", "step-back": "What are the rules for parcels?",
+    "decompose": "What photos of a crushed box are needed?\nWithin how many hours is it reported?",
+    "grade": lambda request: "0.9" if "crushed" in request.messages[-1].content else "0.4",
+    "answer": "Take photos of all six sides [1].", "evidence": "0.8",
+    "next-sentence": "Customs may hold a parcel.", "choose-action": '{"action": "search", "input": "photos"}',
+    "reformulate": "crushed parcel photos",
+    "critique": '{"claims": [], "feedback": "Shorter.", "good": false}',
+    "refine": "Take photos [1].",
+}  # fmt: skip
+WEB = {"page:0-9": "crushed boxes are photographed", "page:9-20": "the web knows express shipping"}
+
+
+def in_turn(self: Trace, calls):
+    """Branches one after another: which of them meets a spent budget is then no matter of chance."""
+    return [call() for call in calls]
+
+
+def told(span: Span) -> Span:
+    """A span without what may differ: its times, who did the work, and what a repeat costs."""
+    output = replace(span.output, made="") if isinstance(span.output, Reply) else span.output
+    return replace(
+        span, id=0, parent=None, start_ms=0.0, ms=0.0, output=output, tokens=None, calls=0, shared_with=None,
+        cached=None, cost=None, links=tuple(replace(link, span=None) for link in span.links),
+    )  # fmt: skip
+
+
+def facts(result: RouteResult) -> tuple[object, ...]:
+    """What a route came to: all but times. Steps inside a shared one are with the route that did it, so the
+    outermost ones are compared, in all they say.
+    """
+    steps = tuple(told(span) for span in result.spans if span.parent is None)
+    return (
+        result.route, result.status, result.error, result.hits, result.answer, result.citations,
+        result.abstained, result.answer_status, result.answer_error, result.basis, steps,
+    )  # fmt: skip
+
+
+@given(
+    names=st.lists(st.sampled_from(ALL), min_size=2, max_size=8, unique=True),
+    question=st.sampled_from(QUESTIONS),
+    answers=st.sampled_from(["none", "selected", "all"]),
+    style=st.builds(
+        AnswerStyle,
+        by=st.sampled_from(["model", "extract"]),
+        order=st.sampled_from(["best first", "best at both ends"]),
+        evidence=st.sampled_from([0.0, 0.58, 0.9]),
+    ),
+    calls=st.sampled_from([1, 2, 3, 5, 8, 13, 60]),
+    tokens=st.sampled_from([20, 100, 10_000]),
+    local=st.booleans(),
+)
+def test_each_route_comes_to_the_same_in_a_shared_run_as_alone(
+    tmp_path_factory, names, question, answers, style, calls, tokens, local
+):
+    engine = FakeEngine(
+        tmp_path_factory.mktemp("home"), llm=ScriptedLLM(REPLIES, local=local), web=WEB,
+        route_max_calls=calls, route_max_tokens=tokens,
+    )  # fmt: skip
+    request = Request(
+        question, "tiny", tuple(names), answers=answers, answered=tuple(names[::2]), style=style
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trace, "parallel", in_turn)
+        shared = engine.ask(request).results
+        alone = [
+            engine.ask(replace(request, routes=(name,), answered=tuple({name} & set(names[::2])))).results[0]
+            for name in names
+        ]
+    for together, single in zip(shared, alone, strict=True):
+        assert facts(together) == facts(single)
+
+
+def test_the_threshold_of_evidence_is_part_of_what_a_step_is_known_by(tmp_path):
+    """Two routes write an answer from the same passages, one with another threshold."""
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"evidence": "0.7", "answer": "Yes [1]."}))
+    style = AnswerStyle(evidence=0.9)
+    request = Request(
+        QUESTIONS[0], "tiny", ("hybrid_rrf", "self_correct"), answers="selected", answered=("hybrid_rrf",),
+        style=style,
+    )  # fmt: skip
+    asked, own = engine.ask(request).results
+    assert (asked.abstained, own.abstained) == (True, False)
+
+
+def test_a_result_cut_short_by_one_routes_budget_is_nobody_elses(tmp_path):
+    """`rerank` by the model runs out of calls within its step; `crag`, which grades five, gets all grades."""
+    llm = ScriptedLLM({"grade": "0.6"})
+    engine = FakeEngine(tmp_path, llm=llm, route_max_calls=3)
+    knobs = {"rerank": {"reranker": "llm", "candidates": 5}}
+    alone = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank",), knobs)).results[0]
+    both = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank", "crag"), knobs)).results
+    assert facts(both[0]) == facts(alone)
+    states = [one.state for s in both[0].spans for one in getattr(s.output, "order", ())]
+    assert states.count("scored") == 3
+
+
+def test_a_route_that_cannot_pay_for_shared_work_ends_in_it(tmp_path):
+    """Two grades were paid by another route: a third call of the same route's budget is not free."""
+    replies = {"variants": "one way\nanother way\na third way", "grade": "0.6"}
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM(replies), route_max_calls=1)
+    knobs = {"multi_query": {"n": 3}, "rag_fusion": {"n": 3}}
+    request = Request(QUESTIONS[0], "tiny", ("multi_query", "rag_fusion"), knobs, answers="all")
+    first, second = engine.ask(request).results
+    assert first.answer_error == second.answer_error
+    assert "budget of 1 model calls is spent" in first.answer_error
+    assert first.hits
+    assert second.hits
+
+
+def test_a_failure_by_the_askers_own_time_is_not_shared(tmp_path, monkeypatch):
+    """The first route has a moment left for a call and fails by it; the second asks again, and gets it."""
+    llm = ScriptedLLM({"variants": "one way\nanother way\na third way"})
+    engine = FakeEngine(tmp_path, llm=llm)
+    asked = []
+    complete = ScriptedLLM.complete
+
+    def slow_at_first(self, request, *, timeout, cancel, written=None):
+        asked.append(timeout)
+        if len(asked) == 1:
+            raise ModelTimedOut("no answer within the route's own time")
+        return complete(self, request, timeout=timeout, cancel=cancel, written=written)
+
+    monkeypatch.setattr(ScriptedLLM, "complete", slow_at_first)
+    context = engine.context
+
+    def short_of_time(*args, **kwargs):
+        made = context(*args, **kwargs)
+        if made.trace.owner == "multi_query":
+            made.llm_timeout_s = 10 * engine.settings.route_timeout_s  # more than the route has left
+        return made
+
+    monkeypatch.setattr(engine, "context", short_of_time)
+    monkeypatch.setattr("core.job.Job._order", lambda self: (list(self._plan.routes), []))
+    first, second = engine.ask(Request(QUESTIONS[0], "tiny", ("multi_query", "rag_fusion"))).results
+    assert (first.status, second.status) == ("timeout", "ok")
+    assert len(asked) == 2
+
+
+def test_web_pages_with_other_words_are_other_passages(tmp_path, monkeypatch):
+    """One address has other snippets for other queries: what was made of the one is not the other's."""
+
+    def snippets(self, text, k, *, timeout=60.0, cancel=None):
+        return [(Passage("web/page", "web", "Page", f"snippet for {text}"), 1.0)]
+
+    monkeypatch.setattr(Snapshot, "search", snippets)
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"web-query": "keywords"}), web=WEB)
+    question = "How far away is the moon?"
+    run = engine.ask(Request(Query(question), "tiny", ("crag",)))
+    assert run.passages["web/page"].text.startswith("snippet for")
+    for result in run.results:
+        for span in result.spans:
+            assert all(id in run.passages for id, _ in span.hits or ())
