@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from core.outputs import (
@@ -117,7 +118,7 @@ def worked(run: Run) -> list[RouteResult]:
 def asked_again(result: RouteResult, span: Span) -> str | None:
     """The first reply to a step, where it could not be used and the model was asked once more."""
     calls = [one for one in below(result, span)[1:] if one.kind == "LLM"]
-    for first, again in zip(calls, calls[1:], strict=False):
+    for first, again in pairwise(calls):
         if again.args.get("attempt") == 2 and isinstance(first.output, Reply):
             return first.output.text
     return None
@@ -158,7 +159,9 @@ def describe(link: Link, spans: Sequence[Span]) -> tuple[str, str]:
     if made.hits is None:
         return label, said
     first, last = link.start + 1, link.start + link.size
-    ranks = "no passage" if not link.size else f"rank {first}" if link.size == 1 else f"ranks {first} to {last}"
+    ranks = (
+        "no passage" if not link.size else f"rank {first}" if link.size == 1 else f"ranks {first} to {last}"
+    )
     return label, f"{said}, {ranks}"
 
 

@@ -130,7 +130,9 @@ def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
 
 def errors(one: Grading) -> list[tuple[str, str]]:
     """The passages whose grade could not be had, with the reason."""
-    return [(grade.id, grade.why or grade.state or "not scored") for grade in one.grades if known(grade) is None]
+    return [
+        (grade.id, grade.why or grade.state or "not scored") for grade in one.grades if known(grade) is None
+    ]
 
 
 def _named(run: Run, some: Sequence[tuple[str, float | None]]) -> str:

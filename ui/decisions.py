@@ -79,7 +79,9 @@ def _node(number: int, one: Step, gate: Gate | None) -> Markup:
         *(tag("span", word, css="chip rs-evaluators-not", title="not taken") for word in other),
     )
     meter = _meter(gate) if gate is not None else EMPTY
-    return tag("li", head, went, meter, tag("div", decided.why, css="dim", dir="auto") if decided.why else EMPTY)
+    return tag(
+        "li", head, went, meter, tag("div", decided.why, css="dim", dir="auto") if decided.why else EMPTY
+    )
 
 
 def _meter(gate: Gate) -> Markup:

@@ -132,7 +132,9 @@ def _block(
     quoted = {id: _quoted(run, id, some, quotes) for id, some in after.items()}
     total = sum(map(len, quoted.values()))
     if total:
-        held = sum(strip.kept for id, some in after.items() for n, strip in enumerate(some) if n in quoted[id])
+        held = sum(
+            strip.kept for id, some in after.items() for n, strip in enumerate(some) if n in quoted[id]
+        )
         said += f"; {held} of {total} with labelled words"
     rule = "" if floor is None else f", those from {floor:.3g} on and each passage's best"
     rows = [
@@ -161,7 +163,9 @@ def _framed(result: RouteResult, span: Span, said: str, rule: str, what: str, ro
     )
 
 
-def _quoted(run: Run, id: str, some: Sequence[Sentence], quotes: Mapping[str, Sequence[str]]) -> Collection[int]:
+def _quoted(
+    run: Run, id: str, some: Sequence[Sentence], quotes: Mapping[str, Sequence[str]]
+) -> Collection[int]:
     """Which strips hold labelled words, or stand in them."""
     passage = run.passages.get(id)
     wanted = [" ".join(quote.split()) for quote in quotes.get(passage.doc_id, ())] if passage else []

@@ -67,7 +67,7 @@ class Remember(Retrieve):
 
     @step("EVALUATOR", "does the question stand alone")
     def stands_alone(self, found: Ranking, threshold: float) -> bool:
-        """Whether the best cosine in `found` is at least `threshold`: what was said before would only distract.
+        """Whether the best cosine in `found` reaches `threshold`: what was said before would only distract.
 
         A follow-up's own similarity to the turns before it hardly tells it from a change of subject; how near
         it comes to any passage by itself does.

@@ -16,5 +16,7 @@ LEAST = 0.001  # given in place of 0 for those
 def threshold_knobs(route: Route, span: Span, changes: Mapping[str, float]) -> dict[str, Any] | None:
     """The parameters that make `changes` (by the argument of the step), as `core.whatif.knobs.as_knobs`."""
     return as_knobs(
-        route, span, {name: value or LEAST if name in CALIBRATED else value for name, value in changes.items()}
+        route,
+        span,
+        {name: value or LEAST if name in CALIBRATED else value for name, value in changes.items()},
     )

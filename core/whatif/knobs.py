@@ -37,7 +37,8 @@ class Control:
         """What moving it to `value` changes; nothing where it stays."""
         if value == self.value:
             return {}
-        return {**dict.fromkeys(self.names, value), **{name: 1 - value for name in self.rest}}
+        rest = dict.fromkeys(self.rest, 1 - value) if self.rest else {}
+        return {**dict.fromkeys(self.names, value), **rest}
 
 
 def sets(knob: KnobSpec, span: Span, value: Any) -> dict[str, Any]:

@@ -48,7 +48,11 @@ def _gate(result: RouteResult, span: Span) -> Gate | None:
 
 def nears(result: RouteResult) -> list[Recorded[Selection]]:
     """The steps that dropped the passages whose cosine is below a floor."""
-    return [one for one in recorded(result.spans, Selection) if one.output.floor is not None and one.output.cosines]
+    return [
+        one
+        for one in recorded(result.spans, Selection)
+        if one.output.floor is not None and one.output.cosines
+    ]
 
 
 def reaching(near: Selection, floor: float | None) -> tuple[str, ...]:
