@@ -345,6 +345,19 @@ class SentenceFilter:
     floor: float | None = None
     type: Literal["sentence_filter"] = "sentence_filter"
 
+    @property
+    def by_passage(self) -> dict[str, tuple[Sentence, ...]]:
+        """The pieces of each passage, passages in the order in which they were seen."""
+        found: dict[str, list[Sentence]] = {}
+        for sentence in self.sentences:
+            found.setdefault(sentence.id, []).append(sentence)
+        return {id: tuple(some) for id, some in found.items()}
+
+    @property
+    def kept(self) -> int:
+        """How many pieces were kept."""
+        return sum(sentence.kept for sentence in self.sentences)
+
 
 @dataclass(frozen=True, slots=True)
 class Excerpts:
@@ -529,14 +542,17 @@ def from_document(given: Any) -> Output:
         output: Output = _adapter().validate_python(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the output"
-        raise BadInput(f"a step's output: {place}: {first['msg']}") from None
+        place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
+        told = first["msg"]
+        if first["type"] == "union_tag_invalid":  # else it names the tag, which may be anything
+            told = f"its type is none of {first['ctx']['expected_tags']}"
+        raise BadInput(f"a step's output: {place}: {told}") from None
     return output
 
 
 @cache
 def _adapter() -> TypeAdapter[Output]:
     """Made when first needed: a process that stores nothing does without pydantic."""
-    from pydantic import Field, TypeAdapter
+    from pydantic import ConfigDict, Field, TypeAdapter
 
-    return TypeAdapter(Annotated[Output, Field(discriminator="type")])
+    return TypeAdapter(Annotated[Output, Field(discriminator="type")], config=ConfigDict(extra="forbid"))

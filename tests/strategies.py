@@ -1,10 +1,14 @@
 """Hypothesis strategies: any Run that the types allow, with every field drawn."""
 
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from core.types import Hit, Passage, Query, RouteResult, Run, Span, Tokens, Turn
+from core.outputs import OUTPUTS
+from core.types import AnswerBasis, Hit, Link, Passage, Query, RouteResult, Run, Span, Tokens, Turn
 
 texts = st.text(st.characters(exclude_categories=[]), max_size=12)  # lone surrogates and NUL too
 numbers = st.floats(allow_nan=False)  # infinite ones too
@@ -27,8 +31,32 @@ def built(kind, **given):
     return st.builds(kind, **{field.name: given.get(field.name, ...) for field in fields(kind)})
 
 
+def of(hint):
+    """Any value of a type, such as a field of `core.outputs` has."""
+    origin, given = get_origin(hint), get_args(hint)
+    simple = {str: texts, int: wholes, float: numbers, bool: st.booleans(), Any: values, NoneType: st.none()}
+    if hint in simple:
+        return simple[hint]
+    if origin is Literal:
+        return st.sampled_from(given)
+    if origin in (Union, UnionType):
+        return st.one_of(*map(of, given))
+    if origin is tuple and given[1:] == (...,):
+        return st.lists(of(given[0]), max_size=2).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(of, given))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return st.dictionaries(of(given[0]), of(given[1]), max_size=2)
+    assert is_dataclass(hint), hint
+    hints = get_type_hints(hint)
+    return built(hint, **{field.name: of(hints[field.name]) for field in fields(hint)})
+
+
+outputs = st.one_of(*map(of, OUTPUTS))
+links = of(Link)
 spans = built(
-    Span, name=texts, start_ms=numbers, ms=numbers, inputs=objects, output=values, hits=rankings,
+    Span, name=texts, start_ms=numbers, ms=numbers, args=objects, output=outputs, hits=rankings,
+    links=st.lists(links, max_size=2).map(tuple), set_by=of(Mapping[str, str]), attributes=objects,
     tokens=maybe(built(Tokens, prompt=wholes, completion=wholes, cached=wholes)), cost=maybe(numbers),
     shared_with=maybe(texts), error=maybe(texts), id=wholes, parent=maybe(wholes), calls=wholes,
 )  # fmt: skip
@@ -46,7 +74,8 @@ def some_runs(draw):
         RouteResult, route=texts, title=texts, ms=numbers, start_ms=numbers, wall_ms=numbers,
         hits=hits, answer=maybe(texts),
         citations=st.lists(texts, max_size=3).map(tuple), spans=st.lists(spans, max_size=3).map(tuple),
-        knobs=objects, error=maybe(texts),
+        knobs=objects, error=maybe(texts), origin=maybe(links), basis=maybe(of(AnswerBasis)),
+        answer_error=maybe(texts),
     )  # fmt: skip
     query = built(Query, text=texts, history=st.lists(built(Turn, text=texts), max_size=2).map(tuple))
     run = built(

@@ -51,7 +51,7 @@ class Judged:
     by: tuple[By, ...] = ()
     why: str = ""
 
-    def recorded(self) -> Segment:
+    def as_segment(self) -> Segment:
         """The segment as readers take it: the first and last of its path."""
         support = None if self.support is None else dict(self.support)
         return Segment(
@@ -138,7 +138,7 @@ class Imitate(StepBase):
         self, hits: Ranking, segments: tuple[Judged | None, ...], weights: Mapping[str, float]
     ) -> Ranking:
         """`hits` by the score of the segment from each, what was not judged last; the score is 1 / rank."""
-        judged = [one.recorded() for one in segments if judged_in_full(one)]
+        judged = [one.as_segment() for one in segments if judged_in_full(one)]
         scores = {one.passage: score_of(one, weights) for one in judged}
         order = sorted(enumerate(hits, 1), key=lambda one: -scores.get(one[1].passage.id, float("-inf")))
         self.span.output = Rerank(
@@ -165,7 +165,7 @@ class Imitate(StepBase):
         failed = [one for one in rest if not one.text or not abstains(one.text)]
         if failed and not full:
             raise ModelFailed(f"none of {len(rest)} segments could be judged: {failed[0].why}")
-        scores = [score_of(one.recorded(), weights) for one in full]
+        scores = [score_of(one.as_segment(), weights) for one in full]
         best = scores.index(max(scores)) if scores else None
         spent = segments.count(None)
         why = (
@@ -180,13 +180,13 @@ class Imitate(StepBase):
             "abstain" if best is None else f"segment {best + 1} of {len(full)}",
             why,
             tuple(
-                replace(one.recorded(), score=score, path=score, chosen=at == best)
+                replace(one.as_segment(), score=score, path=score, chosen=at == best)
                 for at, (one, score) in enumerate(zip(full, scores, strict=True))
             ),
             dict(weights),
             beam=1,
             segments=1,
-            unjudged=tuple(one.recorded() for one in rest),
+            unjudged=tuple(one.as_segment() for one in rest),
         )
         if best is None:
             return Draft(NOT_ANSWERED, abstained=True)

@@ -1,6 +1,8 @@
 """A Run as one JSON document and back, exactly; what is not of the types is refused by name.
 
 Scores and times may be NaN or infinite, text may be any Python string (lone surrogates too): all are kept.
+Each result says in which `FORMAT` it is written; one without a number is of before there was one, and is
+brought up to date as it is read.
 """
 
 from __future__ import annotations
@@ -11,12 +13,17 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from reprlib import repr as short
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from core import outputs
 from core.errors import BadInput
 from core.types import Hit, Passage, Query, RouteResult, Run, Scored, Span, Turn
 
+if TYPE_CHECKING:
+    from core.store.upgrade import Earlier
+
 T = TypeVar("T")
+FORMAT = 2  # of results: 1, which is never written down, had the inputs of spans and any JSON as their output
 APART = {"query", "results", "passages", "spans"}  # fields that a document has elsewhere, or in another form
 Lists = dict[Scored, int]  # the rankings of a run's spans, each once, numbered in order of appearance
 
@@ -59,8 +66,11 @@ def to_document(run: Run) -> dict[str, Any]:
 def result_document(result: RouteResult, lists: Lists) -> dict[str, Any]:
     """One result; its spans name their rankings by number in `lists`, which grows."""
     document = {field.name: getattr(result, field.name) for field in fields(result)}
+    document["format"] = FORMAT
     document["hits"] = [(hit.passage.id, hit.score) for hit in result.hits]
     document["spans"] = [_span_document(span, lists) for span in result.spans]
+    document["origin"] = None if result.origin is None else _sparse(result.origin)
+    document["basis"] = None if result.basis is None else _sparse(result.basis)
     return document
 
 
@@ -69,13 +79,15 @@ def from_document(document: Any) -> Run:
     given = _dict(document, "a run")
     passages = {p.id: p for p in (_decode(Passage, p) for p in _list(given.pop("passages", []), "passages"))}
     rankings = [_ranking(r) for r in _list(given.pop("rankings", []), "rankings")]
-    results = tuple(
-        _result(result, passages, rankings) for result in _list(given.pop("results", []), "results")
-    )
-    turns = _named("history", _reader(tuple[tuple[str, str], ...]), given.pop("history", []))
-    history = tuple(_decode(Turn, {"role": role, "text": text}) for role, text in turns)
-    query = _decode(Query, {"text": given.pop("question", None)}, history=history)
+    query = _decode(Query, {"text": given.pop("question", None)}, history=_turns(given.pop("history", [])))
+    read = [_result(result, passages, rankings) for result in _list(given.pop("results", []), "results")]
+    results = _up_to_date(read, query.text)
     return _decode(Run, given, query=query, results=results, passages=passages)
+
+
+def _turns(given: Any) -> tuple[Turn, ...]:
+    pairs = _named("history", _reader(tuple[tuple[str, str], ...]), given)
+    return tuple(_decode(Turn, {"role": role, "text": text}) for role, text in pairs)
 
 
 def check(run: Run) -> None:
@@ -95,27 +107,54 @@ def _span_document(span: Span, lists: Lists) -> dict[str, Any]:
     document = _sparse(span)
     if span.hits is not None:
         document["hits"] = lists.setdefault(span.hits, len(lists))
+    if span.output != outputs.NOTHING:
+        document["output"] = outputs.document(span.output)
+    if span.links:
+        document["links"] = [_sparse(link) for link in span.links]
     if span.tokens is not None:
         document["tokens"] = _sparse(span.tokens)
     return document
 
 
-def _result(document: Any, passages: Mapping[str, Passage], rankings: list[Scored]) -> RouteResult:
+def _result(
+    document: Any, passages: Mapping[str, Passage], rankings: list[Scored]
+) -> RouteResult | tuple[RouteResult, tuple[Earlier, ...]]:
+    """A result; one of an earlier format without its spans, and these."""
     given = _dict(document, "a result")
+    known = _named("a result's format", _whole, given.pop("format", 1))
+    if not 1 <= known <= FORMAT:
+        raise BadInput(f"a result has format {known}; this RouteScope reads formats up to {FORMAT}")
     hits = _ranking(given.pop("hits", []))
     spans = [_dict(span, "a span") for span in _list(given.pop("spans", []), "spans")]
     try:
-        return _decode(
-            RouteResult,
-            given,
-            hits=tuple(Hit(passages[id], score) for id, score in hits),
-            spans=tuple(
-                _decode(Span, span, hits=None if (n := span.pop("hits", None)) is None else rankings[n])
-                for span in spans
-            ),
-        )
+        found = tuple(Hit(passages[id], score) for id, score in hits)
+        if known == FORMAT:
+            return _decode(RouteResult, given, hits=found, spans=_spans(Span, spans, rankings))
+        from core.store.upgrade import Earlier
+
+        return _decode(RouteResult, given, hits=found), _spans(Earlier, spans, rankings)
     except (KeyError, IndexError, TypeError) as error:
         raise BadInput(f"a result names a passage or a ranking that is not there: {error}") from None
+
+
+def _spans(kind: type[T], spans: list[dict[str, Any]], rankings: list[Scored]) -> tuple[T, ...]:
+    return tuple(
+        _decode(kind, span, hits=None if (n := span.pop("hits", None)) is None else rankings[n])
+        for span in spans
+    )
+
+
+def _up_to_date(
+    read: list[RouteResult | tuple[RouteResult, tuple[Earlier, ...]]], question: str
+) -> tuple[RouteResult, ...]:
+    """Results as they are written today."""
+    earlier = [one for one in read if isinstance(one, tuple)]
+    if not earlier:
+        return tuple(one for one in read if not isinstance(one, tuple))
+    from core.store.upgrade import upgraded
+
+    anew = iter(upgraded(earlier, question))
+    return tuple(next(anew) if isinstance(one, tuple) else one for one in read)
 
 
 def _sparse(value: Any) -> dict[str, Any]:
@@ -177,6 +216,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value: value
+    if hint == outputs.Output:
+        return outputs.from_document
     if hint in (str, int, float, bool):
         return {str: _string, int: _whole, float: _number, bool: _truth}[hint]
     if origin is Literal:
@@ -191,7 +232,10 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         readers = tuple(map(_reader, arguments))
         return lambda value: tuple(read(item) for read, item in zip(readers, _list(value, "it"), strict=True))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return lambda value: _dict(value, "it")
+        if arguments[1] is Any:
+            return lambda value: _dict(value, "it")
+        item = _reader(arguments[1])
+        return lambda value: {key: item(one) for key, one in _dict(value, "it").items()}
     if is_dataclass(hint) and isinstance(hint, type):
         return lambda value: _decode(hint, _dict(value, "it"))
     raise NotImplementedError(f"no way to read {hint}")

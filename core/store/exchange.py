@@ -22,7 +22,8 @@ from core.store.people import clean_note, clean_tags
 from core.trace import describe
 from core.types import Run
 
-FORMAT, VERSION = "routescope-sessions", 1
+FORMAT, VERSION = "routescope-sessions", 2
+READABLE = (1, 2)  # 1: of before steps recorded what they were given; brought up to date as it is read
 MANIFEST = "manifest.json"
 MAX_RUNS = 10_000
 MAX_MEMBER = 64 * 2**20  # bytes, unpacked
@@ -166,9 +167,10 @@ def _read_members(archive: zipfile.ZipFile) -> dict[str, bytes]:
     manifest = json.loads(members.pop(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise BadInput(f"this is not a session bundle: its manifest has not the format {FORMAT!r}")
-    if manifest.get("version") != VERSION:
+    if manifest.get("version") not in READABLE:
         version = short(manifest.get("version"))
-        raise BadInput(f"the bundle has version {version}; this RouteScope reads version {VERSION}")
+        known = " and ".join(map(str, READABLE))
+        raise BadInput(f"the bundle has version {version}; this RouteScope reads versions {known}")
     listed = manifest.get("members")
     if not isinstance(listed, dict) or listed.keys() != members.keys():
         raise BadInput("the bundle's members are not the ones in its manifest")

@@ -11,7 +11,7 @@ from pathlib import Path
 from core.errors import BadInput, Unavailable
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
-SCHEMA = 5  # steps in migrations.py
+SCHEMA = 6  # steps in migrations.py
 _NO_PLACE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # for WAL's shared memory: then nobody writes there either
 LOG_S = 2.0  # how long to wait for those who read, to empty the log
 BUSY_S = 30.0  # how long to wait for another process's transaction

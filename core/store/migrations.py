@@ -139,3 +139,12 @@ def v5_labels(db: Database) -> None:
             note TEXT NOT NULL, changed TEXT NOT NULL)""",
     ):
         db.execute(statement)
+
+
+@steps()
+def v6_recorded(db: Database) -> None:
+    """What a result records besides the columns it had: {format, origin, basis, ...}, see `core.store.codec`.
+
+    NULL: written before it, and brought up to date whenever it is read (`core.store.upgrade`).
+    """
+    db.execute("ALTER TABLE results ADD COLUMN recorded TEXT")

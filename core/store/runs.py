@@ -34,8 +34,10 @@ RESULT_COLUMNS = (
     "title", "status", "ms", "start_ms", "wall_ms", "hits", "answer", "citations", "abstained", "knobs",
     "error", "spans",
 )  # fmt: skip
+RECORDED = "recorded"  # a column with the rest of a result's document; NULL: from before there was one
 JSON_COLUMNS = ("hits", "citations", "abstained", "knobs", "spans")
 REAL_COLUMNS = ("ms", "start_ms", "wall_ms")
+KNOWN = {"route", *RESULT_COLUMNS}
 
 
 @dataclass(slots=True)
@@ -124,14 +126,17 @@ class RunWriter:
             if grown.results.get(key) is result:
                 continue
             document = codec.result_document(result, grown.lists)
+            document[RECORDED] = dumps(
+                {name: value for name, value in document.items() if name not in KNOWN and value is not None}
+            )
             document |= {column: dumps(document[column]) for column in JSON_COLUMNS}
             document |= {column: real(document[column]) for column in REAL_COLUMNS}
-            values = (*key, measured_on, *(document[column] for column in RESULT_COLUMNS))
+            values = (*key, measured_on, *(document[column] for column in (*RESULT_COLUMNS, RECORDED)))
             rows.append([number, *map(bind, values)])
-        marks = ", ".join("?" * (4 + len(RESULT_COLUMNS)))
+        columns = ("run", "route", "nth", "measured_on", *RESULT_COLUMNS, RECORDED)
         connection.executemany(
-            f"INSERT OR REPLACE INTO results (run, route, nth, measured_on, {', '.join(RESULT_COLUMNS)}) "
-            f"VALUES ({marks})",
+            f"INSERT OR REPLACE INTO results ({', '.join(columns)}) "
+            f"VALUES ({', '.join('?' * len(columns))})",
             rows,
         )
         new = list(grown.lists)[known:]
@@ -199,7 +204,7 @@ def read(connection: sqlite3.Connection, number: int) -> Run:
             "settings": parsed(row["settings"]),
             "status": owner.status_now(row),
             "wall_ms": float(row["wall_ms"]),
-            "results": [_result_document(stored[key]) for key in _keys(parsed(row["routes"]))],
+            "results": [result_document(stored[key]) for key in _keys(parsed(row["routes"]))],
             "rankings": [parsed(r["hits"]) for r in rankings],
             "passages": [{c: text(p[c]) for c in p.keys()} for p in passages],  # noqa: SIM118 - a Row's keys
         }
@@ -219,10 +224,13 @@ def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
     return dict(zip(_keys(result.route for result in results), results, strict=True))
 
 
-def _result_document(row: sqlite3.Row) -> dict[str, Any]:
+def result_document(row: sqlite3.Row) -> dict[str, Any]:
+    """A result's row as `core.store.codec` has it; a file that cannot be written may lack newer columns."""
+    found = set(row.keys())
     return (
-        {column: text(row[column]) for column in ("route", *RESULT_COLUMNS)}
-        | {column: parsed(row[column]) for column in JSON_COLUMNS}
+        parsed((RECORDED in found and row[RECORDED]) or "{}")
+        | {column: text(row[column]) for column in KNOWN & found}
+        | {column: parsed(row[column]) for column in JSON_COLUMNS if column in found}
         | {column: float(row[column]) for column in REAL_COLUMNS}
     )
 

@@ -11,13 +11,14 @@ from core.evaluate.keeping import RUNS, Evaluation
 from core.store.codec import from_document
 from core.store.files import reading
 from core.store.rows import bind, parsed, text
-from core.store.runs import JSON_COLUMNS, REAL_COLUMNS, RESULT_COLUMNS
+from core.store.runs import result_document
 from core.types import RouteResult
 
 Progress = Callable[[int, int], None]  # (questions read, of how many)
 _RESULT = (
-    f"SELECT run, route, {', '.join(RESULT_COLUMNS)} FROM results "
-    "WHERE route = ? AND nth = 0 AND run = (SELECT number FROM runs WHERE id = ?)"
+    "SELECT results.*, texts.text AS question "
+    "FROM results JOIN runs ON runs.number = run JOIN texts ON texts.hash = runs.question "
+    "WHERE route = ? AND nth = 0 AND runs.id = ?"
 )
 
 
@@ -50,9 +51,7 @@ def results(
 
 
 def _result(connection: sqlite3.Connection, row: sqlite3.Row) -> RouteResult:
-    result: dict[str, Any] = {column: text(row[column]) for column in ("route", *RESULT_COLUMNS)}
-    result |= {column: parsed(row[column]) for column in JSON_COLUMNS}
-    result |= {column: float(row[column]) for column in REAL_COLUMNS}
+    result: dict[str, Any] = result_document(row)
     numbers = sorted({span["hits"] for span in result["spans"] if span.get("hits") is not None})
     places = {number: at for at, number in enumerate(numbers)}
     for span in result["spans"]:
@@ -63,7 +62,7 @@ def _result(connection: sqlite3.Connection, row: sqlite3.Row) -> RouteResult:
         f"SELECT n, hits FROM rankings WHERE run = ? AND n IN ({marks}) ORDER BY n", (row["run"], *numbers)
     )
     document = {
-        "id": "one", "created": "", "question": "", "corpus": "", "fingerprint": "", "settings": {},
+        "id": "one", "created": "", "question": text(row["question"]), "corpus": "", "fingerprint": "", "settings": {},
         "results": [result],
         "rankings": [parsed(one["hits"]) for one in lists],
         "passages": [{"id": id, "doc_id": "", "title": "", "text": ""} for id, _ in result["hits"]],

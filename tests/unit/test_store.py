@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.errors import BadInput
+from core.outputs import Pass, Recalled, Search
 from core.store import Store, files, runs, search
 from core.store.exchange import same
 from core.types import Hit, Passage, Query, RouteResult, Run, Span
@@ -101,8 +102,10 @@ def test_nan_and_infinite_scores_and_times_are_kept(store):
     nan = float("nan")
     passage = Passage("a", "a", "", "text")
     hits = (Hit(passage, nan), Hit(passage, float("-inf")))
-    span = Span(1, None, "s", "CHAIN", nan, 1.0, {"x": nan}, None, (("a", nan),))
-    result = RouteResult("r", "R", "ok", nan, nan, nan, hits, spans=(span,))
+    output = Recalled("a", nan, 1, float("inf"), nan)
+    span = Span(1, None, "s", "CHAIN", nan, 1.0, {"x": nan}, Search(recalled=(output,)), (("a", nan),))
+    passing = Span(2, 1, "s", "CHAIN", 0.0, 1.0, output=Pass([nan]), attributes={"at": nan})
+    result = RouteResult("r", "R", "ok", nan, nan, nan, hits, spans=(span, passing))
     run = Run("n", "2026", Query("q"), "c", "f", {"t": nan}, (result,), {"a": passage}, nan)
     store.save(run)
     store.flush()

@@ -131,6 +131,13 @@ def _members(bundle):
         return [archive.read(name) for name in archive.namelist() if name.startswith("runs/")]
 
 
+def spanning(**changes):
+    """The bytes of one good session, with changes to the first span of its run."""
+    results = json.loads(GOOD)["run"]["results"]
+    results[0]["spans"][0] |= changes
+    return session(results=results)
+
+
 def lying(bundle):
     """A member whose header claims to be tiny."""
     with zipfile.ZipFile(io.BytesIO(bundle)) as archive:
@@ -144,7 +151,26 @@ def nest(depth):
 
 GOOD = session()
 ONE = "runs/00000.json"
+OUTPUTS = {  # what is no output of a step, and what is said of it
+    "no type": ({"texts": ["a"]}, "all of it: Unable to extract tag using discriminator 'type'"),
+    "unknown type": ({"type": "ora\ncle" * 99}, "all of it: its type is none of 'pass', 'reply', "),
+    "no output": ("a text", "all of it: Input should be"),
+    "unknown field": ({"type": "search", "price": 1}, "search.price: "),
+    "field missing": ({"type": "rewrite", "texts": []}, "rewrite.before: Field required"),
+    "text as list": ({"type": "search", "texts": "abc"}, "search.texts: "),
+    "number as text": ({"type": "written", "text": "a", "wrong": ["one"]}, "written.wrong.0: "),
+    "deep inside": (
+        {"type": "rerank", "order": [{"id": "a", "was": 1, "before": 1, "score": None, "state": "fine"}]},
+        "rerank.order.0.state: ",
+    ),
+}
 HOSTILE = {
+    "result of a newer format": zipped({ONE: session(results=[{"format": 3}])}),
+    "result of a format that is no number": zipped({ONE: session(results=[{"format": "1"}])}),
+    "link to a text": zipped({ONE: spanning(links=[{"arg": "hits", "span": "1", "size": 5}])}),
+    "link without a size": zipped({ONE: spanning(links=[{"arg": "hits", "span": 1}])}),
+    "set by a number": zipped({ONE: spanning(set_by={"k": 1})}),
+    "inputs of before": zipped({ONE: spanning(inputs={"k": 1})}),
     "empty": b"",
     "text": b"my notes",
     "cut": zipped({ONE: GOOD})[:-30],
@@ -152,7 +178,7 @@ HOSTILE = {
     "no manifest": zipped({ONE: GOOD}, False),
     "manifest is a list": zipped({ONE: GOOD}, []),
     "other format": zipped({ONE: GOOD}, {"format": "x"}),
-    "newer": zipped({ONE: GOOD}, {"format": exchange.FORMAT, "version": 2}),
+    "newer": zipped({ONE: GOOD}, {"format": exchange.FORMAT, "version": 3}),
     "wrong hash": zipped(
         {ONE: GOOD}, {"format": exchange.FORMAT, "version": 1, "members": {ONE: sha256(b"").hexdigest()}}
     ),
@@ -198,6 +224,15 @@ def test_a_hostile_bundle_is_refused_whole(store, name):
     assert len(str(caught.value)) < 400
     assert store.count() == 0
     assert store.warnings == []
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_an_output_that_is_none_is_refused_and_its_place_named(store, name):
+    output, place = OUTPUTS[name]
+    with pytest.raises(BadInput) as caught:
+        store.import_bundle(zipped({ONE: spanning(output=output)}))
+    assert f"a step's output: {place}" in str(caught.value)
+    assert len(str(caught.value)) < 700
 
 
 def test_the_one_they_are_made_from_is_taken(store):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import BadInput
 from core.latencies import by_route, by_step, usage
+from core.outputs import NOTHING
 from core.store import Store, traces
 from core.types import Span, Tokens
 from tests.runs import make_run
@@ -22,7 +23,8 @@ def store(tmp_path):
 
 def bare(result):
     """What `traces` keeps of a result."""
-    spans = tuple(replace(span, inputs={}, output=None, hits=None) for span in result.spans)
+    gone = {"args": {}, "output": NOTHING, "hits": None, "links": (), "set_by": {}, "attributes": {}}
+    spans = tuple(replace(span, **gone) for span in result.spans)
     return type(result)(
         result.route, result.title, result.status, result.ms, answer=result.answer, spans=spans
     )
