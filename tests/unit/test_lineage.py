@@ -1,5 +1,5 @@
-"""What readers once guessed wrong, as routes of tests run by the real engine: where lists come from, and where
-a passage was lost.
+"""What readers once guessed wrong, as routes of tests run by the real engine: where lists come from, and
+where a passage was lost.
 """
 
 import random
