@@ -101,7 +101,9 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
         )
         for number, id in sorted(found.cited.items())
     ]
-    last = next((one.why for one in reversed(decisions(result)) if found.abstained and one.why), "")
+    last = next(
+        (one.output.why for one in reversed(decisions(result)) if found.abstained and one.output.why), ""
+    )
     return tag(
         "section",
         tag("h4", result.title),

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from core.charts.look import milliseconds
 from core.contributions import Marker
 from core.moves import Moves, moves
-from core.reading import Reuse, reuse, rewritings, top
+from core.reading import Reuse, reuse, top
+from core.reading_texts import rewrites
 from core.relevance import relevant
 from core.types import RouteResult, Run
 from ui import cited
@@ -175,9 +176,9 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
         lines.append(_counts(moved))
     if scene.gold and result.status == "ok":
         lines.append(_gold_found(scene, result))
-    for rewriting in rewritings(result):
-        if rewriting.changed:
-            text = " · ".join(cut(item, 220) for item in rewriting.after)
+    for _, rewrite in rewrites(result):
+        if rewrite.changed:
+            text = " · ".join(cut(item, 220) for item in rewrite.texts)
             lines.append(tag("div", text, css="query", dir="auto", title="searched with"))
     return tag("header", *lines, css="rs-head")
 
