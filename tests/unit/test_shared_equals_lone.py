@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,10 @@ from core.backends.web import Snapshot
 from core.engine import Request
 from core.errors import ModelTimedOut
 from core.outputs import Reply
-from core.route import routes
+from core.route import route, routes
+from core.steps import Steps
 from core.trace import Trace
-from core.types import AnswerStyle, Passage, Query, RouteResult, Span, Turn
+from core.types import Answer, AnswerStyle, Passage, Query, RouteResult, Span, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
 ALL = sorted(routes())
@@ -36,6 +38,12 @@ REPLIES = {
     "critique": '{"claims": [], "feedback": "Shorter.", "good": false}',
     "refine": "Take photos [1].",
 }  # fmt: skip
+BY_MODEL = {
+    "crag": {"evaluator": "llm"},
+    "rerank": {"reranker": "llm", "candidates": 6},
+    "compress": {"how": "llm", "shown": 3},
+    "adaptive": {"classifier": "llm"},
+}
 WEB = {"page:0-9": "crushed boxes are photographed", "page:9-20": "the web knows express shipping"}
 
 
@@ -77,26 +85,86 @@ def facts(result: RouteResult) -> tuple[object, ...]:
     calls=st.sampled_from([1, 2, 3, 5, 8, 13, 60]),
     tokens=st.sampled_from([20, 100, 10_000]),
     local=st.booleans(),
+    by_model=st.booleans(),
 )
 def test_each_route_comes_to_the_same_in_a_shared_run_as_alone(
-    tmp_path_factory, names, question, answers, style, calls, tokens, local
+    tmp_path_factory, names, question, answers, style, calls, tokens, local, by_model
 ):
     engine = FakeEngine(
         tmp_path_factory.mktemp("home"), llm=ScriptedLLM(REPLIES, local=local), web=WEB,
         route_max_calls=calls, route_max_tokens=tokens,
     )  # fmt: skip
+    knobs = {name: BY_MODEL[name] for name in names if name in BY_MODEL and by_model}
     request = Request(
-        question, "tiny", tuple(names), answers=answers, answered=tuple(names[::2]), style=style
+        question, "tiny", tuple(names), knobs, answers=answers, answered=tuple(names[::2]), style=style
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trace, "parallel", in_turn)
         shared = engine.ask(request).results
         alone = [
-            engine.ask(replace(request, routes=(name,), answered=tuple({name} & set(names[::2])))).results[0]
+            engine.ask(
+                replace(
+                    request,
+                    routes=(name,),
+                    knobs={name: knobs[name]} if name in knobs else {},
+                    answered=tuple({name} & set(names[::2])),
+                )
+            ).results[0]
             for name in names
         ]
     for together, single in zip(shared, alone, strict=True):
         assert facts(together) == facts(single)
+
+
+# Routes whose steps lie in each other, so that one pays for a part and another for the whole.
+
+
+def judges(query: Query, do: Steps) -> Answer:
+    """Grades two passages in one step."""
+    hits = do.dense(query.text)[:2]
+    do.judge(query.text, hits, 0.2, 0.9)
+    return Answer(hits)
+
+
+def grades_first(query: Query, do: Steps) -> Answer:
+    """Grades one passage, then both in one step, which costs one call more, then both again, for nothing."""
+    hits = do.dense(query.text)[:2]
+    do.grade(query.text, hits[0].passage)
+    do.judge(query.text, hits, 0.2, 0.9)
+    do.judge(query.text, hits, 0.3, 0.9)
+    return Answer(hits)
+
+
+def judges_then_grades(query: Query, do: Steps) -> Answer:
+    """Grades two passages in one step, then each alone, for nothing, then a third."""
+    hits = do.dense(query.text)[:3]
+    do.judge(query.text, hits[:2], 0.2, 0.9)
+    for hit in hits:
+        do.grade(query.text, hit.passage)
+    return Answer(hits)
+
+
+NESTED = (judges, grades_first, judges_then_grades)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3, 4])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_parts_of_shared_work_are_paid_once_and_by_each_route(tmp_path, monkeypatch, order, calls):
+    made = {}
+    for function in NESTED:
+        made[function.__name__] = replace(
+            route("Nested", family="baseline")(function), name=function.__name__
+        )
+    monkeypatch.setattr("core.route.routes", lambda: made)
+    monkeypatch.setattr("core.job.Job._order", lambda self: (list(self._plan.routes), []))
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"grade": "0.6"}), route_max_calls=calls)
+    names = [NESTED[at].__name__ for at in order]
+    shared = engine.ask(Request(QUESTIONS[0], "tiny", tuple(names))).results
+    for name, together in zip(names, shared, strict=True):
+        single = engine.ask(Request(QUESTIONS[0], "tiny", (name,))).results[0]
+        assert facts(together) == facts(single)
+        needed = 3 if name == "judges_then_grades" else 2
+        assert (together.status == "ok") is (calls >= needed)
 
 
 def test_the_threshold_of_evidence_is_part_of_what_a_step_is_known_by(tmp_path):
