@@ -95,7 +95,7 @@ def test_a_good_first_round_is_enough(tmp_path):
     assert [g.value for g in round_.grades] == [pytest.approx(3.75)] * 4
     (grading,) = gradings(result)
     assert grading.output.low == grading.output.high == 0.375
-    assert [grade.value for grade in grading.grades] == [pytest.approx(0.6875)] * 4
+    assert [grade.grade for grade in grading.output.grades] == [pytest.approx(0.6875)] * 4
 
 
 def test_a_poor_round_is_asked_again_with_what_it_found_and_the_best_is_kept(tmp_path):
