@@ -97,7 +97,10 @@ def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker |
 def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
     """`grid` of a run that is over, drawn once for all that it shows: with another answer it is another."""
     by = (marker.kinds, marker.analyzer.language, marker.analyzer.stop_words) if marker is not None else None
-    results = [(one.route, one.status, one.ms, len(one.spans), one.answer, one.error) for one in run.results]
+    results = [
+        (one.route, one.status, one.ms, len(one.spans), one.answer, one.answer_error, one.error)
+        for one in run.results
+    ]
     shown = repr(
         (run.id, run.created, run.fingerprint, view.baseline, view.depth, dict(view.gold), by, results)
     )

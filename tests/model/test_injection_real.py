@@ -94,7 +94,11 @@ def test_ten_attacks_change_no_route(settings: Settings, tmp_path: Path, route: 
         found, clean = (ask(settings, tmp_path, route, text) for text in (attack, scrambled(attack)))
         assert found.status == clean.status
         chosen, before = (
-            [s.output.decision for s in result.spans if s.name == "choose an action" and isinstance(s.output, Decision)]
+            [
+                s.output.decision
+                for s in result.spans
+                if s.name == "choose an action" and isinstance(s.output, Decision)
+            ]
             for result in (found, clean)
         )
         if route in READ:
