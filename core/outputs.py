@@ -31,11 +31,12 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A call of a model: what it wrote, so far while `streaming`; `made` is when, ISO 8601, if that was
+    """A call of `model`: what it wrote, so far while `streaming`; `made` is when, ISO 8601, if that was
     before this run. `cut`: it ended at its limit of tokens.
     """
 
     text: str
+    model: str = ""
     made: str = ""
     streaming: bool = False
     cut: bool = False

@@ -136,7 +136,7 @@ def read(data: bytes, words: Words) -> list[tuple[Passage, float]]:
     found: dict[str, tuple[Passage, Any]] = {}
     for result in results:
         if (passage := _passage(result)) is not None:
-            found.setdefault(passage.id, (passage, result.get("score")))
+            found.setdefault(passage.doc_id, (passage, result.get("score")))
     scores = falling([score for _, score in found.values()])
     return [(passage, score) for (passage, _), score in zip(found.values(), scores, strict=True)]
 
@@ -168,7 +168,9 @@ def _passage(result: Any) -> Passage | None:
         return None
     host = re.sub(r"[^a-z0-9.-]", "", host) or "page"
     title = result.get("title")
-    id = f"web/{host}/{hashlib.sha256(url.encode(errors='replace')).hexdigest()[:12]}"
+    # The words belong to the id: a page's snippet is another for another query.
+    content_hash = hashlib.sha256(f"{url}\0{text}".encode(errors="replace")).hexdigest()[:12]
+    id = f"web/{host}/{content_hash}"
     return Passage(id, url, _line(title)[: LONGEST["title"]] if isinstance(title, str) else "", text, 0,
                    len(text))  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,20 +12,22 @@ import click
 
 from core.cli.common import emit, output_options, write_new
 from core.errors import BadInput, Unavailable
+from core.store.otlp import to_otlp
 
 if TYPE_CHECKING:
     from core.store import Store
     from core.types import Run
 
-Format = Literal["bundle", "jsonl", "trec"]
-ENDINGS = {"bundle": "zip", "jsonl": "jsonl", "trec": "run"}
+Format = Literal["bundle", "jsonl", "trec", "otlp"]
+ENDINGS = {"bundle": "zip", "jsonl": "jsonl", "trec": "run", "otlp": "otlp.json"}
 LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
 
 
 @click.command("export")
 @click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
 @click.option("--format", "kind", type=click.Choice(list(ENDINGS)), default="bundle", show_default=True,
-              help="bundle: to import elsewhere; jsonl: a line a route; trec: a run file.")  # fmt: skip
+              help="bundle: to import elsewhere; jsonl: a line a route; trec: a run file; otlp: traces with "
+              "OpenInference and OpenTelemetry names, a line a run.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
               help="Where to write; - is stdout. Without it, a file called after the run.")  # fmt: skip
 @output_options
@@ -64,6 +67,9 @@ def import_(file: Path, as_json: bool) -> int:
 def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:
     if kind == "bundle":
         return store.export_bundle(run_ids)
+    if kind == "otlp":
+        documents = (to_otlp(store.load(id)) for id in run_ids)
+        return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents).encode()
     write: Callable[[Run], str] = store.export_jsonl if kind == "jsonl" else store.export_trec
     return "".join(write(store.load(run_id)) for run_id in run_ids).encode()
 

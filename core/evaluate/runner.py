@@ -39,7 +39,9 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one route did with one question, as far as an evaluation needs it."""
+    """What one route did with one question, as far as an evaluation needs it. `error` says why it did not end
+    well or, where it did, why the answer could not be written.
+    """
 
     status: Status
     ms: float
@@ -152,7 +154,7 @@ def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> 
         sum(span.calls for span in result.spans),
         sum(used.prompt for used in tokens),
         sum(used.completion for used in tokens),
-        result.error,
+        result.error or result.answer_error,
         result.answer,
         result.citations,
         result.abstained,

@@ -244,10 +244,10 @@ class StepBase:
             span.calls = 1
             written: Callable[[str], None] | None = None
             if stream:
-                span.output = Reply("", streaming=True)
+                span.output = Reply("", llm.model, streaming=True)
 
                 def written(text: str) -> None:
-                    span.output = Reply(text, streaming=True)
+                    span.output = Reply(text, llm.model, streaming=True)
 
             try:
                 answer = llm.complete(request, timeout=timeout, cancel=context.cancel, written=written)
@@ -262,7 +262,7 @@ class StepBase:
                     span.output = replace(span.output, streaming=False)
             earlier = answer.source != "live"
             cut = answer.finish == "length" and request.max_tokens > 1
-            span.output = Reply(answer.text, answer.created if earlier else "", cut=cut)
+            span.output = Reply(answer.text, llm.model, answer.created if earlier else "", cut=cut)
             span.tokens = Tokens(answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)
             if answer.source != "live":
                 span.cached = answer.source

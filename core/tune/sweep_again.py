@@ -83,7 +83,9 @@ def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], 
         steps = {q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, knobs))}
         if steps:
             made = Way("fusion", knobs, ran, results, steps, none)
-        elif any(_keeps(results[q], ran, ran).keys() & {s.id for s in touched[q]} for q in touched):
+        elif any(
+            spans and all(_same(results[q], knob, ran, ran) for knob in knobs) for q, spans in touched.items()
+        ):
             made = Way("decisions", knobs, ran, results, {}, none)
     return made or Way("run", knobs, ran, results)
 

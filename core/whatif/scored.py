@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from core.outputs import Decision, Selection, SentenceFilter, Written
 from core.reading import Recorded, recorded
@@ -34,7 +35,7 @@ class Gate:
 def gates(result: RouteResult) -> list[Gate]:
     """The route's decisions by one score; those that their own numbers do not give again are left out."""
     found = [gate for span in result.spans if (gate := _gate(result, span)) is not None]
-    return [gate for gate in found if gate.decide(gate.threshold) == gate.decision]
+    return [one for one in found if isfinite(one.score) and one.decide(one.threshold) == one.decision]
 
 
 def _gate(result: RouteResult, span: Span) -> Gate | None:

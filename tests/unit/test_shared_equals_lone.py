@@ -120,18 +120,22 @@ def test_each_route_comes_to_the_same_in_a_shared_run_as_alone(
 
 
 def judges(query: Query, do: Steps) -> Answer:
-    """Grades two passages in one step."""
-    hits = do.dense(query.text)[:2]
-    do.judge(query.text, hits, 0.2, 0.9)
+    """Grades two passages in one step, then a third alone."""
+    hits = do.dense(query.text)[:3]
+    do.judge(query.text, hits[:2], 0.2, 0.9)
+    do.grade(query.text, hits[2].passage)
     return Answer(hits)
 
 
 def grades_first(query: Query, do: Steps) -> Answer:
-    """Grades one passage, then both in one step, which costs one call more, then both again, for nothing."""
-    hits = do.dense(query.text)[:2]
+    """Grades one passage, then two in one step, which costs one call more, then these for nothing, then a
+    third.
+    """
+    hits = do.dense(query.text)[:3]
     do.grade(query.text, hits[0].passage)
-    do.judge(query.text, hits, 0.2, 0.9)
-    do.judge(query.text, hits, 0.3, 0.9)
+    do.judge(query.text, hits[:2], 0.2, 0.9)
+    do.judge(query.text, hits[:2], 0.3, 0.9)
+    do.grade(query.text, hits[2].passage)
     return Answer(hits)
 
 
@@ -147,24 +151,30 @@ def judges_then_grades(query: Query, do: Steps) -> Answer:
 NESTED = (judges, grades_first, judges_then_grades)
 
 
-@pytest.mark.parametrize("calls", [1, 2, 3, 4])
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_parts_of_shared_work_are_paid_once_and_by_each_route(tmp_path, monkeypatch, order, calls):
-    made = {}
-    for function in NESTED:
-        made[function.__name__] = replace(
-            route("Nested", family="baseline")(function), name=function.__name__
-        )
+def registered(monkeypatch, *functions):
+    """Routes of a test in place of all others, run in the order they are asked for."""
+    made = {
+        function.__name__: replace(route("Test", family="baseline")(function), name=function.__name__)
+        for function in functions
+    }
     monkeypatch.setattr("core.route.routes", lambda: made)
     monkeypatch.setattr("core.job.Job._order", lambda self: (list(self._plan.routes), []))
-    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"grade": "0.6"}), route_max_calls=calls)
+
+
+@pytest.mark.parametrize(
+    ("calls", "tokens"), [(1, 999), (2, 999), (3, 999), (4, 999), (99, 10), (99, 20), (99, 40), (99, 60)]
+)
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_parts_of_shared_work_are_paid_once_and_by_each_route(tmp_path, monkeypatch, order, calls, tokens):
+    registered(monkeypatch, *NESTED)
+    llm = ScriptedLLM({"grade": "0.6"})  # 15 tokens a call
+    engine = FakeEngine(tmp_path, llm=llm, route_max_calls=calls, route_max_tokens=tokens)
     names = [NESTED[at].__name__ for at in order]
     shared = engine.ask(Request(QUESTIONS[0], "tiny", tuple(names))).results
     for name, together in zip(names, shared, strict=True):
         single = engine.ask(Request(QUESTIONS[0], "tiny", (name,))).results[0]
         assert facts(together) == facts(single)
-        needed = 3 if name == "judges_then_grades" else 2
-        assert (together.status == "ok") is (calls >= needed)
+        assert (together.status == "ok") is (calls >= 3 and tokens > 30)
 
 
 def test_the_threshold_of_evidence_is_part_of_what_a_step_is_known_by(tmp_path):
@@ -233,17 +243,67 @@ def test_a_failure_by_the_askers_own_time_is_not_shared(tmp_path, monkeypatch):
     assert len(asked) == 2
 
 
+def with_web(monkeypatch, engine):
+    """Give every route a web search, whether or not it says that it uses one."""
+    context = engine.context
+
+    def made(corpus, _web, *args, **kwargs):
+        return context(corpus, engine.web(), *args, **kwargs)
+
+    monkeypatch.setattr(engine, "context", made)
+
+
+def searches_the_web_for_snow(query: Query, do: Steps) -> Answer:
+    """Keeps sentences of what one query finds."""
+    found = do.web("snow")
+    do.strips(query.text, found, -1.0)
+    return Answer(found)
+
+
+def searches_the_web_for_rain(query: Query, do: Steps) -> Answer:
+    """Keeps sentences of what another query finds, at the same address."""
+    found = do.web("rain")
+    do.strips(query.text, found, -1.0)
+    return Answer(found)
+
+
 def test_web_pages_with_other_words_are_other_passages(tmp_path, monkeypatch):
     """One address has other snippets for other queries: what was made of the one is not the other's."""
 
     def snippets(self, text, k, *, timeout=60.0, cancel=None):
-        return [(Passage("web/page", "web", "Page", f"snippet for {text}"), 1.0)]
+        return [(Passage("web/page", "web", "Page", f"It is about {text}."), 1.0)]
 
     monkeypatch.setattr(Snapshot, "search", snippets)
-    engine = FakeEngine(tmp_path, llm=ScriptedLLM({"web-query": "keywords"}), web=WEB)
-    question = "How far away is the moon?"
-    run = engine.ask(Request(Query(question), "tiny", ("crag",)))
-    assert run.passages["web/page"].text.startswith("snippet for")
-    for result in run.results:
-        for span in result.spans:
-            assert all(id in run.passages for id, _ in span.hits or ())
+    registered(monkeypatch, searches_the_web_for_snow, searches_the_web_for_rain)
+    monkeypatch.setattr(FakeEngine, "web", lambda self: Snapshot(self.corpus("web"), self.embedder("web")))
+    engine = FakeEngine(tmp_path, web=WEB)
+    context = engine.context
+    monkeypatch.setattr(
+        engine, "context", lambda corpus, _web, *a, **k: context(corpus, engine.web(), *a, **k)
+    )
+    names = ("searches_the_web_for_snow", "searches_the_web_for_rain")
+    results = engine.ask(Request(QUESTIONS[0], "tiny", names, stored=False)).results
+    for result, word in zip(results, ("snow", "rain"), strict=True):
+        kept = next(span.output.sentences for span in result.spans if "strips" in span.name)
+        assert [sentence.text for sentence in kept] == [f"It is about {word}."]
+
+
+def test_a_rejected_web_page_keeps_its_text_in_the_run(tmp_path, monkeypatch):
+    """A list that no route returned can be checked afterwards."""
+
+    def looks_and_leaves(query: Query, do: Steps) -> Answer:
+        """Searches the web and returns what the corpus has."""
+        do.web(query.text)
+        return Answer(do.dense(query.text))
+
+    registered(monkeypatch, looks_and_leaves)
+    engine = FakeEngine(tmp_path, web=WEB)
+    context = engine.context
+    monkeypatch.setattr(
+        engine, "context", lambda corpus, _web, *a, **k: context(corpus, engine.web(), *a, **k)
+    )
+    run = engine.ask(Request(QUESTIONS[0], "tiny", ("looks_and_leaves",), stored=False))
+    found = [id for span in run.results[0].spans if span.kind == "TOOL" for id, _ in span.hits]
+    assert found
+    assert all(run.passages[id].text in WEB.values() for id in found)
+    assert not any(hit.passage.id in found for hit in run.results[0].hits)
