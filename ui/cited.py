@@ -17,6 +17,8 @@ _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
 def answers(run: Run) -> Markup:
     """The answers of all routes side by side; says how to get some if there is none."""
     cards = [_card(run, result, found) for result in run.results if (found := checked(result)) is not None]
+    failed = [result for result in run.results if result.answer_error is not None]
+    cards += [tag("section", tag("h4", one.title), _failed(one), css="rs-block") for one in failed]
     if not cards:
         told = "No route of this run wrote an answer. Choose under Answers for which routes to write one."
         return tag("div", told, css="rs dim")
@@ -27,8 +29,14 @@ def note(run: Run, result: RouteResult) -> Markup:
     """One route's answer as it stands above its hits."""
     found = checked(result)
     if found is None:
-        return EMPTY
+        return EMPTY if result.answer_error is None else tag("div", _failed(result), css="rs-note")
     return tag("div", _head(found), tag("div", said(run, found), css="said", dir="auto"), css="rs-note")
+
+
+def _failed(result: RouteResult) -> Markup:
+    """Why an answer that was asked for is not there."""
+    why = cut(result.answer_error or "", 400)
+    return tag("div", tag("span", "no answer", css="chip bad"), f" {why}", css="dim", dir="auto")
 
 
 def said(run: Run, found: Checked) -> Markup:
