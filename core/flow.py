@@ -91,9 +91,15 @@ class Flow:
 
     def sources(self, step: Span | None) -> tuple[Source, ...]:
         """The lists that a step was given, in their order; () for a search. None: what the route returned."""
-        if step is not None:
-            return self._sources.get(step.id, ())
-        return tuple(self._source(link, None) for link in filter(None, [self.result.origin]))
+        return self._returned if step is None else self._sources.get(step.id, ())
+
+    @cached_property
+    def _returned(self) -> tuple[Source, ...]:
+        """Where the final ranking comes from; an imported one may say what is not so."""
+        if (link := self.result.origin) is None:
+            return ()
+        source = self._source(link, None)
+        return (source if list(self.passed(source)) == list(self.final) else Source(None, link.size),)
 
     @cached_property
     def _sources(self) -> dict[int, tuple[Source, ...]]:

@@ -133,7 +133,7 @@ class Funnel:
         unknown = loss is not None and loss.before is None
         if not self.flow.lists and not unknown:
             return Fate("not searched", rank, "The route made no list of passages: it searched for none.")
-        if best is None and rank is None:
+        if best is None and rank is None and self.flow.lists:
             one = self._searches[0] if len(self._searches) == 1 else None
             return Fate("never retrieved", None, self._never(id), one)
         if best is None or (loss is not None and unknown):

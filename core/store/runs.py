@@ -135,8 +135,7 @@ class RunWriter:
             rows.append([number, *map(bind, values)])
         columns = ("run", "route", "nth", "measured_on", *RESULT_COLUMNS, RECORDED)
         connection.executemany(
-            f"INSERT OR REPLACE INTO results ({', '.join(columns)}) "
-            f"VALUES ({', '.join('?' * len(columns))})",
+            f"INSERT OR REPLACE INTO results ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             rows,
         )
         new = list(grown.lists)[known:]
@@ -227,12 +226,13 @@ def _keyed(results: Sequence[RouteResult]) -> dict[Key, RouteResult]:
 def result_document(row: sqlite3.Row) -> dict[str, Any]:
     """A result's row as `core.store.codec` has it; a file that cannot be written may lack newer columns."""
     found = set(row.keys())
-    return (
+    document: dict[str, Any] = (
         parsed((RECORDED in found and row[RECORDED]) or "{}")
         | {column: text(row[column]) for column in KNOWN & found}
         | {column: parsed(row[column]) for column in JSON_COLUMNS if column in found}
         | {column: float(row[column]) for column in REAL_COLUMNS}
     )
+    return document
 
 
 def _passage_row(passage: Passage) -> tuple[Any, ...]:

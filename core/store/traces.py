@@ -17,7 +17,8 @@ RESULTS = 2000  # results that are read at most, but those of one run at least: 
 @dataclass(frozen=True, slots=True)
 class Traces:
     """The newest runs' results, newest run first; each span has its name, kind, place, time, tokens, and
-    where its result is from, but neither arguments nor output nor hits. A result has its answer, but no ranking.
+    where its result is from, but neither arguments nor output nor hits. A result has its answer, but no
+    ranking.
 
     `runs` of the `of` runs that there are were read, with `results` by run id. `elsewhere` counts results
     that were left out: imported ones were timed on another machine.
