@@ -14,6 +14,7 @@ from core.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, join, md, show, tag
 
 NONE = "No route of this run wrote several segments to choose from."
+MOST = 10.0  # that a weight can be set to
 RANGES = {"relevance": (0.0, 1.0), "support": (0.0, 1.0), "utility": (-1.0, 1.0)}
 
 
@@ -33,7 +34,7 @@ def draw(run: Run) -> None:
     for result, span, tree in found:
         stored = {name: tree.weights[name] for name in WEIGHTS if name in tree.weights}
         ends: tuple[int, ...] | None = None
-        if stored:
+        if stored and all(0 <= weight <= MOST for weight in stored.values()):
             weights = _controls(f"{run.id}-{result.route}-{span.id}", stored)
             if weights != stored:
                 tree, ends = rescore(tree, weights)
@@ -45,7 +46,7 @@ def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
     for column, (name, value) in zip(st.columns(len(stored)), stored.items(), strict=True):
         with column:
             given = st.number_input(
-                md(f"Weight of {name}"), 0.0, 10.0, value, 0.1, key=f"weight-{name}-{key}",
+                md(f"Weight of {name}"), 0.0, MOST, value, 0.1, key=f"weight-{name}-{key}",
                 help="Ranks what the run wrote anew; nothing is written again.",
             )  # fmt: skip
             weights[name] = float(given)

@@ -43,7 +43,7 @@ def _failure(result: RouteResult) -> Markup:
     """Why the answer could not be written; what was found stands."""
     chips = join([tag("span", "Answer", css="dim"), tag("span", "failed", css="chip bad")], " ")
     reason = f"The answer could not be written: {result.answer_error}"
-    return join([tag("div", chips), tag("div", reason, css="said", dir="auto")])
+    return join([tag("div", chips), tag("div", cut(reason, 400), css="said", dir="auto")])
 
 
 def said(run: Run, found: Checked) -> Markup:

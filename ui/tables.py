@@ -26,8 +26,10 @@ def tables(run: Run) -> Markup:
 
 
 def queries(result: RouteResult) -> list[Recorded[TableResult]]:
-    """The steps that asked a database."""
-    return recorded(result.spans, TableResult)
+    """The innermost steps that asked a database."""
+    found = recorded(result.spans, TableResult)
+    outer = {one.span.parent for one in found}
+    return [one for one in found if one.span.id not in outer]
 
 
 def _block(result: RouteResult, one: Recorded[TableResult]) -> Markup:
