@@ -259,13 +259,29 @@ def test_equal_vectors_come_in_the_order_of_rows_even_across_the_edge() -> None:
 
 
 def test_graph_search_reads_no_vectors_of_its_own_and_measures_itself(tmp_path: Path) -> None:
-    vectors = unit(4, 900)
+    wide = unit(4, 900, 256)
+    write_graph(wide, tmp_path / "graph")
+    assert (tmp_path / "graph").stat().st_size < wide.nbytes / 2, "links alone"
+    vectors = unit(4, 3000)
     write_graph(vectors, tmp_path / "graph")
-    assert (tmp_path / "graph").stat().st_size < vectors.nbytes * 4
-    index = FaissIndex(vectors, tmp_path / "graph")
+    write_graph(unit(5, 3000), tmp_path / "of others")
+    index, lost = (FaissIndex(vectors, tmp_path / name) for name in ("graph", "of others"))
     assert index.kind == "hnsw"
-    recall = index.recall(np.arange(100))
-    assert 0.95 <= recall <= 1.0
+    assert index.recall(np.arange(100)) > 0.99
+    assert lost.recall(np.arange(100)) < 0.95, "the links of other vectors lead astray, and that is told"
+    assert lost.search_exact(vectors[0], 5) == index.search_exact(vectors[0], 5)
+
+
+def test_equal_vectors_of_a_graph_come_in_the_order_of_rows_even_across_the_edge(tmp_path: Path) -> None:
+    one = unit(2, 1)[0]
+    vectors = unit(3, 1000)
+    vectors[np.arange(5, 1000, 7)] = one  # 143 equal ones
+    write_graph(vectors, tmp_path / "graph")
+    index, exact = FaissIndex(vectors, tmp_path / "graph"), FaissIndex(vectors)
+    assert index.kind == "hnsw"
+    for k in (1, 10, 20, 100):  # a graph does not reach each of 143 equal ones
+        assert index.search(one, k) == exact.search(one, k)
+        assert index.search_many(np.stack([one] * 3), k) == [exact.search(one, k)] * 3
     assert [row for row, _ in index.search(vectors[17], 1)] == [17]
     assert [row for row, _ in index.search_exact(vectors[17], 10)] == brute(vectors, vectors[17], 10)
 
