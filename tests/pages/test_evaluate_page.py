@@ -189,7 +189,11 @@ def test_names_that_cannot_be_are_told(visit, questions, made):
     app = visit("evaluate.py")
     app.session_state["evaluate_new"] = True
     app.run()
-    for name, said in (("../x", "begins with a letter"), ("first", "is taken"), ("<img src=x>", "begins with a letter")):
+    for name, said in (
+        ("../x", "begins with a letter"),
+        ("first", "is taken"),
+        ("<img src=x>", "begins with a letter"),
+    ):
         next(one for one in app.text_input if one.label == "Name").set_value(name).run()
         app.button(key="ev_begin").click().run()
         (told,) = app.error

@@ -44,7 +44,11 @@ def test_a_labelled_question_is_diagnosed_and_figures_are_the_stores(visit, stor
         for id in wanted:
             fate = Funnel(result).fate(id, 10)
             top = fate.rank is not None and fate.rank <= 10
-            said = f"<b>{fate.rank}</b> {escape(result.title)}" if top else f'<td dir="auto">{escape(fate.words)}</td>'
+            said = (
+                f"<b>{fate.rank}</b> {escape(result.title)}"
+                if top
+                else f'<td dir="auto">{escape(fate.words)}</td>'
+            )
             assert said in page, (result.route, id)
     assert page.count("<details") >= 3
 
