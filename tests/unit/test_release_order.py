@@ -1,4 +1,4 @@
-"""Which of several routes that pass is shipped: the whole order by cost, ties, and what cannot be compared."""
+"""Which of several passing routes is shipped: the whole order by cost, ties, and what cannot be compared."""
 
 from dataclasses import replace
 
