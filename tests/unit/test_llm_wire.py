@@ -14,7 +14,8 @@ from core.errors import ModelFailed
 ASK = LLMRequest("test/1", (Message("system", "Be brief."), Message("user", "Hi")), max_tokens=5, seed=3)
 WORDS = wire.Words("tiny at test", ("sk-secret", ""))
 BARE = {
-    "model": "tiny", "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+    "model": "tiny",
+    "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
     "max_tokens": 5, "temperature": ASK.temperature, "seed": 3,
 }  # fmt: skip
 
@@ -35,7 +36,8 @@ def test_openai_is_told_the_limit_under_its_newer_name():
 @pytest.mark.parametrize(
     ("url", "name"),
     [
-        ("https://api.openai.com/v1", "max_completion_tokens"), ("https://API.OpenAI.com/v1", "max_completion_tokens"),
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("https://API.OpenAI.com/v1", "max_completion_tokens"),
         ("https://api.openai.com.evil.example/v1", "max_tokens"), ("http://localhost:8000/v1", "max_tokens"),
     ],
 )  # fmt: skip
@@ -165,7 +167,7 @@ def test_an_error_is_told_where_there_is_no_choice_and_ignored_where_there_is_on
 
 def test_a_page_of_a_web_server_is_told_from_json_that_mentions_one():
     assert "is the base URL right?" in refused(b" \n <!DocType html>")
-    assert "broken JSON (8 bytes)" in refused(b"<htmx/>")[:0] + refused(b"[<html>]")
+    assert "broken JSON (8 bytes)" in refused(b"[<html>]")
     assert read(answered("<html>")).text == "<html>"
 
 
@@ -173,8 +175,6 @@ def test_an_excerpt_is_short_on_one_line_and_without_secrets():
     assert WORDS.excerpt("a" * 160) == f'"{"a" * 160}"'
     assert WORDS.excerpt("a" * 161) == f'"{"a" * 160}..."'
     assert WORDS.excerpt("the sk-secret,\n\n two\tlines") == '"the [key], two lines"'
-    assert WORDS.excerpt(b'\xff\x00 \xc3\xa9 "') == '"� é \\""'.replace("�", "\\\\u0000", 0).replace(
-        "� ", "�\\\\u0000 "
-    )
-    assert wire.Words("x").failed("broke").args == ("x broke",)
+    assert WORDS.excerpt(b'\xff\x00 \xc3\xa9 "') == '"\ufffd\\\\u0000 \u00e9 \\""'
+    assert str(wire.Words("x").failed("broke")) == "x broke"
     assert str(wire.Words("x").failed("broke", "why")) == 'x broke: "why"'
