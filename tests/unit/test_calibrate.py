@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -242,6 +243,11 @@ def test_questions_are_split_as_they_say_else_in_halves():
     assert (len(parts.dev), len(parts.held_out)) == (4, 5)
     assert not parts.dev & parts.held_out
     assert parts == split(questions(["test"] * 9))
+    # drawn, not cut: files often have their questions in an order that means something
+    assert parts.dev == {"q4", "q5", "q6", "q7"}
+    turned = questions(["test"] * 9)
+    assert parts == split(replace(turned, questions=turned.questions[::-1])), "whatever the order of the file"
+    assert split(questions(["dev"] * 2 + ["train"])).made
 
 
 def whole(shipped=0.5, flip=False):
