@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors, keys
+from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors, _vectors_of, keys
 from core.errors import BadInput, Cancelled, ModelFailed
 from core.evaluate.journal import JOURNAL, Journal, alone, busy, outcomes_of
 from core.evaluate.runner import Outcome
@@ -137,6 +137,16 @@ def test_a_build_that_was_stopped_and_one_before_it_give_what_they_have(tmp_path
     assert vectors(new, model, former).write(texts, new, lambda *_: None) == (64, 66)
     assert [len(one) for one in model.asked] == [64, 6]
     np.testing.assert_array_equal(np.load(new / VECTORS), HashEmbedder().embed(texts.all))
+
+
+def test_vectors_of_an_index_stay_in_their_file_until_they_are_used(tmp_path):
+    vectors(tmp_path, HashEmbedder()).write(Texts("a", "b"), tmp_path, lambda *_: None)
+    known = _vectors_of(tmp_path)
+    assert set(known) == {key.tobytes() for key in keys(Texts("a", "b"), "hash")}
+    held = next(iter(known.values()))
+    while isinstance(held.base, np.ndarray):
+        held = held.base
+    assert isinstance(held, np.memmap)
 
 
 def test_without_a_text_no_model_is_loaded_and_both_files_are_there(tmp_path):

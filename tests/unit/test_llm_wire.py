@@ -110,8 +110,14 @@ def test_counts_that_are_not_told_or_are_none_are_0(usage):
     assert (found.model, found.finish) == ("tiny", "unknown"), "what was asked for, and what is known"
 
 
-def test_an_empty_name_of_a_model_is_none():
-    assert read({**answered(), "model": ""}).model == "tiny"
+@pytest.mark.parametrize("named", ["", 3, ["tiny-2"], None])
+def test_a_model_without_a_name_is_the_one_that_was_asked(named):
+    assert read({**answered(), "model": named}).model == "tiny"
+
+
+@pytest.mark.parametrize("choices", [None, [], {}, {"a": 1}, "none", [None], [["a"]], 3])
+def test_what_is_no_list_of_choices_is_told(choices):
+    assert "answered without a choice" in refused({"choices": choices})
 
 
 def test_an_empty_text_is_an_answer_only_with_its_probabilities():

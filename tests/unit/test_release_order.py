@@ -7,11 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.errors import BadInput
 from core.release import gate
+from core.release.checks import checks
 from core.release.criteria import Criteria
 from core.release.gate import decide
-from core.release.measured import of_evaluation, of_figures
+from core.release.losses import Loss, kinds, losses
+from core.release.measured import find, of_evaluation, of_figures
 from core.release.sureness import _less, choices, columns_of
+from core.settings import Settings
 from tests.released import evaluation, failed, figures_of, outcome
 
 BEST = Criteria(max_failed=None, no_loss=False, cheaper=False)
@@ -218,3 +222,203 @@ def test_a_draw_of_every_question_once_is_the_gate_whatever_failed_or_is_not_tol
     passes, _ = choices(columns, np.arange(22)[None], asked, prices)
     assert list(passes[0]) == [row.passes for row in decision.candidates]
     assert drawn_once(measured, asked) == decision.chosen
+
+
+# --- what the figures say, and what they leave open
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """40 questions of two kinds: dense is worse at all hard ones, and at one plain one."""
+    folder = tmp_path_factory.mktemp("kept") / "two"
+    evaluation(
+        folder,
+        {
+            "bm25": same(40),
+            "dense": [one(2 if n % 2 or n == 0 else 1, ms=20.0) for n in range(40)],
+        },
+    )
+    return folder
+
+
+def opened(folder, **changes):
+    """The figures alone, changed: key -> value of the row of dense."""
+    figures = figures_of(folder)
+    figures["routes"]["dense"].update(changes)
+    return of_figures(figures, "bent")
+
+
+def check(measured, criteria, route="dense", nth=-1):
+    return decide(measured, criteria).of(route).checks[nth]
+
+
+def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
+    figures = figures_of(two)
+    assert {(loss.route, loss.mode) for loss in losses(of_figures(figures, "bare"), "ndcg@10")} == {
+        ("dense", "plain"), ("dense", "hard"),
+    }  # fmt: skip
+    del figures["by_mode"]["hard"]["dense"]
+    (found,) = losses(of_figures(figures, "bent"), "ndcg@10")
+    assert (found.route, found.mode, found.n) == ("dense", "plain", 20)
+    del figures["by_mode"]["plain"]["dense"]
+    assert losses(of_figures(figures, "bent"), "ndcg@10") is None
+
+
+def test_losses_of_the_figures_are_those_of_the_questions(two):
+    bare, whole = of_figures(figures_of(two), "bare"), find(Settings(home=two), str(two))
+    for told, made in zip(losses(bare, "ndcg@10"), losses(whole, "ndcg@10"), strict=True):
+        assert (told.route, told.mode, told.n, told.verdict, told.blind) == (
+            made.route, made.mode, made.n, made.verdict, made.blind,
+        )  # fmt: skip
+        assert told.delta == pytest.approx(made.delta)
+        assert told.p_holm == pytest.approx(made.p_holm)
+        assert told.detectable == (None if made.detectable is None else pytest.approx(made.detectable))
+
+
+def test_kinds_are_in_order_and_each_holds_its_questions(two):
+    whole = find(Settings(home=two), str(two))
+    assert list(kinds(whole)) == ["hard", "plain"]
+    assert kinds(whole)["hard"] == [f"q{n}" for n in range(1, 40, 2)]
+    assert kinds(of_figures(figures_of(two), "bare")) == {}
+    assert of_figures(figures_of(two), "bare").modes == {}
+
+
+def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
+    found = check(of_figures(figures_of(two), "bare"), Criteria())
+    assert (found.state, found.value, found.limit) == ("failed", 1.0, 0.0)
+    assert found.told == "worse at hard -0.369 (p 0.000, n 20)"
+    first = check(of_figures(figures_of(two), "bare"), Criteria(), "bm25")
+    assert (first.state, first.told) == ("passed", "it is the baseline")
+
+
+def test_what_a_set_can_and_cannot_show_is_told(tmp_path, two):
+    even = Loss("dense", "plain", 20, 0.0, 1.0, "no difference shown", 0.123)
+    for more, said in (
+        ((), "none shown in 1 kind; elsewhere one below 0.12 may be missed"),
+        (
+            (replace(even, mode="hard", detectable=0.2),),
+            "none shown in 2 kinds; elsewhere one below 0.20 may be missed",
+        ),
+        (
+            (replace(even, mode="hard", detectable=0.9, blind=True),),
+            "none shown in 2 kinds; too few questions to show any: hard; elsewhere one below 0.12 may be "
+            "missed",
+        ),
+    ):
+        found = checks(of_figures(figures_of(two), "bare"), "dense", Criteria(), [even, *more])[-1]
+        assert (found.state, found.told) == ("passed", said)
+    same_ = replace(even, detectable=None)
+    assert checks(of_figures(figures_of(two), "bare"), "dense", Criteria(), [same_])[-1].told == (
+        "none shown in 1 kind"
+    )
+
+
+@pytest.mark.parametrize(
+    ("least", "ends", "state", "said"),
+    [
+        (0.80, [0.81, 0.9], "passed", "met by the lower end too"),
+        (0.80, [0.80, 0.9], "passed", "met by the lower end too"),
+        (0.80, [0.79, 0.9], "passed", "met by the mean only, not by the lower end"),
+        (0.80, None, "passed", "met by the mean, which has no interval"),
+        (0.85, [0.79, 0.9], "passed", "met by the mean only, not by the lower end"),
+        (0.86, [0.79, 0.9], "failed", "; the interval reaches it"),
+        (0.90, [0.79, 0.9], "failed", "; the interval reaches it"),
+        (0.91, [0.79, 0.9], "failed", "0.790 to 0.900"),
+        (0.91, None, "failed", "over 40 questions"),
+        (None, [0.79, 0.9], "passed", "0.790 to 0.900"),
+    ],
+)
+def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, said):
+    measured = opened(two, **{"ndcg@10": 0.85, "ci95": {} if ends is None else {"ndcg@10": ends}})
+    found = check(measured, replace(OPEN, minimum=least), nth=0)
+    assert (found.state, found.value, found.limit) == (state, 0.85, least)
+    assert found.told.endswith(said)
+    assert found.told.startswith("0.8500 over 40 questions")
+
+
+@pytest.mark.parametrize(
+    ("criteria", "changes", "value"),
+    [
+        ({"max_p95_ms": 100.0}, {"p95_ms": 100.0}, 100.0), ({"max_calls": 2.0}, {"llm_calls": 80}, 2.0),
+        ({"max_tokens": 110.0}, {}, 110.0), ({"max_failed": 0.5}, {"failed": 20}, 0.5),
+        ({"max_unjudged": 0.9}, {"unjudged@10": 0.9}, 0.9),
+    ],
+)  # fmt: skip
+def test_a_limit_is_met_by_what_is_equal_to_it_and_missed_by_more(two, criteria, changes, value):
+    ((name, limit),) = criteria.items()
+    for most, state in ((limit, "passed"), (limit * 0.99, "failed")):
+        if name == "max_unjudged" and state == "failed":
+            state = "cannot be told"  # more labels may show it to be met
+        found = check(opened(two, **changes), replace(OPEN, **{name: most}))
+        assert (found.state, found.value, found.limit) == (state, value, most)
+        away = {"passed": 0.0, "failed": pytest.approx(0.01 / 0.99), "cannot be told": 1.0}[state]
+        assert found.short_by == away
+
+
+def test_what_no_question_was_asked_of_is_told_by_none(two):
+    figures = figures_of(two)
+    figures["queries"] = 0
+    figures["routes"]["dense"]["failed"] = 0
+    bare = of_figures(figures, "bare")
+    assert bare.failed("dense") is None
+    assert check(bare, replace(OPEN, max_failed=0.5)).told == "no question was asked"
+    assert (bare.calls("dense"), bare.tokens("dense"), bare.cost("dense")) == (None, None, None)
+    figures["routes"]["dense"]["llm_calls"] = 0
+    assert of_figures(figures, "bare").cost("dense") is None
+
+
+def test_answers_and_other_measures_have_values_means_and_counts(tmp_path):
+    answered = [replace(one(), answer="It is so [1].", citations=("gold",)) for _ in range(20)]
+    measured = of_evaluation(evaluation(tmp_path / "kept", {"bm25": answered, "dense": same()}))
+    known = measured.metrics()
+    assert "citation_recall" in known
+    assert "ndcg@10" in known
+    assert not {"false_abstention", "unjudged@10"} & set(known), "less of them is better"
+    values = measured.values("citation_recall")
+    assert values["bm25"] == {f"q{n}": 1.0 for n in range(20)}
+    assert values["dense"] == {}
+    assert (measured.mean("bm25", "citation_recall"), measured.counted("bm25", "citation_recall")) == (
+        1.0,
+        20,
+    )
+    assert measured.ends("bm25", "citation_recall") == (1.0, 1.0)
+    assert (measured.mean("dense", "citation_recall"), measured.ends("dense", "citation_recall")) == (
+        None,
+        None,
+    )
+    assert measured.values("a measure of somebody else") is None
+
+
+def test_a_measure_of_somebody_else_is_known_by_its_interval(two):
+    figures = figures_of(two)
+    figures["routes"]["dense"]["extra"] = {"faithful": 0.5, "ci95": {"faithful": [0.4, 0.6]}, "n": 7}
+    measured = of_figures(figures, "bent")
+    assert measured.metrics()[-1] == "faithful"
+    assert (measured.mean("dense", "faithful"), measured.counted("dense", "faithful")) == (0.5, 7)
+    assert measured.mean("bm25", "faithful") is None
+
+
+def test_an_evaluation_without_figures_is_not_measured_yet(two):
+    with pytest.raises(BadInput, match="has no figures yet: let it end first"):
+        of_evaluation(replace(find(Settings(home=two), str(two)).evaluation, figures={}))
+
+
+def test_the_name_of_figures_alone_is_that_of_their_folder(two, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "metrics.json").write_text((two / "metrics.json").read_text())
+    for place in (tmp_path / "mine", tmp_path / "mine" / "metrics.json"):
+        found = find(Settings(home=tmp_path), str(place))
+        assert (found.name, found.evaluation) == ("mine", None)
+
+
+def test_nothing_is_sure_of_an_evaluation_that_was_stopped_or_of_another_measure(tmp_path):
+    made = evaluation(tmp_path / "kept", {"bm25": same(), "dense": same(ms=20.0)})
+    assert decide(of_evaluation(made), OPEN).sureness.questions == 20
+    figures = {**made.figures, "interrupted": True}
+    assert decide(of_evaluation(replace(made, figures=figures)), OPEN).sureness is None
+
+
+def test_a_decision_that_names_no_route_says_which_there_are(two):
+    decision = decide(of_figures(figures_of(two), "bare"), OPEN)
+    with pytest.raises(BadInput, match="route 'nobody' was not measured; there are: bm25, dense"):
+        decision.of("nobody")

@@ -262,3 +262,19 @@ def test_a_failed_batch_is_tried_again_after_a_pause_that_grows_to_a_bound(tmp_p
     made.close()
     assert pauses[:6] == [0.001, 0.002, 0.004, 0.004, 0.004, 0.004]
     assert kept(tmp_path) == {"a": 0.0}
+
+
+def test_a_file_that_was_taken_away_is_opened_anew_and_the_old_one_is_let_go(writer, rows, tmp_path):
+    def own(connection):
+        return connection
+
+    first = writer.do(own)
+    assert writer.do(own) is first
+    (tmp_path / "a.sqlite").unlink()
+    writer.put(RUN)
+    second = writer.do(own)
+    assert second is not first
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        first.execute("SELECT 1")
+    assert rows.forgotten == 1
+    assert kept(tmp_path) == {"a": 0.0}
