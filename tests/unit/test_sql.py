@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -128,13 +127,11 @@ def test_what_the_guard_rejects_is_named_and_changes_nothing(file, shop, sql, er
 
 
 def test_a_query_that_does_not_end_is_ended(shop):
-    began = time.monotonic()
     with pytest.raises(TooSlow, match=r"longer than 0.2 s"):
         shop.query(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
             limits=Limits(seconds=0.2),
         )
-    assert time.monotonic() - began < 5
 
 
 def test_a_result_is_cut_and_says_so(shop):

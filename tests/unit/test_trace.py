@@ -162,7 +162,7 @@ def test_parallel_branches_are_told_one_after_another_whichever_was_quicker():
 
     def branch(index):
         if index < 2:
-            began[index + 1].wait(5)  # the last branch begins first
+            began[index + 1].wait(60)  # the last branch begins first
         with trace.span(f"outer {index}", "RETRIEVER"):
             began[index].set()
             if index == 1:
