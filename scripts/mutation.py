@@ -312,6 +312,9 @@ def measure(module: str, told: dict[str, Any], copies: Sequence[Copy], sample: i
     possible = mutants((ROOT / module).read_text(encoding="utf-8"))
     some = random.Random(f"{seed} {module}").sample(possible, min(sample, len(possible)))
     known = {(one["where"], one["what"]) for one in told.get("equivalent", ())}
+    stale = known - {(one.where, one.what) for one in possible}
+    if stale:
+        raise SystemExit(f"{module}: named as equivalent in mutants.toml, but no mutant: {sorted(stale)}")
     counted = sorted((one for one in some if (one.where, one.what) not in known), key=lambda one: one.line)
     began = time.monotonic()
     if copies[0].passes(told["tests"], 600) is not True:

@@ -149,6 +149,15 @@ def test_vectors_of_an_index_stay_in_their_file_until_they_are_used(tmp_path):
     assert isinstance(held, np.memmap)
 
 
+@pytest.mark.parametrize("name", [VECTORS, KEYS])
+def test_an_index_that_holds_objects_is_not_read(tmp_path, name):
+    """Reading them would run what they say."""
+    vectors(tmp_path, HashEmbedder()).write(Texts("a", "b"), tmp_path, lambda *_: None)
+    np.save(tmp_path / name, np.array([{"a": 1}, None], object), allow_pickle=True)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        _vectors_of(tmp_path)
+
+
 def test_without_a_text_no_model_is_loaded_and_both_files_are_there(tmp_path):
     made = Vectors("m", "m", lambda: pytest.fail("loaded"), None, Checkpoint(tmp_path, "m"))
     assert made.write(Texts(), tmp_path, lambda *_: None) == (0, 0)

@@ -262,6 +262,7 @@ def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
     assert (found.route, found.mode, found.n) == ("dense", "plain", 20)
     del figures["by_mode"]["plain"]["dense"]
     assert losses(of_figures(figures, "bent"), "ndcg@10") is None
+    assert decide(of_figures(figures, "bent"), OPEN).losses == ()
 
 
 def test_losses_of_the_figures_are_those_of_the_questions(two):
