@@ -154,7 +154,7 @@ def test_an_index_that_holds_objects_is_not_read(tmp_path, name):
     """Reading them would run what they say."""
     vectors(tmp_path, HashEmbedder()).write(Texts("a", "b"), tmp_path, lambda *_: None)
     np.save(tmp_path / name, np.array([{"a": 1}, None], object), allow_pickle=True)
-    with pytest.raises(ValueError, match="[Oo]bject"):
+    with pytest.raises(ValueError, match=r"[Oo]bject"):
         _vectors_of(tmp_path)
 
 
