@@ -267,6 +267,7 @@ def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
 
 def test_losses_of_the_figures_are_those_of_the_questions(two):
     bare, whole = of_figures(figures_of(two), "bare"), find(Settings(home=two), str(two))
+    assert [loss.blind for loss in losses(bare, "ndcg@10")] == [False, False], "20 questions show a large one"
     for told, made in zip(losses(bare, "ndcg@10"), losses(whole, "ndcg@10"), strict=True):
         assert (told.route, told.mode, told.n, told.verdict, told.blind) == (
             made.route, made.mode, made.n, made.verdict, made.blind,
