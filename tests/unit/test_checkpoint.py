@@ -149,6 +149,11 @@ def test_vectors_of_an_index_stay_in_their_file_until_they_are_used(tmp_path):
     assert isinstance(held, np.memmap)
 
 
+def test_one_text_is_an_index_of_one_row(tmp_path):
+    assert vectors(tmp_path, HashEmbedder()).write(Texts("a"), tmp_path, lambda *_: None) == (64, 0)
+    assert np.load(tmp_path / VECTORS).shape == (1, 64)
+
+
 @pytest.mark.parametrize("name", [VECTORS, KEYS])
 def test_an_index_that_holds_objects_is_not_read(tmp_path, name):
     """Reading them would run what they say."""
