@@ -23,10 +23,11 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
@@ -90,7 +91,13 @@ def mutants(source: str) -> list[Mutant]:
             ast.fix_missing_locations(tree)
             found.append(Mutant(node.lineno, lines[node.lineno - 1].strip(), what, ast.unparse(tree)))
             _put(holder, name, nth, node)
-    return sorted(found, key=lambda one: (one.line, one.what))
+    found.sort(key=lambda one: (one.line, one.what))
+    times: Counter[tuple[int, str]] = Counter()
+    for nth, one in enumerate(found):
+        times[one.line, one.what] += 1
+        if times[one.line, one.what] > 1:  # told apart, so that each can be named
+            found[nth] = replace(one, what=f"{one.what}, {times[one.line, one.what]}")
+    return found
 
 
 def _put(holder: ast.AST, name: str, nth: int | None, node: ast.AST) -> None:

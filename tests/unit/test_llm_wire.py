@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.backends.base import LLMRequest, Message, TokenLogprob
-from core.backends.llm import wire
+from core.backends.llm import completions, wire
 from core.backends.llm.client import ChatClient
 from core.errors import ModelFailed
 
@@ -184,3 +184,21 @@ def test_an_excerpt_is_short_on_one_line_and_without_secrets():
     assert WORDS.excerpt(b'\xff\x00 \xc3\xa9 "') == '"\ufffd\\\\u0000 \u00e9 \\""'
     assert str(wire.Words("x").failed("broke")) == "x broke"
     assert str(wire.Words("x").failed("broke", "why")) == 'x broke: "why"'
+
+
+# --- the older endpoint, of bare text
+
+
+def completed(text, logprobs=None, request=ASK):
+    data = json.dumps({"choices": [{"text": text, "logprobs": logprobs, "finish_reason": "stop"}]}).encode()
+    return completions.read(data, request, WORDS, model="tiny", ms=7.5, created="now")
+
+
+def test_an_empty_completion_is_an_answer_only_with_its_probabilities():
+    with pytest.raises(ModelFailed, match=r"answered with an empty text \(finish: stop\)"):
+        completed(" ")
+    some = {"tokens": [" "], "token_logprobs": [-0.5], "top_logprobs": [{"a": -2, " ": -0.5}]}
+    found = completed(" ", some, replace(ASK, top_logprobs=2))
+    assert found.logprobs == (TokenLogprob(" ", -0.5, ((" ", -0.5), ("a", -2.0))),), "likeliest first"
+    assert (found.text, found.model, found.ms, found.created) == (" ", "tiny", 7.5, "now")
+    assert completed("yes", some).logprobs == ()
