@@ -18,7 +18,7 @@ def support_of(given: Mapping[str, float] | None) -> float | None:
 
     Source: Asai et al. 2023, arXiv:2310.11511, section 3.3 (critique scores) and appendix A.3.
     """
-    return None if given is None else given["fully"] + 0.5 * given["partially"]
+    return None if given is None else given.get("fully", 0.0) + 0.5 * given.get("partially", 0.0)
 
 
 def score_of(segment: Segment, weights: Mapping[str, float]) -> float:

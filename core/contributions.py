@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from core.asked import asked
 from core.backends.terms import WORD, Analyzer
 from core.corpus.passages import searchable
+from core.outputs import Search
 from core.types import Passage, Run
 
 
@@ -101,25 +103,20 @@ class Marker:
 
 
 def searched_texts(run: Run) -> set[str]:
-    """The texts that some step of the run searched with, by words or by meaning."""
-    return {
-        span.inputs["text"]
-        for result in run.results
-        for span in result.spans
-        if span.kind in ("RETRIEVER", "EMBEDDING") and isinstance(span.inputs.get("text"), str)
-    }
+    """The texts that some step of the run searched with, by words or by meaning, each by itself."""
+    return {one.text for result in run.results for one in asked(result).values() if one.text is not None}
 
 
 def searched_by_terms(run: Run) -> dict[str, dict[str, float]]:
     """The texts whose terms were searched, the question's first, with the stored scores by passage.
 
-    A search that names its `engine` and whose input is a text is one by terms.
+    A search that was told its `engine` is one by terms.
     """
     found: dict[str, dict[str, float]] = {}
     for result in run.results:
         for span in result.spans:
-            text = span.inputs.get("text")
-            if span.kind == "RETRIEVER" and isinstance(text, str) and "engine" in span.inputs:
-                found.setdefault(text, {}).update(span.hits or ())
+            if isinstance(span.output, Search) and "engine" in span.args:
+                for text in span.output.texts:
+                    found.setdefault(text, {}).update(span.hits or ())
     first = {run.query.text: found[run.query.text]} if run.query.text in found else {}
     return {**first, **found}

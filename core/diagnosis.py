@@ -10,7 +10,8 @@ from core.charts.look import milliseconds
 from core.funnel import Fate, Funnel
 from core.held import held
 from core.moves import ranks
-from core.reading import rewritings, top
+from core.outputs import Rewrite
+from core.reading import top
 from core.relevance import floor, relevant
 from core.types import Hit, Passage, RouteResult, Run
 
@@ -217,9 +218,13 @@ def _advice(
     elif best.rank <= depth and best.span.parent is None:
         text = f" for {best.text}" if best.text else ""
         said.append(f"“{best.span.name}”{text} had it at {best.rank} in {best.title}.")
-    if run.query.history and not any(one.changed for r in run.results for one in rewritings(r)):
+    if run.query.history and not any(_rewrote(result) for result in run.results):
         said.append("The question is a follow-up, and no route of this run rewrote it.")
     return " ".join(said)
+
+
+def _rewrote(result: RouteResult) -> bool:
+    return any(isinstance(span.output, Rewrite) and span.output.changed for span in result.spans)
 
 
 def _step(fate: Fate) -> tuple[str, str]:

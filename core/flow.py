@@ -1,101 +1,163 @@
-"""Which lists of a route's trace its ranking was made from, read from the spans alone. Knows no route."""
+"""Which lists a route's steps were given, and where a passage left them. Knows no route."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
-from core.types import RouteResult, Span
+from core.outputs import Fusion, Search, Selection
+from core.types import Link, RouteResult, Span
 
-SEARCHES = ("RETRIEVER", "TOOL")
-_HITS = re.compile(r"(\d+) hits")
-Role = Literal["list", "first", "rest"]
-# Arguments of steps that put one list before another: the first keeps its places.
-_ROLES: dict[str, Role] = {"first": "first", "collected": "first", "rest": "rest", "found": "rest"}
+LISTS = ("lists", "hits", "first", "rest", "collected", "found")  # arguments that take a ranking, or several
+
+SEARCHES = ("RETRIEVER", "TOOL")  # kinds of step that find what was not there before
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A list that a step was given: the first `size` of what `span` found."""
+    """A list that was passed on: `size` passages of what `span` found, from `start` on (0: the first).
 
-    span: Span
+    `span` is None where the route put the list together itself: then nobody can tell what it is made of.
+    """
+
+    span: Span | None
     size: int
-    role: Role = "list"
+    start: int = 0
+
+    @property
+    def unknown(self) -> bool:
+        """Whether there are passages in it of which the trace does not say where they are from."""
+        return self.span is None and self.size > 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that was found was passed on."""
+        return self.span is not None and not self.start and self.size >= len(self.span.hits or ())
+
+    @property
+    def part(self) -> str:
+        """Which passages they are, in words."""
+        if self.size < 1:
+            return "none"
+        return (
+            f"ranks {self.start + 1} to {self.start + self.size}" if self.start else f"the first {self.size}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """Where a passage got lost: at `was` in `before`, at `now` (None: not there) after `step`.
 
-    `step` None is the end of the route: what it returned of its last list.
+    `step` None is the end of the route: what it returned. `cut`: the part of `before` that the route passed
+    on, without the passage. `before` None: the route put what it passed on together itself, so that the trace
+    does not say.
     """
 
     step: Span | None
-    before: Span
-    was: int
-    now: int | None
+    before: Span | None = None
+    was: int = 0
+    now: int | None = None
+    cut: Source | None = None
 
 
 class Flow:
-    """The lists of one route and how they were made into its ranking.
-
-    A step names its lists by span where it fuses, and else by their length ("50 hits"). A step taken over
-    from another route has lengths alone. Then it is the latest earlier list of that length (or longer, of
-    which a part was taken) that shares passages with what the step made.
-    """
+    """The lists of one route and how they were made into its ranking."""
 
     def __init__(self, result: RouteResult) -> None:
         self.result = result
-        self.lists = [span for span in result.spans if is_list(span)]
-        self.known = {span.id: span for span in self.lists}
-        self._places: dict[int, dict[str, int]] = {}
-        self._sources: dict[int, tuple[Source, ...]] = {}
+        self.lists = [span for span in result.spans if span.hits is not None]
+        self._spans = {span.id: span for span in result.spans}
+        self._ranks: dict[tuple[int, int, int], dict[str, int]] = {}
 
     @cached_property
     def final(self) -> dict[str, int]:
         """Rank from 1 in what the route returned, by passage id."""
-        return _first(hit.passage.id for hit in self.result.hits)
-
-    @cached_property
-    def last(self) -> Span | None:
-        """The list that was returned, or of which the first part was; None for a route without any."""
-        ids = list(self.final)
-        if not ids:
-            return None
-        for span in reversed(self.lists):
-            if list(self.places(span))[: len(ids)] == ids:
-                return span
-        shared = [
-            (len(self.final.keys() & self.places(span).keys()), at) for at, span in enumerate(self.lists)
-        ]
-        most = max(shared, default=(0, 0))
-        return self.lists[most[1]] if most[0] else None
+        return _first((hit.passage.id for hit in self.result.hits), 0)
 
     def places(self, span: Span) -> dict[str, int]:
         """Rank from 1 by passage id; of a repeat the first counts."""
-        if span.id not in self._places:
-            self._places[span.id] = _first(hit[0] for hit in span.hits or ())
-        return self._places[span.id]
+        return self.passed(Source(span, len(span.hits or ())))
 
-    def sources(self, span: Span) -> tuple[Source, ...]:
-        """The lists a step was given, in its order; () for a search."""
-        if span.id not in self._sources:
-            self._sources[span.id] = tuple(self._given(span))
-        return self._sources[span.id]
+    def passed(self, source: Source) -> dict[str, int]:
+        """The rank in the whole list of each passage that was passed on."""
+        if source.span is None:
+            return {}
+        start, end = max(0, source.start), max(0, source.start + source.size)
+        key = source.span.id, start, end
+        if key not in self._ranks:
+            self._ranks[key] = _first((hit[0] for hit in (source.span.hits or ())[start:end]), start)
+        return self._ranks[key]
 
+    def sources(self, step: Span | None) -> tuple[Source, ...]:
+        """The lists that a step was given, in their order; () for a search. None: what the route returned."""
+        return self._returned if step is None else self._sources.get(step.id, ())
+
+    @cached_property
+    def _returned(self) -> tuple[Source, ...]:
+        """Where the final ranking comes from; an imported one may say what is not so."""
+        if (link := self.result.origin) is None:
+            return ()
+        source = self._source(link, None)
+        return (source if list(self.passed(source)) == list(self.final) else Source(None, link.size),)
+
+    @cached_property
+    def _sources(self) -> dict[int, tuple[Source, ...]]:
+        """The lists of each step; one that was given none, but what others made of lists, has theirs."""
+        found: dict[int, tuple[Source, ...]] = {}
+        for step in sorted(self._spans.values(), key=lambda span: span.id):
+            found[step.id] = tuple(self._source(link, step) for link in _links(step))
+            if not found[step.id] and not is_search(step):
+                others = sorted(one.id for link in step.links if (one := self._earlier(link, step)))
+                behind = [source for id in dict.fromkeys(others) for source in found[id]]
+                found[step.id] = tuple({(one.start, one.size, id(one.span)): one for one in behind}.values())
+        return found
+
+    def _source(self, link: Link, step: Span | None) -> Source:
+        span = self._earlier(link, step)
+        if span is None or span.hits is None:
+            return Source(None, link.size)
+        return Source(span, link.size, link.start)
+
+    def _earlier(self, link: Link, step: Span | None) -> Span | None:
+        """The step that a link names; an imported one may name none, or one that was not done yet."""
+        span = self._spans.get(link.span) if link.span is not None else None
+        return span if span is not None and (step is None or span.id < step.id) else None
+
+    @cached_property
     def line(self) -> list[Span]:
-        """The lists that the final ranking was made from, as the trace has them."""
+        """The lists that the final ranking was made from, as far as the trace says, as they were made."""
+        return sorted((span for span in self.lists if span.id in self._used), key=lambda span: span.id)
+
+    @cached_property
+    def _used(self) -> set[int]:
         used: set[int] = set()
-        todo = [self.last] if self.last is not None else []
+        todo = [*self.sources(None)]
         while todo:
-            span = todo.pop()
-            if span.id not in used:
+            span = todo.pop().span
+            if span is not None and span.id not in used:
                 used.add(span.id)
-                todo += [source.span for source in self.sources(span)]
-        return [span for span in self.lists if span.id in used]
+                todo += self.sources(span)
+        return used
+
+    @cached_property
+    def _unknown_until(self) -> float:
+        """The last step on the line that was given a list of the route's own making; 0 for none."""
+        if any(source.unknown for source in self.sources(None)):
+            return float("inf")
+        own = (span.id for span in self.line if any(source.unknown for source in self.sources(span)))
+        return max(own, default=0)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the ranking was made from a list of the route's own making."""
+        return self._unknown_until > 0
+
+    def used(self, span: Span) -> bool | None:
+        """Whether the final ranking was made from a list; None where the trace does not say."""
+        if span.id in self._used:
+            return True
+        return None if span.id < self._unknown_until else False
 
     def loss(self, id: str, depth: int) -> Loss | None:
         """The last step that took a passage out of the top `depth`; where none ever had it there, the last
@@ -104,117 +166,88 @@ class Flow:
         rank = self.final.get(id)
         if rank is not None and rank <= depth:
             return None
-        return self._lost_by(None, id, rank, depth)
+        earlier: dict[int, Loss] = {}  # what was made before a step: no step is given what comes after it
+        for span in self.line:
+            now = self.places(span).get(id)
+            if (now is None or now > depth) and (loss := self._lost_by(span, id, now, depth, earlier)):
+                earlier[span.id] = loss
+        return self._lost_by(None, id, rank, depth, earlier)
 
-    def _lost_by(self, step: Span | None, id: str, now: int | None, depth: int) -> Loss | None:
-        """See `loss`, of what `step` was given and put at `now`."""
-        given = self._given_to(step, now)
-        held = [(rank, span) for span in given if (rank := self.places(span).get(id)) is not None]
-        if not held:
-            earlier = (self._lost_by(span, id, None, depth) for span in given) if now is None else ()
-            return min((one for one in earlier if one), key=lambda one: one.was, default=None)
-        was, before = min(held, key=lambda one: one[0])
-        if was <= depth:
-            return Loss(step, before, was, now)
-        return self._lost_by(before, id, was, depth) or (
-            Loss(step, before, was, None) if now is None else None
-        )
+    def _lost_by(
+        self, step: Span | None, id: str, now: int | None, depth: int, earlier: Mapping[int, Loss]
+    ) -> Loss | None:
+        """See `loss`, of what `step` was given and put at `now`, or of how it got lost before."""
+        sources = self.sources(step)
+        placed = self._placed_by(step, sources, id, now)
+        passed = self._passed(step, placed, id, now)
+        if passed and passed[0].was <= depth:
+            return passed[0]
+        cut = self._cut(step, sources, id, now)
+        before = [earlier[span.id] for span in self._through(sources, id) if span.id in earlier]
+        here = [*cut, *self._passed(step, sources, id, now)]
+        for loss in (*before, *here):
+            if loss.before is not None and loss.was <= depth:
+                return loss
+        if any(source.unknown for source in placed):
+            return Loss(step, now=now)
+        if unknown := next((loss for loss in before if loss.before is None), None):
+            return unknown
+        return next(iter([*passed, *cut, *before]), None) if now is None else None
 
-    def _given_to(self, step: Span | None, now: int | None) -> list[Span]:
-        if step is None:
-            return [self.last] if self.last is not None else []
-        return [source.span for source in self._feeding(step, now)]
+    def _passed(self, step: Span | None, given: Sequence[Source], id: str, now: int | None) -> list[Loss]:
+        """The lists that passed it on to `step`, best rank first."""
+        ranked = ((source.span, self.passed(source).get(id)) for source in given)
+        found = [Loss(step, span, was, now) for span, was in ranked if span is not None and was is not None]
+        return sorted(found, key=lambda loss: loss.was)
 
-    def _feeding(self, step: Span, now: int | None) -> list[Source]:
-        """The lists that can have put a passage at `now`: of two put one after the other only one can."""
-        given = list(self.sources(step))
-        first = sum(source.size for source in given if source.role == "first") or _size(step, "first")
-        if now is None or not first:
+    def _cut(self, step: Span | None, given: Sequence[Source], id: str, now: int | None) -> list[Loss]:
+        """The lists with it of which the route passed on a part without it, best rank first."""
+        found = []
+        for source in given:
+            if source.span is not None and id not in self.passed(source):
+                was = self.places(source.span).get(id)
+                found += [Loss(step, source.span, was, now, source)] if was is not None else []
+        return sorted(found, key=lambda loss: loss.was)
+
+    def _through(self, given: Sequence[Source], id: str) -> list[Span]:
+        """The lists to follow it back through: those with it first, by its rank there."""
+        spans = {source.span.id: source.span for source in given if source.span is not None}
+        return sorted(spans.values(), key=lambda span: self.places(span).get(id, float("inf")))
+
+    def _placed_by(
+        self, step: Span | None, given: Sequence[Source], id: str, now: int | None
+    ) -> Sequence[Source]:
+        """The lists that can have put it at `now`: of lists put one behind another the first with it."""
+        if now is None or step is None or not (isinstance(step.output, Fusion) and step.output.in_turn):
             return given
-        left_out: Role = "rest" if now <= first else "first"
-        return [source for source in given if source.role != left_out]
-
-    def _given(self, span: Span) -> Iterator[Source]:
-        if span.kind in SEARCHES and "lists" not in span.inputs:
-            return
-        earlier = self.lists[: self.lists.index(span)]
-        if isinstance(rounds := span.inputs.get("found"), list) and rounds:
-            yield from self._round(span, earlier)
-            return
-        slots = list(_slots(span))
-        made: list[Source] = []
-        taken: set[int] = set()
-        for role, size, named in reversed(slots):  # the last one given was most often made last
-            if named is not None:
-                one = next((other for other in earlier if other.id == named), None)
-            else:
-                one = self._like(span, role, size, [other for other in earlier if other.id not in taken])
-            if one is not None:
-                taken.add(one.id)
-                made.append(Source(one, len(one.hits or ()) if named is not None else size, role))
-        yield from reversed(made)
-        if not made and (one := self._whole(span, earlier)):
-            yield Source(one, len(one.hits or ()))
-
-    def _like(self, span: Span, role: Role, size: int, earlier: list[Span]) -> Span | None:
-        """The latest list that can be the one of `size` passages which a step was given."""
-        into = list(self.places(span))
-        target = set(into[:size] if role == "first" else into)
-        best: tuple[int, Span] | None = None
-        for other in reversed(earlier):
-            length = len(other.hits or ())
-            if length < size or not size:
-                continue
-            part = set(list(self.places(other))[:size])
-            if not (
-                part <= target or target <= part or 2 * len(part & target) >= min(len(part), len(target))
-            ):
-                continue
-            worth = 2 * (length == size) + (part <= target or target <= part)
-            if best is None or worth > best[0]:
-                best = worth, other
-        return best[1] if best else None
-
-    def _whole(self, span: Span, earlier: list[Span]) -> Span | None:
-        """For a step that tells nothing of what it was given: the latest list with all that it made."""
-        into = self.places(span).keys()
-        return next((one for one in reversed(earlier) if into and into <= self.places(one).keys()), None)
-
-    def _round(self, span: Span, earlier: list[Span]) -> Iterator[Source]:
-        """Of several searches one was kept: the list with the same passages."""
-        into = self.places(span).keys()
-        for one in reversed(earlier):
-            if self.places(one).keys() == into:
-                yield Source(one, len(into))
-                return
+        end = 0
+        found: list[Source] = []
+        for source in given:
+            end += source.size
+            if id in self.passed(source):
+                return [*found, source]
+            if source.unknown and now <= end:
+                found.append(source)
+        return found
 
 
-def is_list(span: Span) -> bool:
-    """Whether a step made a list of passages; an empty output of another kind is none."""
-    if span.hits is None:
-        return False
-    return bool(span.hits) or (span.output is None and (span.kind in SEARCHES or "cosines" in span.inputs))
+def is_search(span: Span) -> bool:
+    """Whether a step found its list itself: it made none of others."""
+    return isinstance(span.output, Search) or span.kind in SEARCHES
 
 
-def _slots(span: Span) -> Iterator[tuple[Role, int, int | None]]:
-    """(role, size, span id if it is named) of each list among a step's arguments."""
-    for key, value in span.inputs.items():
-        role = _ROLES.get(key, "list")
-        for item in value if isinstance(value, list) else [value]:
-            if key == "lists" and isinstance(item, int) and not isinstance(item, bool):
-                yield role, 0, item
-            elif isinstance(item, str) and (match := _HITS.fullmatch(item)):
-                yield role, int(match[1]), None
+def _links(step: Span) -> list[Link]:
+    """The links of the lists that a step made its own from."""
+    if is_search(step):
+        return []
+    found = [link for link in step.links if link.arg.partition("[")[0] in LISTS]
+    if isinstance(step.output, Selection) and step.output.method == "round":
+        return [link for link in found if link.arg == f"found[{step.output.at}]"]
+    return found
 
 
-def _size(span: Span, key: str) -> int:
-    value = span.inputs.get(key)
-    match = _HITS.fullmatch(value) if isinstance(value, str) else None
-    return int(match[1]) if match else 0
-
-
-def _first(ids: Iterator[str] | list[str]) -> dict[str, int]:
+def _first(ids: Iterator[str], start: int) -> dict[str, int]:
     places: dict[str, int] = {}
-    for rank, id in enumerate(ids, 1):
-        places.setdefault(str(id), rank)
+    for rank, id in enumerate(ids, start + 1):
+        places.setdefault(id, rank)
     return places

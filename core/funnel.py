@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
-from core.fates import as_list, as_mapping, compressed, discarded, low_grade, searched_with
-from core.flow import SEARCHES, Flow, Loss
+from core.asked import asked
+from core.fates import compressed, discarded, low_grade
+from core.flow import Flow, Loss, Source, is_search
+from core.outputs import Fusion, Rerank, Selection, Written
 from core.reading import top
 from core.types import RouteResult, Span
 
 Kind = Literal[
     "found", "not used", "found too low", "never retrieved", "list not used", "fused away", "reranked away",
-    "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut off", "dropped",
-    "not searched", "no ranking",
+    "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route", "dropped",
+    "not searched", "not recorded", "no ranking",
 ]  # fmt: skip
 NEEDS_OTHER_SEARCH = {"web/": "a web search", "memory/": "a search of the conversation", "sql/": "a query"}
 SEVERAL = 4  # lists that a sentence names
+UNKNOWN = "so its trace cannot show where the passage was lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A passage's rank in the list of one step, None where it is not in it; `used`: the final ranking was
-    made from this list.
+    """A passage's rank in the list of one step, None where it is not in it; `used`: whether the final ranking
+    was made from this list, None where the trace does not say.
     """
 
     span: Span
     rank: int | None
     size: int
     score: float | None
-    used: bool
+    used: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,24 @@ class Fate:
     was: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _TooLate:
+    """A passage at `was` in `before`, behind what `step` looked at."""
+
+    kind: Kind
+    step: Span
+    before: Span
+    was: int
+    words: str
+
+
 class Funnel:
     """One route's stages and fates; what does not depend on the passage is read once."""
 
     def __init__(self, result: RouteResult) -> None:
         self.result = result
         self.flow = Flow(result)
-        self._line = {span.id for span in self.flow.line()}
-        self._texts = searched_with(result)
+        self._asked = {id: one.words for id, one in asked(result).items()}
 
     def stages(self, id: str) -> list[Stage]:
         """Every step with a list, in order."""
@@ -63,7 +76,7 @@ class Funnel:
             rank = self.flow.places(span).get(id)
             hits = span.hits or ()
             score = hits[rank - 1][1] if rank is not None and rank <= len(hits) else None
-            found.append(Stage(span, rank, len(hits), score, span.id in self._line))
+            found.append(Stage(span, rank, len(hits), score, self.flow.used(span)))
         return found
 
     def fate(self, id: str, depth: int) -> Fate:
@@ -76,22 +89,24 @@ class Funnel:
         return self._lost(id, rank, depth)
 
     @cached_property
-    def _shown(self) -> tuple[list[str], Span] | None:
+    def _shown(self) -> tuple[tuple[str, ...], Span] | None:
         """The passages in the prompt of the answer, and the step that wrote it."""
+        if self.result.answer is None:
+            return None
         for span in reversed(top(self.result)):
-            if span.inputs.get("shown") and self.result.answer is not None:
-                return [str(id) for id in as_list(span.inputs["shown"])], span
+            if isinstance(span.output, Written) and span.output.shown:
+                return span.output.shown, span
         return None
 
     def called(self, span: Span) -> str:
         """A step as a sentence names it: its name, with its text where there are several of the name."""
         alike = sum(other.name == span.name for other in self.flow.lists) > 1
-        text = self._texts.get(span.id)
+        text = self.asked(span)
         return f"“{span.name}”" + (f" for {text}" if alike and text else "")
 
     def asked(self, span: Span) -> str | None:
         """What a search searched with, in words."""
-        return self._texts.get(span.id)
+        return self._asked.get(span.id)
 
     # In the top.
 
@@ -114,102 +129,119 @@ class Funnel:
     # Not in the top.
 
     def _lost(self, id: str, rank: int | None, depth: int) -> Fate:
-        now = f"at rank {rank}" if rank is not None else "not in the final ranking"
-        loss = self.flow.loss(id, depth)
-        best = self._best(id)
-        if not self.flow.lists:
+        loss, best = self.flow.loss(id, depth), self._best(id)
+        unknown = loss is not None and loss.before is None
+        if not self.flow.lists and not unknown:
             return Fate("not searched", rank, "The route made no list of passages: it searched for none.")
-        if best is None:
-            if rank is not None:
-                return Fate(
-                    "found too low", rank, f"Put {now} by the route itself; no list of its steps has it."
-                )
+        if best is None and rank is None and self.flow.lists:
             one = self._searches[0] if len(self._searches) == 1 else None
             return Fate("never retrieved", None, self._never(id), one)
-        if rank is None and (loss is None or loss.step is None):
-            if graded := discarded(self.result, id):
-                words = f"{_upper(graded[1])}; it was {self._at(best)}."
-                return Fate("dropped by grade", rank, words, graded[0], best.rank)
-            if not self._searches:
-                words = "It was in the prompt with all that the route took, and the answer does not cite it."
-                return Fate("not used", None, words, best.span, best.rank)
-        if loss is None or (loss.was > depth and self._just_cut(loss)):
+        if best is None or (loss is not None and unknown):
+            return self._not_recorded(loss, best, rank)
+        if rank is None and self._shown is not None and id in self._shown[0]:
+            words = "It was in the prompt, and the answer does not cite it."
+            return Fate("not used", None, words, self._shown[1], best.rank)
+        if rank is None and loss is None and (graded := discarded(self.flow, id)):
+            words = f"{_upper(graded[1])}; it was {self._at(best)}."
+            return Fate("dropped by grade", rank, words, graded[0], best.rank)
+        if loss is None or loss.before is None or (loss.was > depth and self._just_cut(loss)):
             return self._unused(id, rank, depth) or self._below(id, rank, depth)
         if evidence := compressed(self.result, id):
-            step, said = evidence
-            before = f"At {loss.was} in {self.called(loss.before)}"
-            if step.kind == "EVALUATOR" and "cosines" in step.inputs:
-                return Fate("dropped by grade", rank, f"{before}; {said}; now {now}.", step, loss.was)
+            now = f"at rank {rank}" if rank is not None else "not in the final ranking"
+            words = f"At {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
+            if isinstance(evidence[0].output, Selection):
+                return Fate("dropped by grade", rank, words, evidence[0], loss.was)
             if loss.step is None or loss.step.kind == "CHAIN":
-                return Fate("compressed out", rank, f"{before}; {said}; now {now}.", step, loss.was)
-        return self._explained(id, loss, rank, depth)
+                return Fate("compressed out", rank, words, evidence[0], loss.was)
+        return self._explained(id, loss, loss.before, rank, depth)
 
-    def _explained(self, id: str, loss: Loss, rank: int | None, depth: int) -> Fate:
+    def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> Fate:
+        """It was in a list of the route's own making, or may have been."""
+        step = loss.step if loss is not None else None
+        what = f"the list for {self.called(step)}" if step is not None else "its final list"
+        before = f"{_upper(self._at(best))}. " if best is not None else ""
+        end = f"; it ends at rank {rank}" if rank is not None else ""
+        words = f"{before}The route put {what} together itself, {UNKNOWN}{end}."
+        return Fate("not recorded", rank, words, step, best.rank if best is not None else None)
+
+    def _explained(self, id: str, loss: Loss, before: Span, rank: int | None, depth: int) -> Fate:
         step, was = loss.step, loss.was
-        before = f"{was} in {self.called(loss.before)}"
+        found = f"At {was} in {self.called(before)}"
+        if loss.cut is not None:
+            return Fate("cut by the route", rank, f"{found}, {self._cut(step, loss.cut)}.", step, was)
         if step is None:
-            size, rest = len(self.flow.places(loss.before)), len(self.flow.final)
-            return Fate("cut off", rank, f"At {before}, but the route returned {rest} of {size}.", None, was)
-        name = self.called(step)
-        if isinstance(twin := as_mapping(step.inputs.get("dropped")).get(id), Mapping):
-            like = f"too like {twin.get('kept')} (similarity {_digits(twin.get('similarity'))})"
-            words = f"At {before}; {name} dropped it as {like}."
-            return Fate("near-duplicate", rank, words, step, was)
+            raise LookupError(f"the end of {self.result.route} moved passage {id!r}")
+        name, output = self.called(step), step.output
+        if isinstance(output, Selection) and (twin := output.dropped.get(id)):
+            like = f"too like {twin.kept} (similarity {twin.similarity:.2f})"
+            return Fate("near-duplicate", rank, f"{found}; {name} dropped it as {like}.", step, was)
         if loss.now is None and (grade := low_grade(self.result, id)):
-            words = f"At {before}; {grade[1]}, and {name} left it out."
+            words = f"{found}; {grade[1]}, and {name} left it out."
             return Fate("dropped by grade", rank, words, step, was)
-        if len(sources := self.flow.sources(step)) > 1 and step.kind != "RERANKER":
-            if any(source.role != "list" for source in sources):
-                words = f"At {before}; {name} put others before it: {_ends(rank)}."
-                return Fate("put behind", rank, words, step, was)
+        if isinstance(output, Fusion) and output.in_turn and loss.now is not None:
+            words = f"{found}; {name} put others before it: {_ends(rank)}."
+            return Fate("put behind", rank, words, step, was)
+        if isinstance(output, Fusion):
             kept = f"kept {len(step.hits or ())} without it"
             put = kept if loss.now is None else f"put it at {loss.now}"
-            words = f"{self._in_each([source.span for source in sources], id)}; {name} {put}"
+            words = f"{self._in_each(self.flow.sources(step), id)}; {name} {put}"
             if left := self._not_looked_at(id, depth):
-                words = f"{words}; {left[3]}"
+                words = f"{words}; {left.words}"
             return Fate("fused away", rank, f"{words}{self._after(loss, rank)}.", step, was)
         if loss.now is None and (outside := self._outside(step, was)):
-            return Fate("reranked away", rank, f"At {before}; {name} {outside}.", step, was)
+            return Fate("reranked away", rank, f"{found}; {name} {outside}.", step, was)
         if loss.now is None:
-            return Fate("dropped", rank, f"At {before}; {name} left it out.", step, was)
-        words = f"At {before}; {name} put it at {loss.now}{self._after(loss, rank)}."
+            return Fate("dropped", rank, f"{found}; {name} left it out.", step, was)
+        words = f"{found}; {name} put it at {loss.now}{self._after(loss, rank)}."
         return Fate("reranked away", rank, words, step, was)
+
+    def _cut(self, step: Span | None, source: Source) -> str:
+        """That the route passed on a part of a list, in words."""
+        if step is None:
+            of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
+            return f"but the route returned {source.part}{of}"
+        return f"but the route gave {self.called(step)} {source.part} only"
 
     def _below(self, id: str, rank: int | None, depth: int) -> Fate:
         """It is in lists, but none that counts had it in its top."""
-        found = [stage for stage in self.stages(id) if stage.rank and stage.span.kind in SEARCHES]
+        found = [stage for stage in self.stages(id) if stage.rank and is_search(stage.span)]
         counting = [stage for stage in found if stage.used] or found
         # A later step that put it higher is not to blame: the search that had it best is.
         best = min(counting, key=lambda stage: stage.rank or 0, default=None) or self._best(id)
         if best is None:
             raise LookupError(f"no list of {self.result.route} has passage {id!r}")
         if left := self._not_looked_at(id, depth):
-            reranker, before, was, said = left
-            words = f"At {was} in {self.called(before)}, and {said}: {_ends(rank)}."
-            return Fate("reranked away", rank, words, reranker, was)
+            words = f"At {left.was} in {self.called(left.before)}, and {left.words}: {_ends(rank)}."
+            return Fate(left.kind, rank, words, left.step, left.was)
         if best.rank == rank:
             words = f"Found too low: {self._at(best)}, the best of its searches."
         else:
             words = f"Found too low: {self._at(best)}, the best of its searches; {_ends(rank)}."
         return Fate("found too low", rank, words, best.span, best.rank)
 
-    def _not_looked_at(self, id: str, depth: int) -> tuple[Span, Span, int, str] | None:
-        """The reranker of at least `depth` candidates to which a passage came too late, the list before
-        it, the rank there, and a clause.
+    def _not_looked_at(self, id: str, depth: int) -> _TooLate | None:
+        """The step of at least `depth` candidates to which a passage came too late: the route gave it a part
+        without the passage, or it looked at the first of them only.
         """
-        for reranker in self.flow.lists:
-            if reranker.kind != "RERANKER" or reranker.id not in self._line:
+        for step in self.flow.line:
+            if id in self.flow.places(step):
                 continue
-            for source in self.flow.sources(reranker):
+            for source in self.flow.sources(step):
+                if source.span is None or source.size < depth:
+                    continue
                 was = self.flow.places(source.span).get(id)
-                if was is not None and source.size >= depth and (said := self._outside(reranker, was)):
-                    return reranker, source.span, was, f"{self.called(reranker)} {said}"
+                if was is not None and was > source.start + source.size:
+                    words = f"the route gave {self.called(step)} {source.part} only"
+                    return _TooLate("cut by the route", step, source.span, was, words)
+                if was is not None and (outside := self._outside(step, was)):
+                    words = f"{self.called(step)} {outside}"
+                    return _TooLate("reranked away", step, source.span, was, words)
         return None
 
     def _unused(self, id: str, rank: int | None, depth: int) -> Fate | None:
         """A list that the ranking was not made from had it: in its top, or it alone."""
         lists = [
-            stage for stage in self.stages(id) if not stage.used and stage.rank and not stage.span.parent
+            stage for stage in self.stages(id) if stage.used is False and stage.rank and not stage.span.parent
         ]
         best = min(lists, key=lambda stage: stage.rank or 0, default=None)
         if best is None or (rank is not None and (best.rank or 0) > depth):
@@ -220,20 +252,20 @@ class Funnel:
 
     def _just_cut(self, loss: Loss) -> bool:
         """Whether nothing but the length of a list left it out."""
-        return loss.now is not None or loss.step is None or "lists" in loss.step.inputs
+        return loss.step is None or (loss.cut is None and isinstance(loss.step.output, Fusion))
 
     # What the spans tell.
 
     @cached_property
     def _searches(self) -> list[Span]:
-        found = [span for span in self.flow.lists if span.kind in SEARCHES]
+        found = [span for span in self.flow.lists if is_search(span)]
         return [span for span in found if span.parent is None] or found
 
     def _never(self, id: str) -> str:
         needed = next((said for start, said in NEEDS_OTHER_SEARCH.items() if id.startswith(start)), None)
         only = f" Only {needed} can find it." if needed else ""
         made = list(dict.fromkeys(
-            f"“{span.name}”" + (f" for {self._texts[span.id]}" if span.id in self._texts else "")
+            f"“{span.name}”" + (f" for {text}" if (text := self.asked(span)) else "")
             + f" ({len(span.hits or ())} passages)"
             for span in self._searches
         ))  # fmt: skip
@@ -247,23 +279,23 @@ class Funnel:
     def _at(self, stage: Stage) -> str:
         return f"at {stage.rank} in {self.called(stage.span)}"
 
-    def _in_each(self, lists: list[Span], id: str) -> str:
+    def _in_each(self, lists: Sequence[Source], id: str) -> str:
         """Its rank in each list that was fused."""
-        ranks = [(self.called(span), self.flow.places(span).get(id)) for span in lists]
-        told = [f"{rank} in {name}" for name, rank in sorted(ranks, key=lambda one: one[1] or 10**9) if rank]
-        missing = sum(rank is None for _, rank in ranks)
-        more = f" and {len(told) - SEVERAL} more" if len(told) > SEVERAL else ""
-        none = f", not in {missing} of {len(ranks)} lists" if missing else ""
-        return f"At {', '.join(told[:SEVERAL])}{more}{none}"
+        ranks = [
+            (self.called(one.span), self.flow.passed(one).get(id)) for one in lists if one.span is not None
+        ]
+        found = [f"{rank} in {name}" for name, rank in sorted(ranks, key=lambda one: one[1] or 10**9) if rank]
+        own = sum(one.unknown for one in lists)
+        missing = len(lists) - own - len(found)
+        more = f" and {len(found) - SEVERAL} more" if len(found) > SEVERAL else ""
+        none = f", not in {missing} of {len(lists)} lists" if missing else ""
+        unknown = f", and {own} of {len(lists)} lists put together by the route itself" if own else ""
+        return f"At {', '.join(found[:SEVERAL])}{more}{none}{unknown}"
 
     def _outside(self, step: Span, was: int) -> str | None:
         """That a reranker did not look at a place, in words."""
-        if step.kind != "RERANKER":
-            return None
-        pool = step.inputs.get("candidates")
-        sizes = [source.size for source in self.flow.sources(step)]
-        looked = pool if isinstance(pool, int) else max(sizes, default=0)
-        return f"looked at the first {looked} only" if 0 < looked < was else None
+        pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
+        return f"looked at the first {pool} only" if isinstance(pool, int) and pool < was else None
 
     def _after(self, loss: Loss, rank: int | None) -> str:
         if rank == loss.now:
@@ -289,7 +321,3 @@ def _ends(rank: int | None) -> str:
 
 def _failed(result: RouteResult) -> Span | None:
     return next((span for span in top(result) if span.error), None)
-
-
-def _digits(value: Any) -> str:
-    return f"{value:.2f}" if isinstance(value, float | int) else "not told"

@@ -346,6 +346,19 @@ class SentenceFilter:
     floor: float | None = None
     type: Literal["sentence_filter"] = "sentence_filter"
 
+    @property
+    def by_passage(self) -> dict[str, tuple[Sentence, ...]]:
+        """The pieces of each passage, passages in the order in which they were seen."""
+        found: dict[str, list[Sentence]] = {}
+        for sentence in self.sentences:
+            found.setdefault(sentence.id, []).append(sentence)
+        return {id: tuple(some) for id, some in found.items()}
+
+    @property
+    def kept(self) -> int:
+        """How many pieces were kept."""
+        return sum(sentence.kept for sentence in self.sentences)
+
 
 @dataclass(frozen=True, slots=True)
 class Excerpts:

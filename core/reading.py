@@ -2,78 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
 
-from core.types import RouteResult, Run, Span
+from core.outputs import (
+    Grading,
+    Output,
+    Pass,
+    PassageGrade,
+    Reply,
+    Rewrite,
+    SentenceFilter,
+    ShortAnswer,
+    Written,
+    document,
+)  # fmt: skip
+from core.types import Link, RouteResult, Run, Span
 
-WORKING = ("LLM", "CHAIN")  # kinds of step that can turn one text into another
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriting:
-    """One step that wrote text to search with; `single` tells a rewritten question from a list of texts."""
+class Recorded(Generic[T]):
+    """What a step came to, with the step."""
 
     span: Span
-    before: str
-    after: tuple[str, ...]
-    single: bool
-
-    @property
-    def changed(self) -> bool:
-        """Whether it wrote anything but the text it was given."""
-        return self.after != (self.before,)
-
-
-@dataclass(frozen=True, slots=True)
-class Grade:
-    """One passage's grade from 0 to 1, or None with the reason."""
-
-    id: str
-    value: float | None
-    state: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Grading:
-    """One step that graded passages and decided on it."""
-
-    span: Span
-    grades: tuple[Grade, ...]
-    low: float
-    high: float
-    decision: str
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """One strip of a passage with its score, if it has one, and whether it was kept."""
-
-    id: str
-    text: str
-    score: float | None
-    kept: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Stripping:
-    """One step that kept of passages what matters; passages in the order it saw them."""
-
-    span: Span
-    strips: Mapping[str, tuple[Kept, ...]]
-
-    @property
-    def kept(self) -> int:
-        """How many strips were kept."""
-        return sum(strip.kept for strips in self.strips.values() for strip in strips)
-
-    @property
-    def count(self) -> int:
-        """How many there were."""
-        return sum(map(len, self.strips.values()))
+    output: T
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,86 +57,29 @@ def below(result: RouteResult, span: Span) -> list[Span]:
     return [other for other in result.spans if other.id in within]
 
 
-def rewritings(result: RouteResult) -> list[Rewriting]:
-    """The steps that wrote what was searched with, in order; the answer is none of them."""
-    found = []
-    for span in top(result):
-        before, output = span.inputs.get("text"), span.output
-        if span.kind not in WORKING or not isinstance(before, str) or span.hits is not None:
-            continue
-        if "hits" in span.inputs:
-            continue  # written from passages: an answer, not what is searched with
-        if isinstance(output, str) and output and output != result.answer:
-            found.append(Rewriting(span, before, (output,), True))
-        elif isinstance(output, list) and output and all(isinstance(item, str) for item in output):
-            found.append(Rewriting(span, before, tuple(output), False))
-    return found
+def recorded(spans: Iterable[Span], kind: type[T]) -> list[Recorded[T]]:
+    """The steps that came to an output of `kind`, in order."""
+    return [Recorded(span, span.output) for span in spans if isinstance(span.output, kind)]
 
 
-def excerpts(result: RouteResult) -> dict[str, str]:
-    """What the route kept of passages to answer from, by passage id; {} where it takes them whole."""
-    for span in reversed(top(result)):
-        kept = span.output.get("excerpts") if isinstance(span.output, Mapping) else None
-        if isinstance(kept, Mapping):
-            return {str(id): str(text) for id, text in kept.items()}
-    return {}
-
-
-def question(run: Run, result: RouteResult) -> str:
-    """What the route took the question to be: rewritten before it first searched; what was written later
-    (keywords for another search, say) is no new question.
-    """
-    searched = next((span.id for span in top(result) if span.hits is not None), None)
-    taken = [
-        one.after[0]
-        for one in rewritings(result)
-        if one.single and one.changed and (searched is None or one.span.id < searched)
-    ]
-    return taken[-1] if taken else run.query.text
-
-
-def gradings(result: RouteResult) -> list[Grading]:
+def gradings(result: RouteResult) -> list[Recorded[Grading]]:
     """The steps that graded a list of passages; one that did not end has the grades given until then."""
     found = []
     for span in top(result):
-        if span.kind != "EVALUATOR":
-            continue
-        output = span.output if isinstance(span.output, Mapping) else {}
-        given = output.get("grades", [one.output for one in below(result, span)[1:]])
-        grades = tuple(_grade(g) for g in given if isinstance(g, Mapping) and "grade" in g)
-        if grades:
-            low, high = (_number(output.get(edge, span.inputs.get(edge))) for edge in ("low", "high"))
-            found.append(
-                Grading(
-                    span,
-                    grades,
-                    low or 0.0,
-                    1.0 if high is None else high,
-                    str(output.get("decision", "")),
-                    str(output.get("why", "")),
-                )
-            )
+        if isinstance(span.output, Grading):
+            if span.output.grades:
+                found.append(Recorded(span, span.output))
+        elif span.kind == "EVALUATOR":
+            grades = tuple(one.output for one in recorded(below(result, span)[1:], PassageGrade))
+            if grades:
+                low, high = _edge(span, "low", 0.0), _edge(span, "high", 1.0)
+                found.append(Recorded(span, Grading(grades, low, high, "", "", ())))
     return found
 
 
-def strippings(result: RouteResult) -> list[Stripping]:
-    """The steps that cut passages into strips and kept some: their output lists id, text, score and kept."""
-    found = []
-    for span in top(result):
-        listed = span.output if isinstance(span.output, list | tuple) else ()
-        strips: dict[str, list[Kept]] = {}
-        for one in listed:
-            if isinstance(one, Mapping) and isinstance(one.get("kept"), bool) and "text" in one:
-                kept = Kept(str(one.get("id")), str(one["text"]), _number(one.get("score")), one["kept"])
-                strips.setdefault(kept.id, []).append(kept)
-        if strips:
-            found.append(Stripping(span, {id: tuple(some) for id, some in strips.items()}))
-    return found
-
-
-def _grade(given: Mapping[str, Any]) -> Grade:
-    state, why = str(given.get("state", "")), str(given.get("why", ""))
-    return Grade(str(given.get("id")), _number(given.get("grade")), state, why)
+def strippings(result: RouteResult) -> list[Recorded[SentenceFilter]]:
+    """The steps that cut passages into pieces and kept some."""
+    return [one for one in recorded(top(result), SentenceFilter) if one.output.sentences]
 
 
 def source(result: RouteResult, span: Span) -> str | None:
@@ -191,18 +90,18 @@ def source(result: RouteResult, span: Span) -> str | None:
 
 def reuse(run: Run, result: RouteResult) -> Reuse:
     """What of the route's time was taken over from other routes, the cache, and the recordings."""
-    shared = cached = recorded = 0.0
+    shared = cached = recorded_ = 0.0
     for span in top(result):
         came_from = source(result, span)
         if came_from == "recording":
-            recorded += span.ms
+            recorded_ += span.ms
         elif came_from == "cache":
             cached += span.ms
         elif span.shared_with:
             shared += span.ms
-    made = [str(span.inputs["made"]) for span in result.spans if span.inputs.get("made")]
-    told = run.settings.get("llm") if cached or recorded else None
-    return Reuse(shared, cached, recorded, None if told is None else str(told), min(made, default=None))
+    made = [one.output.made for one in recorded(result.spans, Reply) if one.output.made]
+    told = run.settings.get("llm") if cached or recorded_ else None
+    return Reuse(shared, cached, recorded_, None if told is None else str(told), min(made, default=None))
 
 
 def title_of(run: Run, id: str) -> str:
@@ -216,12 +115,57 @@ def worked(run: Run) -> list[RouteResult]:
     return [result for result in run.results if result.status == "ok"]
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def asked_again(result: RouteResult, span: Span) -> str | None:
     """The first reply to a step, where it could not be used and the model was asked once more."""
     calls = [one for one in below(result, span)[1:] if one.kind == "LLM"]
-    again = any(str(child.inputs.get("prompt", "")).endswith("/firmer") for child in calls)
-    return str(calls[0].output) if again else None
+    for first, again in pairwise(calls):
+        if again.args.get("attempt") == 2 and isinstance(first.output, Reply):
+            return first.output.text
+    return None
+
+
+def texts(output: Output) -> tuple[str, ...]:
+    """The texts that a step wrote, () where it wrote none."""
+    match output:
+        case Reply() | Written() | ShortAnswer():
+            return (output.text,)
+        case Rewrite():
+            return output.texts
+        case Pass(value=str(text)):
+            return (text,)
+    return ()
+
+
+def facts(output: Output) -> dict[str, Any]:
+    """All that an output tells, as plain JSON by name; {} for nothing."""
+    told = document(output)
+    del told["type"]
+    return told
+
+
+def describe(link: Link, spans: Sequence[Span]) -> tuple[str, str]:
+    """What a step was given, in words: which of its arguments, and where that came from; "list 2", "search
+    BM25, ranks 1 to 20". `spans` are those of its route; a step is numbered where several have its name.
+    """
+    name, place, rest = link.arg.partition("[")
+    at, _, rest = rest.partition("]")
+    label = f"{name.removesuffix('s')} {int(at) + 1}{rest}" if place and at.isdecimal() else link.arg
+    made = next((span for span in spans if span.id == link.span), None)
+    if made is None:
+        where = "made by hand by the route" if link.span is None else f"step {link.span}, which is not kept"
+        return label, where
+    alone = sum(span.name == made.name for span in spans) == 1
+    said = made.name if alone else f"{made.name} (step {made.id})"
+    if made.hits is None:
+        return label, said
+    first, last = link.start + 1, link.start + link.size
+    ranks = (
+        "no passage" if not link.size else f"rank {first}" if link.size == 1 else f"ranks {first} to {last}"
+    )
+    return label, f"{said}, {ranks}"
+
+
+def _edge(span: Span, name: str, default: float) -> float:
+    """A threshold among a step's arguments, which are any JSON in a run that was imported."""
+    value = span.args.get(name)
+    return float(value) if isinstance(value, int | float) else default

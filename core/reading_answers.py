@@ -1,18 +1,21 @@
-"""Reads answers and decisions off a route's spans; knows no route."""
+"""Reads answers, their drafts and the decisions on the way off a route's spans; knows no route."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.reading import below
+from core.outputs import DECIDED, Critique, Decided, DraftChoice, Reply, Selection, Written
+from core.reading import Recorded, below, recorded
 from core.steps.cite import markers
 from core.types import RouteResult, Span
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An answer with what its markers resolve to: `cited` gives the passage of each right number."""
+    """An answer with what its markers resolve to: `cited` gives the passage of each right number; `shown` are
+    the passages it was written from, () where no step says so.
+    """
 
     text: str
     abstained: bool
@@ -20,14 +23,15 @@ class Checked:
     cited: Mapping[int, str]
     wrong: tuple[int, ...]
     uncited: tuple[str, ...]
+    shown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """One decision of a route: what was decided, and the sentence that says by which score or reason."""
+class Writing:
+    """A route's drafts in order, which of them (from 1) was kept, and why writing ended."""
 
-    span: Span
-    decision: str
+    drafts: tuple[Recorded[Critique], ...]
+    kept: int | None
     why: str
 
 
@@ -35,36 +39,30 @@ def checked(result: RouteResult) -> Checked | None:
     """The route's answer, or None if it has none."""
     if result.answer is None:
         return None
-    wrong: tuple[int, ...] = ()
-    uncited: tuple[str, ...] = ()
-    copied = False
-    for span in result.spans:
-        if span.output == result.answer and "hits" in span.inputs:
-            wrong = tuple(n for n in _list(span.inputs.get("wrong citations")) if isinstance(n, int))
-            uncited = tuple(
-                s for s in _list(span.inputs.get("sentences without citation")) if isinstance(s, str)
-            )
-            copied = span.kind == "CHAIN"
-    right = [number for number in markers(result.answer) if number not in wrong]
+    wrote = [span for span in result.spans if span.id == result.answer_span]
+    own = next((one.output for one in recorded(wrote, Written)), Written(result.answer))
+    right = [number for number in markers(result.answer) if number not in own.wrong]
     cited = dict(zip(right, result.citations, strict=False))  # both in order of first mention
-    return Checked(result.answer, result.abstained, copied, cited, wrong, uncited)
+    return Checked(result.answer, result.abstained, own.copied, cited, own.wrong, own.uncited, own.shown)
 
 
-def decisions(result: RouteResult) -> list[Decision]:
+def writing(result: RouteResult) -> Writing | None:
+    """What the route wrote and judged, or None if it judged no draft."""
+    drafts, choices = recorded(result.spans, Critique), recorded(result.spans, DraftChoice)
+    if not drafts:
+        return None
+    chosen = choices[-1].output if choices else None
+    return Writing(tuple(drafts), chosen.kept if chosen else None, chosen.why if chosen else "")
+
+
+def decisions(result: RouteResult) -> list[Recorded[Decided | Selection]]:
     """What the route decided, in order; a step inside a step that decided is not told twice."""
-    found: list[Decision] = []
+    found: list[Recorded[Decided | Selection]] = []
     inside: set[int] = set()
     for span in result.spans:
-        output = span.output
-        if (
-            span.id in inside
-            or not isinstance(output, Mapping)
-            or not isinstance(output.get("decision"), str)
-        ):
-            continue
-        why = output.get("why")
-        found.append(Decision(span, output["decision"], why if isinstance(why, str) else ""))
-        inside |= {one.id for one in below(result, span)}
+        if span.id not in inside and isinstance(span.output, (*DECIDED, Selection)) and span.output.decision:
+            found.append(Recorded(span, span.output))
+            inside |= {one.id for one in below(result, span)}
     return found
 
 
@@ -74,7 +72,7 @@ def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:
     """
     found = []
     for span in result.spans:
-        told = span.inputs.get("instructions")
+        told = span.attributes.get("instructions")
         if isinstance(told, Mapping) and told:
             found.append((span, {str(n): [str(item) for item in _list(what)] for n, what in told.items()}))
     return found
@@ -82,8 +80,8 @@ def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:
 
 def being_written(spans: Sequence[Span]) -> str:
     """The text that a model is writing right now, or ""."""
-    last = next((span for span in reversed(spans) if span.inputs.get("streamed")), None)
-    return last.output if last is not None and isinstance(last.output, str) else ""
+    found = [one.output.text for one in recorded(spans, Reply) if one.output.streaming]
+    return found[-1] if found else ""
 
 
 def _list(value: object) -> list[object]:

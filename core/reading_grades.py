@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from core.moves import ranks
-from core.reading import Grading, Stripping, gradings, strippings
+from core.outputs import Grading, SentenceFilter
+from core.reading import Recorded, gradings, strippings
 from core.reading_answers import decisions
 from core.relevance import relevant
 from core.route import Family
 from core.types import RouteResult, Run
 from core.whatif.grading import bands, known
-from core.whatif.scored import nears
+from core.whatif.scored import nears, reaching
 
 JUDGING: tuple[Family, ...] = ("corrective", "agentic")  # families of routes that judge what they do
 NAMED = 2  # passages that a sentence names
@@ -36,10 +37,10 @@ def decided(run: Run) -> list[tuple[RouteResult, str]]:
     for result in run.results:
         words: list[tuple[str, int]] = []
         for one in decisions(result):
-            if words and words[-1][0] == one.decision:
-                words[-1] = (one.decision, words[-1][1] + 1)
+            if words and words[-1][0] == one.output.decision:
+                words[-1] = (one.output.decision, words[-1][1] + 1)
             else:
-                words.append((one.decision, 1))
+                words.append((one.output.decision, 1))
         if words:
             told = [word if count == 1 else f"{word} ({count} times)" for word, count in words]
             more = f" → {len(told) - WAYS} more" if len(told) > WAYS else ""
@@ -53,7 +54,7 @@ def held(run: Run) -> str:
     if not steps:
         return "No route of this run graded passages."
     routes = {result.route for result, _ in steps}
-    passages = {grade.id for _, one in steps for grade in one.grades}
+    passages = {grade.id for _, one in steps for grade in one.output.grades}
     return (
         f"{_count(len(routes), 'route')} graded {_count(len(passages), 'passage')} in"
         f" {_count(len(steps), 'step')}."
@@ -63,45 +64,46 @@ def held(run: Run) -> str:
 def _lost(run: Run, result: RouteResult, wanted: frozenset[str]) -> list[str]:
     told = [_graded_out(run, result, one, wanted) for one in gradings(result)]
     for near in nears(result):
-        kept = set(near.kept(near.floor))
-        gone = [(id, score) for id, score in near.scores if id in wanted and id not in kept]
+        kept = reaching(near.output, near.output.floor)
+        gone = [(id, score) for id, score in near.output.cosines.items() if id in wanted and id not in kept]
         if gone:
             told.append(
                 f"{result.title}: “{near.span.name}” dropped {_labelled(len(gone))}:"
-                f" {_named(run, gone)}, below {near.floor:.3g}."
+                f" {_named(run, gone)}, below {near.output.floor:.3g}."
             )
     told += [_cut_out(result, one, wanted) for one in strippings(result)]
     return [one for one in told if one]
 
 
-def _graded_out(run: Run, result: RouteResult, one: Grading, wanted: frozenset[str]) -> str:
+def _graded_out(run: Run, result: RouteResult, step: Recorded[Grading], wanted: frozenset[str]) -> str:
     """What a grader cost: relevant passages it graded that are not in the result, else those it doubted."""
-    places = ranks(result.hits)
-    given = [(grade.id, grade.value) for grade in one.grades if grade.id in wanted]
+    places, one = ranks(result.hits), step.output
+    given = [(grade.id, grade.grade) for grade in one.grades if grade.id in wanted]
     gone = [(id, value) for id, value in given if id not in places]
     if gone and result.status == "ok":
         return (
-            f"{result.title}: {_labelled(len(gone))} that “{one.span.name}” graded"
+            f"{result.title}: {_labelled(len(gone))} that “{step.span.name}” graded"
             f" {'is' if len(gone) == 1 else 'are'} not in the result: {_named(run, gone)};"
             f" decided: {one.decision or 'nothing'}."
         )
     if wanted and not given:
         return (
-            f"{result.title}: “{one.span.name}” graded none of the relevant passages (there"
+            f"{result.title}: “{step.span.name}” graded none of the relevant passages (there"
             f" {'is' if len(wanted) == 1 else 'are'} {len(wanted)})."
         )
     below = {grade.id for grade in bands(one.grades, one.low, one.high).below}
     doubted = [(id, value) for id, value in given if id in below]
     if doubted:
         return (
-            f"{result.title}: “{one.span.name}” doubted {_labelled(len(doubted))}: {_named(run, doubted)},"
+            f"{result.title}: “{step.span.name}” doubted {_labelled(len(doubted))}: {_named(run, doubted)},"
             f" below {one.low:.3g}."
         )
     return ""
 
 
-def _cut_out(result: RouteResult, one: Stripping, wanted: frozenset[str]) -> str:
-    none = [id for id, strips in one.strips.items() if id in wanted and not any(s.kept for s in strips)]
+def _cut_out(result: RouteResult, one: Recorded[SentenceFilter], wanted: frozenset[str]) -> str:
+    pieces = one.output.by_passage
+    none = [id for id, some in pieces.items() if id in wanted and not any(s.kept for s in some)]
     if not none:
         return ""
     return f"{result.title}: “{one.span.name}” kept nothing of {_labelled(len(none))}."
@@ -110,16 +112,17 @@ def _cut_out(result: RouteResult, one: Stripping, wanted: frozenset[str]) -> str
 def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
     """Where there are labels: passages that were trusted and are labelled 0, or not labelled at all."""
     told = []
-    for one in gradings(result) if gold else ():
+    for step in gradings(result) if gold else ():
+        one = step.output
         trusted = bands(one.grades, one.low, one.high).above
-        wrong = [(grade.id, grade.value) for grade in trusted if gold.get(grade.id, 0) == 0]
+        wrong = [(grade.id, grade.grade) for grade in trusted if gold.get(grade.id, 0) == 0]
         if not wrong:
             continue
         judged = sum(id in gold for id, _ in wrong)
         kinds = [f"{judged} labelled grade 0"] * bool(judged)
         kinds += [f"{len(wrong) - judged} without a label"] * (judged < len(wrong))
         told.append(
-            f"{result.title}: “{one.span.name}” trusted {_count(len(wrong), 'wrong passage')}"
+            f"{result.title}: “{step.span.name}” trusted {_count(len(wrong), 'wrong passage')}"
             f" ({', '.join(kinds)}): {_named(run, wrong)}, from {one.high:.3g} on."
         )
     return told
@@ -127,7 +130,9 @@ def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
 
 def errors(one: Grading) -> list[tuple[str, str]]:
     """The passages whose grade could not be had, with the reason."""
-    return [(grade.id, grade.why or grade.state or "not scored") for grade in one.grades if not known(grade)]
+    return [
+        (grade.id, grade.why or grade.state or "not scored") for grade in one.grades if known(grade) is None
+    ]
 
 
 def _named(run: Run, some: Sequence[tuple[str, float | None]]) -> str:

@@ -1,32 +1,29 @@
-"""What a route searched with in place of the question, and what each text found. Knows no route.
-
-A stored run may come from anywhere: what is not as a step would have written it is left out.
-"""
+"""What a route searched with in place of the question, and what each text found. Knows no route."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from core.asked import asked
 from core.moves import ranks
-from core.reading import rewritings, top, worked
+from core.outputs import Rewrite, SampleSearches, Scored, Search
+from core.reading import top, worked
 from core.relevance import relevant
 from core.types import RouteResult, Run, Span
 
 Key = str | tuple[str, ...]  # a text, or the step and the texts of a vector of several
-ALONE = {"text", "note", "instructions", "embedded"}  # inputs of a step that embeds a text by itself
-PROSE = 160  # characters from which one of several written texts is a passage, not a query
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Searched:
     """One list that was searched for; `text` is None where a vector of more than one text was searched with:
-    `step` made it, of `mean` and perhaps of what no span tells.
+    `step` made it, of `mean` and perhaps of more. Without a step the route made the vector itself.
     """
 
     text: str | None
     span: Span
+    hits: Scored
     mean: tuple[str, ...] = ()
     step: str = ""
 
@@ -40,10 +37,10 @@ class Search:
 class Found:
     """What one text of a route found, passages by id in the order of their best rank.
 
-    `text` is "" for a search with a vector that `step` made of `mean`. `found`: in the top of a
-    search with it. `only`: of these what no other text of the route found. `kept`: of `only` what is in the
-    top of the route's final ranking. `elsewhere`: not this route, but others of the run searched with it, in
-    a way that this one searches too.
+    `text` is "" for a search with a vector that `step` made of `mean`, or, without a step, the route itself.
+    `found`: in the top of a search with it. `only`: of these what no other text of the route found. `kept`:
+    of `only` what is in the top of the route's final ranking. `elsewhere`: not this route, but others of the
+    run searched with it, in a way that this one searches too.
     """
 
     text: str
@@ -71,43 +68,20 @@ class Outcome:
     losses: tuple[tuple[str, str], ...]
 
 
-def searches(result: RouteResult) -> list[Search]:
-    """The route's searches in order. A vector belongs to what was embedded last, one text or several; lists
-    below a step that searched with several texts belong to these in their order.
-    """
-    found: list[Search] = []
-    embedded: Span | None = None
+def searches(result: RouteResult) -> list[Searched]:
+    """The route's searches in order; one with several texts at once is one for each."""
+    found: list[Searched] = []
+    known = asked(result)
     for span in top(result):
-        several = texts_in(span.inputs.get("texts"))
-        if span.kind == "EMBEDDING":
-            embedded = span
-        elif span.kind in ("RETRIEVER", "TOOL") and span.hits is not None:
-            if text := _text(span, "text", "words", "question"):
-                found.append(Search(text, span))
-            elif "vector" in span.inputs and embedded is not None:
-                found += _with_vector(span, embedded)
-        elif span.kind == "RETRIEVER" and several:
-            lists = [one for one in result.spans if one.parent == span.id and one.hits is not None]
-            if len(lists) == len(several):
-                found += [Search(text, one) for text, one in zip(several, lists, strict=True)]
+        one = known.get(span.id)
+        if isinstance(span.output, SampleSearches):
+            lists = zip(span.output.texts, span.output.lists, strict=False)
+            found += [Searched(text, span, hits) for text, hits in lists]
+        elif one is not None and span.hits is not None:
+            maker = one.maker.name if one.maker is not None else ""
+            mean = () if one.text else one.every
+            found.append(Searched(one.text or None, span, span.hits, mean, "" if one.text else maker))
     return found
-
-
-def _with_vector(span: Span, embedded: Span) -> list[Search]:
-    if text := _text(embedded, "text"):
-        if ALONE.issuperset(embedded.inputs):
-            return [Search(text, span)]
-        return [Search(None, span, (text,), embedded.name)]
-    asked = _text(embedded, "question")
-    texts = dict.fromkeys((*texts_in(embedded.inputs.get("texts")), *((asked,) if asked else ())))
-    return [Search(None, span, tuple(texts), embedded.name)] if texts else []
-
-
-def texts_in(value: Any) -> tuple[str, ...]:
-    """The texts of a list of texts; none of what is no such list."""
-    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
-        return tuple(item for item in value if item)
-    return ()
 
 
 def finds(run: Run, result: RouteResult, depth: int) -> list[Found]:
@@ -132,17 +106,17 @@ def finds(run: Run, result: RouteResult, depth: int) -> list[Found]:
     return rows
 
 
-def found_in(made: Sequence[Search], depth: int) -> dict[Key, tuple[str, ...]]:
+def found_in(made: Sequence[Searched], depth: int) -> dict[Key, tuple[str, ...]]:
     """What searches found in their top `depth`, by their keys."""
     places: dict[Key, dict[str, int]] = {}
     for search in made:
         best = places.setdefault(search.key, {})
-        for rank, id in enumerate(_top(search.span, depth), 1):
+        for rank, id in enumerate(_top(search, depth), 1):
             best[id] = min(rank, best.get(id, rank))
     return {key: tuple(sorted(best, key=best.__getitem__)) for key, best in places.items()}
 
 
-def _plain(run: Run, own: Sequence[Search]) -> list[Search]:
+def _plain(run: Run, own: Sequence[Searched]) -> list[Searched]:
     """The searches of all routes that ended with the question as it is, made by the same steps as those of
     `own` with another text.
     """
@@ -155,31 +129,23 @@ def _plain(run: Run, own: Sequence[Search]) -> list[Search]:
     ]
 
 
+def rewrites(result: RouteResult) -> list[tuple[Span, Rewrite]]:
+    """The steps that wrote texts to search with, in order."""
+    return [(span, span.output) for span in top(result) if isinstance(span.output, Rewrite)]
+
+
 def imagined(result: RouteResult) -> list[str]:
-    """The passages that the route had written to search with: averaged into a vector, or long."""
-    averaged = {
-        text
-        for span in top(result)
-        if span.kind == "EMBEDDING"
-        for text in texts_in(span.inputs.get("texts"))
-    }
-    return list(
-        dict.fromkeys(
-            text
-            for one in rewritings(result)
-            if not one.single
-            for text in one.after
-            if text != one.before and (text in averaged or len(text) >= PROSE)
-        )
-    )
+    """The passages that the route had written to search with."""
+    passages = [one for _, one in rewrites(result) if one.role == "passages"]
+    return list(dict.fromkeys(text for one in passages for text in one.texts if text != one.before))
 
 
 def written(run: Run, result: RouteResult) -> list[str]:
     """Every text besides the question that the route searched with or had written for it, in order."""
     question = run.query.text
-    wrote = [text for one in rewritings(result) for text in one.after]
-    asked = [text for one in searches(result) for text in (one.text, *one.mean) if text]
-    return [text for text in dict.fromkeys((*wrote, *asked)) if text.strip() and text != question]
+    wrote = [text for _, one in rewrites(result) for text in one.texts]
+    with_ = [text for one in searches(result) for text in (one.text, *one.mean) if text]
+    return [text for text in dict.fromkeys((*wrote, *with_)) if text.strip() and text != question]
 
 
 def changed(run: Run, result: RouteResult) -> bool:
@@ -187,14 +153,15 @@ def changed(run: Run, result: RouteResult) -> bool:
     return any(one.text != run.query.text for one in searches(result))
 
 
+def searched_keys(result: RouteResult) -> bool:
+    """Whether the route searched texts that stand for passages."""
+    return any(isinstance(span.output, Search) and span.output.keys for span in result.spans)
+
+
 def standing_for(result: RouteResult, id: str) -> list[tuple[Span, str]]:
     """The texts an index holds in place of a passage and that found it, each with the step that searched."""
-    pairs = []
-    for span in result.spans:
-        keys = span.inputs.get("found by")
-        if isinstance(keys, Mapping) and isinstance(keys.get(id), str) and keys[id]:
-            pairs.append((span, str(keys[id])))
-    return pairs
+    keyed = ((span, span.output.keys.get(id)) for span in result.spans if isinstance(span.output, Search))
+    return [(span, key) for span, key in keyed if key]
 
 
 def outcome(run: Run, gold: Mapping[str, int], depth: int) -> Outcome:
@@ -219,7 +186,7 @@ def _single_finds(
     by_text: dict[Key, set[str]] = {}
     for result in routes:
         for one in searches(result):
-            by_text.setdefault(one.key, set()).update(_top(one.span, depth))
+            by_text.setdefault(one.key, set()).update(_top(one, depth))
     for id in wanted:
         having = [text for text, ids in by_text.items() if id in ids]
         if len(having) == 1 and having[0] != run.query.text:
@@ -228,14 +195,10 @@ def _single_finds(
 
 def _lost(run: Run, result: RouteResult, wanted: Sequence[str], depth: int) -> list[str]:
     own = searches(result)
-    has = {id for one in own for id in _top(one.span, depth)}
-    plain = {id for one in _plain(run, own) for id in _top(one.span, depth)}
+    has = {id for one in own for id in _top(one, depth)}
+    plain = {id for one in _plain(run, own) for id in _top(one, depth)}
     return [id for id in wanted if id in plain and id not in has]
 
 
-def _top(span: Span, depth: int) -> list[str]:
-    return [hit[0] for hit in (span.hits or ())[:depth]]
-
-
-def _text(span: Span, *names: str) -> str | None:
-    return next((value for name in names if isinstance(value := span.inputs.get(name), str) and value), None)
+def _top(one: Searched, depth: int) -> list[str]:
+    return [id for id, _ in one.hits[:depth]]

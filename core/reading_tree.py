@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from core.reading import Rewriting, rewritings, top
-from core.reading_texts import Search, found_in, searches
+from core.outputs import Decision, Rewrite, ShortAnswer
+from core.reading import top
+from core.reading_texts import Searched, found_in, searches
 from core.steps.decompose import references
 from core.types import RouteResult, Run, Span
 
@@ -45,18 +46,18 @@ def tree(run: Run, result: RouteResult, depth: int) -> Branch | None:
         return None
     root = Branch(run.query.text)
     nodes = {root.text: root}
-    made = {one.span.id: one for one in rewritings(result)}
     at = {one.span.id: one for one in made_with}
     latest = root
     for span in top(result):
-        if span.id in made:
-            _grow(nodes, root, made[span.id])
-        elif (text := _chosen(span)) and text not in nodes:
-            _hang(nodes, latest, Branch(text, span.name))
+        output = span.output
+        if isinstance(output, Rewrite):
+            _grow(nodes, root, span, output)
+        elif isinstance(output, Decision) and output.text and output.text not in nodes:
+            _hang(nodes, latest, Branch(output.text, span.name))
         elif span.id in at:
             latest = _searched(nodes, root, at[span.id], latest)
-        elif about := _about(nodes, span, "question"):
-            _answered(about, span)
+        elif isinstance(output, ShortAnswer) and (about := nodes.get(output.question)):
+            about.answer = about.answer or output.text or None
         _note(nodes, span)
     for text in found:
         if text not in nodes:
@@ -73,17 +74,17 @@ def _hang(nodes: dict[str, Branch], parent: Branch, branch: Branch) -> None:
         parent.branches.append(branch)
 
 
-def _grow(nodes: dict[str, Branch], root: Branch, one: Rewriting) -> None:
+def _grow(nodes: dict[str, Branch], root: Branch, span: Span, one: Rewrite) -> None:
     parent = nodes.get(one.before, root)
-    for text in one.after:
+    for text in one.texts:
         if text in nodes or not text.strip():
             continue
-        earlier = [n for n in references(text, root.text) if 1 <= n <= one.after.index(text)]
-        above = nodes.get(one.after[max(earlier) - 1], parent) if earlier and not one.single else parent
-        _hang(nodes, above, Branch(text, one.span.name))
+        earlier = [n for n in references(text, root.text) if 1 <= n <= one.texts.index(text)]
+        above = nodes.get(one.texts[max(earlier) - 1], parent) if earlier and not one.single else parent
+        _hang(nodes, above, Branch(text, span.name))
 
 
-def _searched(nodes: dict[str, Branch], root: Branch, one: Search, latest: Branch) -> Branch:
+def _searched(nodes: dict[str, Branch], root: Branch, one: Searched, latest: Branch) -> Branch:
     if one.text is None:
         return latest
     if one.text not in nodes:
@@ -91,30 +92,20 @@ def _searched(nodes: dict[str, Branch], root: Branch, one: Search, latest: Branc
     return nodes.get(one.text, latest)
 
 
-def _chosen(span: Span) -> str:
-    """What a step of a loop decided to search with next."""
-    if span.kind != "AGENT" or not isinstance(span.output, Mapping):
-        return ""
-    said = span.output.get("sentence") or span.output.get("input")
-    return said if isinstance(said, str) else ""
-
-
-def _answered(node: Branch, span: Span) -> None:
-    """A short answer that was copied from what the text found."""
-    if span.kind == "LLM" and "hits" in span.inputs and isinstance(span.output, str) and not node.answer:
-        node.answer = span.output
-
-
 def _note(nodes: Mapping[str, Branch], span: Span) -> None:
-    note, node = span.inputs.get("note"), _about(nodes, span, "text", "question")
+    note, node = span.attributes.get("note"), nodes.get(_about(span))
     if isinstance(note, str) and node is not None:
         node.note = node.note or note
 
 
-def _about(nodes: Mapping[str, Branch], span: Span, *names: str) -> Branch | None:
-    """The text that a step was given under one of `names`."""
-    given = (span.inputs.get(name) for name in names)
-    return next((nodes[one] for one in given if isinstance(one, str) and one in nodes), None)
+def _about(span: Span) -> str:
+    """The text that a step was about."""
+    if isinstance(span.output, Rewrite):
+        return span.output.before
+    if isinstance(span.output, ShortAnswer):
+        return span.output.question
+    given = (span.args.get(name) for name in ("text", "question"))
+    return next((text for text in given if isinstance(text, str)), "")
 
 
 def _prune(branch: Branch) -> None:

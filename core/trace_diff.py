@@ -7,17 +7,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from enum import Enum
 from typing import Any
 
 from core.moves import Kind, moves, ranks
+from core.outputs import Output, Reply
 from core.overlap import jaccard
-from core.types import Hit, Passage, Ranking, Scored, Span
+from core.reading import describe
+from core.types import Hit, Link, Passage, Ranking, Scored, Span
 
 DEPTH = 10  # ranks that moves and overlap are counted in
-UNIMPORTANT = ("made",)  # inputs of a step that tell when it was recorded, and decide nothing
 
 
 class Missing(Enum):
@@ -116,7 +117,7 @@ def steps_diff(before: Sequence[Span], after: Sequence[Span]) -> tuple[StepDiff,
             rows.append(((anchor, right + 1), StepDiff(None, span, elsewhere=away)))
     for left, span in enumerate(before):
         if left in partner:
-            rows.append(((left, 0), _step(span, after[partner[left]], number)))
+            rows.append(((left, 0), _step((span, after[partner[left]]), (before, after), number)))
         else:
             away = _elsewhere(span, before, {at: after[right] for at, right in partner.items()})
             rows.append(((left, 0), StepDiff(span, None, elsewhere=away)))
@@ -133,26 +134,46 @@ def changes(
     )
 
 
-def _step(before: Span, after: Span, same_place: Mapping[int, int]) -> StepDiff:
-    inputs = changes(before.inputs, after.inputs, leave_out=UNIMPORTANT)
-    if _same_lists(before.inputs.get("lists"), after.inputs.get("lists"), same_place):
-        inputs = tuple(one for one in inputs if one.name != "lists")
+def _step(
+    step: tuple[Span, Span], traces: tuple[Sequence[Span], Sequence[Span]], same_place: Mapping[int, int]
+) -> StepDiff:
+    before, after = step
+    inputs = (*changes(before.args, after.args), *_links(step, traces, same_place))
     hits = None
     if before.hits is not None or after.hits is not None:
         hits = ranking_diff(_ranking(before.hits), _ranking(after.hits))
-    output = None if equal(before.output, after.output) else Change("output", before.output, after.output)
+    was, now = (_lasting(span.output) for span in step)
+    output = None if equal(was, now) else Change("output", was, now)
     error = None if before.error == after.error else Change("error", before.error, after.error)
     return StepDiff(before, after, inputs, output, hits, error)
 
 
-def _same_lists(before: Any, after: Any, same_place: Mapping[int, int]) -> bool:
-    """Whether two inputs `lists` name the same steps by their numbers. One that tells only how long each was,
-    as earlier versions did for work taken over, names none: the hits say whether they were the same.
-    """
-    if not (isinstance(before, list | tuple) and isinstance(after, list | tuple)):
-        return False
-    named = [all(isinstance(id, int) for id in lists) for lists in (before, after)]
-    return not all(named) or [same_place.get(id) for id in after] == list(before)
+def _links(
+    step: tuple[Span, Span], traces: tuple[Sequence[Span], Sequence[Span]], same_place: Mapping[int, int]
+) -> list[Change]:
+    """What comes from another step in one of the two, or is another part of what that made, in words."""
+    was, now = ({link.arg: link for link in span.links} for span in step)
+    old, new = ({span.id for span in trace} for trace in traces)
+
+    def same(before: Link, after: Link) -> bool:
+        if (before.start, before.size) != (after.start, after.size):
+            return False
+        if before.span in old and after.span is not None and after.span in new:
+            return same_place.get(after.span) == before.span
+        return before.span == after.span and before.span not in old and after.span not in new
+
+    names = sorted({**was, **now})
+    apart = [name for name in names if not (name in was and name in now and same(was[name], now[name]))]
+    return [Change(name, _told(was.get(name), traces[0]), _told(now.get(name), traces[1])) for name in apart]
+
+
+def _told(link: Link | None, trace: Sequence[Span]) -> str | Missing:
+    return MISSING if link is None else describe(link, trace)[1]
+
+
+def _lasting(output: Output) -> Output:
+    """An output without what it tells of when it was made: that decides nothing."""
+    return replace(output, made="") if isinstance(output, Reply) else output
 
 
 def _elsewhere(span: Span, trace: Sequence[Span], partners: Mapping[int, Span]) -> bool:
@@ -201,8 +222,7 @@ def _in_order(before: Sequence[Any], after: Sequence[Any], taken: Mapping[int, i
 
 def _call(span: Span) -> tuple[str, str, str]:
     """What was called with what; the numbers of steps are no part of it, they differ from trace to trace."""
-    given = {name: value for name, value in span.inputs.items() if name not in (*UNIMPORTANT, "lists")}
-    return span.name, span.kind, _text(given)
+    return span.name, span.kind, _text(span.args)
 
 
 def _ranking(hits: Scored | None) -> Ranking:

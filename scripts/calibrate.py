@@ -19,6 +19,7 @@ from core.backends.evaluators import Which
 from core.engine import Engine, Request
 from core.evaluate import sets
 from core.evaluate.calibration import fit
+from core.reading import gradings
 
 ROUTE, STEP = "crag", "grade and decide"
 SEED = 0  # as `python -m core eval --queries`
@@ -31,15 +32,15 @@ def grades(engine: Engine, split: str, count: int, evaluator: str) -> list[tuple
     for number, question in enumerate(labels.sample(count, SEED).questions, 1):
         knobs = {ROUTE: {"evaluator": evaluator}}
         result = engine.ask(Request(question.query, "support", (ROUTE,), knobs)).results[0]
-        verdict = next((s.output for s in result.spans if s.name == STEP and s.output), None)
-        if verdict is None:
+        found = [one.output.grades for one in gradings(result) if one.span.name == STEP]
+        if not found:
             sys.stderr.write(f"{question.id}: no grades: {result.error}\n")
             continue
         relevant = labels.qrels.get(question.id, {})
-        found = any(relevant.get(g["id"], 0) >= labels.relevant_from for g in verdict["grades"])
-        best = max((g["grade"] for g in verdict["grades"] if g["grade"] is not None), default=0.0)
-        cases.append((best, found))
-        sys.stderr.write(f"{split} {number}: {question.id} {question.mode} best {best:.2f}, found {found}\n")
+        there = any(relevant.get(one.id, 0) >= labels.relevant_from for one in found[0])
+        best = max((one.grade for one in found[0] if one.grade is not None), default=0.0)
+        cases.append((best, there))
+        sys.stderr.write(f"{split} {number}: {question.id} {question.mode} best {best:.2f}, found {there}\n")
     return cases
 
 

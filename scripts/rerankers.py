@@ -25,6 +25,8 @@ from core.engine import Engine, Request
 from core.errors import RouteScopeError
 from core.evaluate import metrics, sets
 from core.evaluate.dataset import LabelledSet, Question
+from core.outputs import Rerank
+from core.reading import recorded
 from core.route import Need
 from core.steps.rerank import by_score
 from core.types import RouteResult, Scored
@@ -49,17 +51,17 @@ class Comparison:
         before = [id for id, _ in next(s for s in result.spans if s.name.startswith("fuse")).hits or ()]
         self._keep(NONE, question, before)
         self._keep(BLEND, question, [hit.passage.id for hit in result.hits])
-        told = next(span for span in result.spans if span.kind == "RERANKER")
-        self.ms[BLEND].append(told.ms)
-        if "token vectors" in told.inputs:
-            raise SystemExit(f"{self._corpus.name}: {told.inputs['token vectors']}")
-        order = {one["id"]: one for one in told.inputs.get("order", ())}
+        reranked = next(iter(recorded(result.spans, Rerank)))
+        self.ms[BLEND].append(reranked.span.ms)
+        if "token vectors" in reranked.span.attributes:
+            raise SystemExit(f"{self._corpus.name}: {reranked.span.attributes['token vectors']}")
+        order = {one.id: one for one in reranked.output.order}
         head = [order[id] for id in before if id in order]
         for choice, signal in ((COSINE, "cosine"), (WEIGHTED, "maxsim")):
-            self._reorder(choice, question, before, [one[signal][0] for one in head])
+            self._reorder(choice, question, before, [one.parts[signal][0] for one in head])
         began = time.perf_counter()
         asked = self._tokens.embed_query(question.query.text).vectors
-        plain = self._tokens.scores(asked, [self._corpus.row(one["id"]) for one in head])
+        plain = self._tokens.scores(asked, [self._corpus.row(one.id) for one in head])
         self.ms[MAXSIM].append((time.perf_counter() - began) * 1000)
         self._reorder(MAXSIM, question, before, [round(float(score), 6) for score in plain])
         if llm:

@@ -11,6 +11,7 @@ from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.journal import Journal
 from core.evaluate.keeping import RUNS, write_labelled
 from core.evaluate.runner import Outcome
+from core.outputs import Decision, Grading, PassageGrade, Written
 from core.store import Store
 from core.types import Query, RouteResult, Run, Span
 
@@ -22,26 +23,33 @@ def result(route: str, *spans: Span, **knobs: Any) -> RouteResult:
     return RouteResult(route, route, "ok", 1.0, spans=spans, knobs=knobs)
 
 
-def graded(grades: Mapping[str, float | None], low: float = LOW, high: float = HIGH, id: int = 1) -> Span:
+def graded(
+    grades: Mapping[str, float | None],
+    low: float = LOW,
+    high: float = HIGH,
+    id: int = 1,
+    set_by: Mapping[str, str] | None = None,
+) -> Span:
     """A step that grades passages and decides by the best grade."""
     known = [one for one in grades.values() if one is not None]
     best = max(known, default=-1)
     decision = "correct" if best >= high else "ambiguous" if best >= low else "incorrect"
-    output = {
-        "grades": [{"id": name, "grade": one, "state": "scored", "why": ""} for name, one in grades.items()],
-        "decision": decision, "low": low, "high": high, "why": "", "evaluator": "lightweight",
-    }  # fmt: skip
-    inputs = {"low": low, "high": high}
-    return Span(id, None, "grade and decide", "EVALUATOR", 0, 1, inputs, output)
+    output = Grading(
+        tuple(PassageGrade(name, one, "scored") for name, one in grades.items()), low, high, decision, "",
+        ("correct", "ambiguous", "incorrect"), "lightweight",
+    )  # fmt: skip
+    args = {"low": low, "high": high}
+    return Span(id, None, "grade and decide", "EVALUATOR", 0, 1, args, output, set_by=set_by or {})
 
 
 def evidence(score: float, shown: Sequence[str], threshold: float = 0.58, id: int = 5) -> tuple[Span, Span]:
     """A step that writes an answer, and in it the one that asks whether the passages hold it."""
-    decision = "answer" if score >= threshold else "abstain"
-    output = {"decision": decision, "why": "", "score": score, "threshold": threshold}
+    ways = ("answer", "abstain")
+    output = Decision(ways[score < threshold], ways, "", score, threshold)
+    args = {"threshold": threshold}
     return (
-        Span(id, None, "write answer", "LLM", 0, 1, {"shown": list(shown)}, "text"),
-        Span(id + 1, id, "is the answer in the passages", "EVALUATOR", 0, 1, {}, output),
+        Span(id, None, "write answer", "LLM", 0, 1, {}, Written("text", shown=tuple(shown))),
+        Span(id + 1, id, "is the answer in the passages", "EVALUATOR", 0, 1, args, output),
     )  # fmt: skip
 
 
@@ -56,8 +64,10 @@ def asked(count: int = 40, splits: Sequence[str] = ("dev", "test")) -> LabelledS
 def crag(n: int, name: str = "crag") -> RouteResult:
     """Question n: the relevant passage is among those graded from n = 16 on, where grades are above .6."""
     found = f"p{n}" if n >= 16 else f"x{n}"
-    return result(name, graded({found: (n + 20) / 60, "y": 0.01}), *evidence((n + 10) / 60, [found]),
-                  evaluator="lightweight", high=0.0, low=0.0)  # fmt: skip
+    grading = graded({found: (n + 20) / 60, "y": 0.01}, set_by={"low": "low", "high": "high"})
+    return result(
+        name, grading, *evidence((n + 10) / 60, [found]), evaluator="lightweight", high=0.0, low=0.0
+    )
 
 
 def kept(folder: Path, labelled: LabelledSet, results: Mapping[str, Sequence[RouteResult]]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from core.outputs import Rewrite
 from core.route import routes as known_routes
 from core.steps.fuse import rrf
-from core.types import Hit, Passage, Query, Ranking, RouteResult, Run
+from core.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run
 from tests.runs import TOPICS, Steps
 
 LARGE_QUESTION = (
@@ -59,13 +60,15 @@ def large_run(
         fused = rrf((found, others), k=60, weights=(1.0, 1.0))
         steps = Steps()
         if number % 3 == 2:
-            steps.model("rewrite as a standalone question", 900.0 + number, f"{LARGE_QUESTION} {name}")
-        steps.hybrid(LARGE_QUESTION, found, others, fused, shared=number > 0)
+            text = f"{LARGE_QUESTION} {name}"
+            wrote = Rewrite(LARGE_QUESTION, (text,), "question")
+            steps.model("rewrite as a standalone question", 900.0 + number, wrote, text)
+        last = steps.hybrid(LARGE_QUESTION, found, others, fused, shared=number > 0)
         start = sum(result.wall_ms for result in results)
         results.append(
             RouteResult(
                 name, known_routes()[name].title, "ok", steps.clock, start, steps.clock, fused[:hits],
-                spans=tuple(steps.spans),
+                spans=tuple(steps.spans), origin=Link("hits", last, len(fused[:hits])),
             )
         )  # fmt: skip
     results[0] = replace(

@@ -16,7 +16,11 @@ _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
 
 def answers(run: Run) -> Markup:
     """The answers of all routes side by side; says how to get some if there is none."""
-    cards = [_card(run, result, found) for result in run.results if (found := checked(result)) is not None]
+    cards = [
+        _card(run, result, found) if (found := checked(result)) is not None else _failed_card(result)
+        for result in run.results
+        if result.answer_status != "not asked"
+    ]
     if not cards:
         told = "No route of this run wrote an answer. Choose under Answers for which routes to write one."
         return tag("div", told, css="rs dim")
@@ -27,8 +31,19 @@ def note(run: Run, result: RouteResult) -> Markup:
     """One route's answer as it stands above its hits."""
     found = checked(result)
     if found is None:
-        return EMPTY
+        return EMPTY if result.answer_error is None else tag("div", _failure(result), css="rs-note")
     return tag("div", _head(found), tag("div", said(run, found), css="said", dir="auto"), css="rs-note")
+
+
+def _failed_card(result: RouteResult) -> Markup:
+    return tag("section", tag("h4", result.title), _failure(result), css="rs-block")
+
+
+def _failure(result: RouteResult) -> Markup:
+    """Why the answer could not be written; what was found stands."""
+    chips = join([tag("span", "Answer", css="dim"), tag("span", "failed", css="chip bad")], " ")
+    reason = f"The answer could not be written: {result.answer_error}"
+    return join([tag("div", chips), tag("div", cut(reason, 400), css="said", dir="auto")])
 
 
 def said(run: Run, found: Checked) -> Markup:
@@ -101,7 +116,9 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
         )
         for number, id in sorted(found.cited.items())
     ]
-    last = next((one.why for one in reversed(decisions(result)) if found.abstained and one.why), "")
+    last = next(
+        (one.output.why for one in reversed(decisions(result)) if found.abstained and one.output.why), ""
+    )
     return tag(
         "section",
         tag("h4", result.title),

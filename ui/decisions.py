@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.reading_answers import Decision, decisions, warned
-from core.reading_ways import ways
+from core.outputs import Decided, Selection
+from core.reading import Recorded
+from core.reading_answers import decisions, warned
 from core.types import RouteResult, Run, Span
 from core.whatif.scored import Gate, gates
 from ui.markup import EMPTY, cut, tag
 
+Step = Recorded[Decided | Selection]
 NONE = "No route of this run had anything to decide: none branches or loops."
 
 
@@ -31,20 +33,20 @@ def path(run: Run) -> Markup:
     return tag("div", *several, head, *alone, css="rs")
 
 
-def _alone(result: RouteResult, found: list[Decision]) -> Markup:
+def _alone(result: RouteResult, found: list[Step]) -> Markup:
     told = tag(
         "summary",
         tag("b", result.title),
-        tag("span", f"  {found[0].span.name}: {cut(found[0].decision, 80)}", css="dim"),
+        tag("span", f"  {found[0].span.name}: {cut(found[0].output.decision, 80)}", css="dim"),
     )
     return tag("details", told, _nodes(result, found), css="rs-trace")
 
 
-def _block(result: RouteResult, found: list[Decision], noted: list[Markup]) -> Markup:
+def _block(result: RouteResult, found: list[Step], noted: list[Markup]) -> Markup:
     return tag("div", tag("h4", result.title), *noted, _nodes(result, found), css="rs-block")
 
 
-def _nodes(result: RouteResult, found: list[Decision]) -> Markup:
+def _nodes(result: RouteResult, found: list[Step]) -> Markup:
     scored = {gate.span.id: gate for gate in gates(result)}
     nodes = [_node(number, one, scored.get(one.span.id)) for number, one in enumerate(found, 1)]
     return tag("ol", *nodes, css="rs-evaluators-path")
@@ -61,25 +63,25 @@ def _warning(span: Span, by: Mapping[str, list[str]]) -> Markup:
     )
 
 
-def _node(number: int, one: Decision, gate: Gate | None) -> Markup:
+def _node(number: int, one: Step, gate: Gate | None) -> Markup:
     head = tag(
         "div",
         tag("span", f"{number}  ", css="dim"),
         one.span.name,
         tag("span", f"  {milliseconds(one.span.ms)}", css="dim"),
     )
-    other = [word for word in _ways(one) if word != one.decision]
+    decided = one.output
+    ways = getattr(decided, "ways", ())
+    other = [word for word in ways if word != decided.decision]
     went = tag(
         "div",
-        tag("span", one.decision, css="chip accent"),
+        tag("span", decided.decision, css="chip accent"),
         *(tag("span", word, css="chip rs-evaluators-not", title="not taken") for word in other),
     )
     meter = _meter(gate) if gate is not None else EMPTY
-    return tag("li", head, went, meter, tag("div", one.why, css="dim", dir="auto") if one.why else EMPTY)
-
-
-def _ways(one: Decision) -> tuple[str, ...]:
-    return ways(one.span.output) if isinstance(one.span.output, Mapping) else ()
+    return tag(
+        "li", head, went, meter, tag("div", decided.why, css="dim", dir="auto") if decided.why else EMPTY
+    )
 
 
 def _meter(gate: Gate) -> Markup:

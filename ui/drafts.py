@@ -5,7 +5,9 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.reading_drafts import CHANGES, Criticised, Writing, Written, writing
+from core.outputs import ClaimChanges, Criticised, Critique
+from core.reading import Recorded
+from core.reading_answers import Writing, writing
 from core.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 from ui.rewrites import word_diff
@@ -25,24 +27,25 @@ def drafts(run: Run) -> Markup:
 
 def _block(result: RouteResult, found: Writing) -> Markup:
     parts = []
-    before: Written | None = None
+    before: str | None = None
     for number, one in enumerate(found.drafts, 1):
         parts.append(_draft(number, one, before, number == found.kept))
-        before = one
+        before = one.output.draft
     why = tag("div", tag("b", found.why)) if found.why else EMPTY
     return tag("div", tag("h4", result.title), join(parts), why, css="rs-block")
 
 
-def _draft(number: int, one: Written, before: Written | None, kept: bool) -> Markup:
+def _draft(number: int, step: Recorded[Critique], before: str | None, kept: bool) -> Markup:
+    one, changes = step.output, step.output.changes or ClaimChanges()
     head = tag(
         "div",
         tag("b", f"Draft {number}"),
-        tag("span", f"  {one.span.name} · {milliseconds(one.span.ms)}  ", css="dim"),
+        tag("span", f"  {step.span.name} · {milliseconds(step.span.ms)}  ", css="dim"),
         tag("span", "the answer", css="chip accent") if kept else EMPTY,
     )
-    text = one.text if before is None else word_diff(before.text, one.text)
-    rows = [_claim(claim, _became(one, claim)) for claim in one.claims]
-    rows += [_gone(claim) for claim in one.changes.get("dropped", ())]
+    text = one.draft if before is None else word_diff(before, one.draft)
+    rows = [_claim(claim, _became(changes, claim)) for claim in one.claims]
+    rows += [_gone(claim) for claim in changes.dropped]
     heads = tag("tr", tag("th", "Claim"), tag("th", "Passages say so"), tag("th", "Since the draft before"))
     table = tag("table", tag("thead", heads), tag("tbody", *rows), css="rs-table") if rows else EMPTY
     feedback = tag("div", "Feedback: ", one.feedback, css="dim", dir="auto") if one.feedback else EMPTY
@@ -52,9 +55,9 @@ def _draft(number: int, one: Written, before: Written | None, kept: bool) -> Mar
     return join([head, tag("div", text, css="rs-quote", dir="auto"), table, feedback, decided])
 
 
-def _became(one: Written, claim: Criticised) -> str:
+def _became(changes: ClaimChanges, claim: Criticised) -> str:
     """What a claim is, seen from the draft before; "" for a first draft."""
-    return next((WORDS[name] for name in CHANGES if claim.claim in one.changes.get(name, ())), "")
+    return next((said for name, said in WORDS.items() if claim.claim in getattr(changes, name)), "")
 
 
 def _claim(claim: Criticised, became: str) -> Markup:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from core.branches import trees
-from core.reading_answers import decisions, warned
-from core.reading_drafts import writing
+from core.reading_answers import decisions, warned, writing
 from core.reading_grades import JUDGING, decided, findings, held
 from core.route import routes
 from core.types import Run

@@ -27,7 +27,7 @@ TOP = 10  # passages whose scores are drawn
 
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """The whole page about one run."""
-    found = {result.route: fusions(result, run.results) for result in worked(run)}
+    found = {result.route: fusions(result) for result in worked(run)}
     found = {route: steps for route, steps in found.items() if steps}
     if not found:
         st.subheader("No route of this run fuses lists", anchor=False)
@@ -44,7 +44,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         return
     scope = f"fusion:{run.id}:{result.route}:{fusion.span.id}"
     route = routes().get(result.route)
-    movable = controls_of(route, result.knobs, fusion, [cut(name, 40) for name in names])
+    movable = controls_of(route, fusion, [cut(name, 40) for name in names])
     changes = fusion_controls.controls(movable, scope)
     st.button(
         "Reset",

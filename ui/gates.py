@@ -49,9 +49,9 @@ def draw(run: Run) -> None:
     address.keep("gate_at", f"{tried:.3f}" if changed else None)
     at = tried if changed else stored
     st.caption(md(told(found[name], at)))
-    if len(found[name]) == 1 and found[name][0].span.parent is None:
-        gate = found[name][0]
-        keep_thresholds.offer(run, gate.result, gate.span, {"threshold": at}, {"threshold": stored})
+    gate = found[name][0]
+    if len(found[name]) == 1 and gate.name in gate.span.set_by:
+        keep_thresholds.offer(run, gate.result, gate.span, {gate.name: at}, {gate.name: stored})
     elif changed:
         st.caption(
             md("For all routes alike it is a setting, answer_evidence, and no knob: see Settings and health.")

@@ -10,43 +10,45 @@ from markupsafe import Markup
 
 from core.charts.grades import BANDS, grade_strip, strip_told
 from core.charts.look import milliseconds
-from core.reading import Grade, Grading, gradings, title_of
+from core.outputs import Grading, PassageGrade, Round
+from core.reading import Recorded, gradings, title_of
 from core.reading_grades import errors
 from core.steps.grade import Verdict
 from core.types import RouteResult, Run
-from core.whatif.grading import MeanRule, at, bands, by_best, by_mean
+from core.whatif.grading import again, at, bands, by_best, by_mean
 from core.whatif.labelled_grades import SPENT, follows
 from ui import address, keep_thresholds
 from ui.markup import EMPTY, cut, join, md, show, tag
 from ui.plot import plot
 
 Edges = tuple[float, float]  # low, high
+Step = Recorded[Grading]
 STEP = "graded_step"
 FINE = 0.001  # between two thresholds of the slider
 
 
-def steps(run: Run) -> dict[str, tuple[RouteResult, Grading]]:
+def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
     """The steps that graded passages, by a name for the address: "route:span"."""
     return {
         f"{result.route}:{one.span.id}": (result, one) for result in run.results for one in gradings(result)
     }
 
 
-def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult, Grading, Edges] | None:
+def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult, Step, Edges] | None:
     """The chosen step with its controls; what is tried on it, for what else is drawn about it."""
     found = steps(run)
     if not found:
         return None
     name = _choose(found)
-    result, grading = found[name]
-    rule = by_mean(grading)
-    if rule is not None:
-        low, high = _of_mean(run, name, result, grading, rule)
+    result, step = found[name]
+    grading, judged = step.output, by_mean(step.output)
+    if judged is not None:
+        low, high = _of_mean(run, name, result, step, judged)
     else:
         low, high = _edges(run, name, grading)
-        show(tag("div", _decided(result, grading, low, high), css="rs"))
+        show(tag("div", _decided(result, step, low, high), css="rs"))
         was = {"low": grading.low, "high": grading.high}
-        keep_thresholds.offer(run, result, grading.span, {"low": low, "high": high}, was)
+        keep_thresholds.offer(run, result, step.span, {"low": low, "high": high}, was)
     titles = _titles(run, grading)
     stored = (grading.low, grading.high)
     figure = grade_strip(grading.grades, titles, gold, low, high, stored, dark=dark)
@@ -55,7 +57,7 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult,
     st.caption(md(told + (" The dotted line is the stored threshold." if stored != (low, high) else "")))
     plot(figure, f"strip-{name}", told)
     show(tag("div", table(run, gold, grading, low, high), css="rs"))
-    return result, grading, (low, high)
+    return result, step, (low, high)
 
 
 def _titles(run: Run, grading: Grading) -> dict[str, str]:
@@ -69,7 +71,7 @@ def _titles(run: Run, grading: Grading) -> dict[str, str]:
     }
 
 
-def _choose(found: Mapping[str, tuple[RouteResult, Grading]]) -> str:
+def _choose(found: Mapping[str, tuple[RouteResult, Step]]) -> str:
     names = list(found)
     address.take("step", STEP, address.one_of(names))
     if st.session_state.get(STEP) not in names:
@@ -87,12 +89,12 @@ def _choose(found: Mapping[str, tuple[RouteResult, Grading]]) -> str:
     return chosen
 
 
-def _named(names: list[str], found: Mapping[str, tuple[RouteResult, Grading]], name: str) -> str:
-    result, grading = found[name]
+def _named(names: list[str], found: Mapping[str, tuple[RouteResult, Step]], name: str) -> str:
+    result, step = found[name]
     same = [one for one in names if found[one][0] is result]
     turn = f", {same.index(name) + 1} of {len(same)}" if len(same) > 1 else ""
-    decided = f": {cut(grading.decision, 40)}" if grading.decision else ""
-    return f"{cut(result.title, 50)} · {cut(grading.span.name, 50)}{turn}{decided}"
+    decided = f": {cut(step.output.decision, 40)}" if step.output.decision else ""
+    return f"{cut(result.title, 50)} · {cut(step.span.name, 50)}{turn}{decided}"
 
 
 def _edges(run: Run, name: str, grading: Grading) -> Edges:
@@ -139,43 +141,44 @@ def read_edges(text: str) -> Edges:
     return low, high
 
 
-def _of_mean(run: Run, name: str, result: RouteResult, grading: Grading, rule: MeanRule) -> Edges:
+def _of_mean(run: Run, name: str, result: RouteResult, step: Step, judged: Round) -> Edges:
     """The controls of a step that decides by the mean of a round, and what they decide."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         threshold = st.slider(
-            "Mean grade that is good enough, of 5", 1.0, 5.0, min(5.0, max(1.0, rule.threshold)), 0.01,
+            "Mean grade that is good enough, of 5", 1.0, 5.0, min(5.0, max(1.0, judged.threshold)), 0.01,
             key=f"mean:{run.id}:{name}", width=420, persist_state="session",
         )  # fmt: skip
         gain = st.slider(
-            "Least gain over the round before", 0.0, 4.0, min(4.0, max(0.0, rule.gain)), 0.01,
+            "Least gain over the round before", 0.0, 4.0, min(4.0, max(0.0, judged.gain)), 0.01,
             key=f"gain:{run.id}:{name}", width=320, persist_state="session",
         )  # fmt: skip
-    decision, reason = rule.decide(threshold, gain)
-    mean = "nothing to grade" if rule.mean is None else f"mean grade {rule.mean:.2f} of 5"
-    changed = (threshold, gain) != (rule.threshold, rule.gain)
+    decision, reason = again(judged, threshold, gain)
+    mean = "nothing to grade" if judged.mean is None else f"mean grade {judged.mean:.2f} of 5"
+    changed = (threshold, gain) != (judged.threshold, judged.gain)
     anew = tag(
         "div",
         tag("b", f"with these: {decision}"),
         tag("span", f"  {mean} against {threshold:.2f}" + (f": {reason}" if reason else ""), css="dim"),
     )
-    show(tag("div", _stored(grading), anew if changed else EMPTY, css="rs"))
-    stored = {"threshold": rule.threshold, "gain": rule.gain}
-    keep_thresholds.offer(run, result, grading.span, {"threshold": threshold, "gain": gain}, stored)
+    show(tag("div", _stored(step), anew if changed else EMPTY, css="rs"))
+    stored = {"threshold": judged.threshold, "gain": judged.gain}
+    keep_thresholds.offer(run, result, step.span, {"threshold": threshold, "gain": gain}, stored)
     edge = (threshold - 1) / 4
-    return (edge, edge) if changed else (grading.low, grading.high)
+    return (edge, edge) if changed else (step.output.low, step.output.high)
 
 
-def _stored(grading: Grading) -> Markup:
+def _stored(step: Step) -> Markup:
+    span, grading = step.span, step.output
     decision = f"decided: {cut(grading.decision, 80)}" if grading.decision else ""
-    head = decision or cut(grading.span.error or "no decision", 300)
-    facts = f"  {grading.span.name} · {milliseconds(grading.span.ms)}"
+    head = decision or cut(span.error or "no decision", 300)
+    facts = f"  {span.name} · {milliseconds(span.ms)}"
     why = tag("div", cut(grading.why, 300), css="dim", dir="auto") if grading.why else EMPTY
     return tag("div", tag("b", head), tag("span", facts, css="dim"), why)
 
 
-def _decided(result: RouteResult, grading: Grading, low: float, high: float) -> Markup:
+def _decided(result: RouteResult, step: Step, low: float, high: float) -> Markup:
     """The stored decision; the one these thresholds make, and what the route would do about it."""
-    parts = [_stored(grading)]
+    parts, grading = [_stored(step)], step.output
     if not by_best(grading):
         if grading.decision:
             note = "The stored decision does not follow from the best grade: thresholds only mark passages."
@@ -189,13 +192,13 @@ def _decided(result: RouteResult, grading: Grading, low: float, high: float) -> 
         )
         parts.append(tag("div", tag("b", f"with these: {verdict.decision} "), chip))
         parts.append(tag("div", verdict.why, css="dim"))
-    parts.append(_kept(result, grading, verdict))
+    parts.append(_kept(result, step, verdict))
     return join(parts)
 
 
-def _kept(result: RouteResult, grading: Grading, verdict: Verdict) -> Markup:
+def _kept(result: RouteResult, step: Step, verdict: Verdict) -> Markup:
     """Which of the graded passages stay under a verdict."""
-    action = follows(result, grading, verdict)
+    action, grading = follows(result, step, verdict), step.output
     if action is None:
         return EMPTY
     count = len(grading.grades)
@@ -212,7 +215,7 @@ def _kept(result: RouteResult, grading: Grading, verdict: Verdict) -> Markup:
 def table(run: Run, gold: Mapping[str, int], grading: Grading, low: float, high: float) -> Markup:
     """Every passage graded: label, grade, where it lies and where it lay; those without a grade apart."""
     now, then = _bands(grading, low, high), _bands(grading, grading.low, grading.high)
-    graded = sorted((one for one in grading.grades if one.id in now), key=lambda one: -(one.value or 0.0))
+    graded = sorted((one for one in grading.grades if one.id in now), key=lambda one: -(one.grade or 0.0))
     heads = [
         tag("th", "Passage"),
         tag("th", "Label"),
@@ -239,7 +242,7 @@ def _bands(grading: Grading, low: float, high: float) -> dict[str, str]:
     }
 
 
-def _row(run: Run, gold: Mapping[str, int], one: Grade, now: str, then: str) -> Markup:
+def _row(run: Run, gold: Mapping[str, int], one: PassageGrade, now: str, then: str) -> Markup:
     label = gold.get(one.id)
     mark = tag("span", f"◆ {label}", css="chip accent" if label else "chip") if label is not None else EMPTY
     band = [
@@ -255,7 +258,7 @@ def _row(run: Run, gold: Mapping[str, int], one: Grade, now: str, then: str) -> 
             dir="auto",
         ),
         tag("td", mark),
-        tag("td", f"{one.value or 0.0:.3f}", css="num"),
+        tag("td", f"{one.grade or 0.0:.3f}", css="num"),
         tag("td", *band, css="nowrap"),
         tag("td", cut(one.why, 160), css="dim", dir="auto"),
     )

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from core.charts.look import milliseconds
 from core.contributions import Marker
 from core.moves import Moves, moves
-from core.reading import Reuse, reuse, rewritings, top
+from core.reading import Reuse, reuse, top
+from core.reading_texts import rewrites
 from core.relevance import relevant
 from core.types import RouteResult, Run
 from ui import cited
@@ -96,7 +97,10 @@ def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker |
 def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
     """`grid` of a run that is over, drawn once for all that it shows: with another answer it is another."""
     by = (marker.kinds, marker.analyzer.language, marker.analyzer.stop_words) if marker is not None else None
-    results = [(one.route, one.status, one.ms, len(one.spans), one.answer, one.error) for one in run.results]
+    results = [
+        (one.route, one.status, one.ms, len(one.spans), one.answer, one.answer_error, one.error)
+        for one in run.results
+    ]
     shown = repr(
         (run.id, run.created, run.fingerprint, view.baseline, view.depth, dict(view.gold), by, results)
     )
@@ -175,9 +179,9 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
         lines.append(_counts(moved))
     if scene.gold and result.status == "ok":
         lines.append(_gold_found(scene, result))
-    for rewriting in rewritings(result):
-        if rewriting.changed:
-            text = " · ".join(cut(item, 220) for item in rewriting.after)
+    for _, rewrite in rewrites(result):
+        if rewrite.changed:
+            text = " · ".join(cut(item, 220) for item in rewrite.texts)
             lines.append(tag("div", text, css="query", dir="auto", title="searched with"))
     return tag("header", *lines, css="rs-head")
 

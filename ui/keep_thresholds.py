@@ -14,14 +14,14 @@ from ui import kept
 def offer(
     run: Run, result: RouteResult, span: Span, tried: Mapping[str, float], stored: Mapping[str, float]
 ) -> None:
-    """Draw it for what of `tried` is not as `stored`, by the input of the step; not for unknown routes."""
+    """Draw it for what of `tried` is not as `stored`, by the argument of the step; not for unknown routes."""
     route = routes().get(result.route)
     if route is None:
         return
     changes = {name: value for name, value in tried.items() if value != stored[name]}
     lacking = f"{route.title} has no knob for this, so it cannot be kept."
     try:
-        knobs = threshold_knobs(route, result.knobs, span, changes, stored)
+        knobs = threshold_knobs(route, span, changes)
     except BadInput as error:
         knobs, lacking = None, str(error)
     kept.offer(run, route, knobs, lacking)

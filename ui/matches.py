@@ -9,9 +9,10 @@ from markupsafe import Markup
 
 from core.charts.look import milliseconds
 from core.charts.match import match_heatmap, match_told
-from core.matches import Expansion, Terms, TokenMatch, TokenMatches, expansions, token_matches
+from core.matches import TokenMatch, TokenStep, expansions, token_matches
+from core.outputs import Search, Terms
 from core.reading import title_of
-from core.types import RouteResult, Run
+from core.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, join, md, show, tag
 
 CHART = {"displayModeBar": False}
@@ -24,22 +25,22 @@ def draw(run: Run, *, dark: bool) -> None:
         for number, tokens in enumerate(token_matches(result)):
             _tokens(run, result, tokens, f"{result.route}-{number}", dark=dark)
             drawn = True
-        for found in expansions(result):
-            show(tag("div", _expansion(run, result, found), css="rs"))
+        for span, found in expansions(result):
+            show(tag("div", _expansion(run, result, span, found), css="rs"))
             drawn = True
     if not drawn:
         told = "No route of this run tells which tokens or terms of a passage matched."
         show(tag("div", told, css="rs dim"))
 
 
-def _tokens(run: Run, result: RouteResult, tokens: TokenMatches, key: str, *, dark: bool) -> None:
+def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str, *, dark: bool) -> None:
     show(tag("div", _head(result, tokens.model, tokens.span.name, tokens.span.ms), css="rs"))
-    whole = [match for match in tokens.hits if match.cosines]
+    whole = [match for match in tokens.hits if match.drawable]
     if whole:
         chosen = st.selectbox(
             "Passage",
             range(len(whole)),
-            format_func=lambda at: cut(f"{at + 1}. {title_of(run, whole[at].id)}", 90),
+            format_func=lambda at: cut(f"{at + 1}. {title_of(run, whole[at].passage.id)}", 90),
             key=f"match-{key}",
             width=420,
         )
@@ -57,12 +58,12 @@ def _tokens(run: Run, result: RouteResult, tokens: TokenMatches, key: str, *, da
 
 
 def _left_out(match: TokenMatch) -> str:
-    rows, columns = len(match.cosines), len(match.passage)
+    rows, columns = len(match.passage.cosines), len(match.passage.passage)
     told = "Rows are tokens of the question, columns those of the passage; a ring marks the most similar."
     if rows < len(match.query):
         told += f" The first {rows} of {len(match.query)} rows."
-    if columns < match.tokens:
-        told += f" The first {columns} of {match.tokens} columns."
+    if columns < match.passage.tokens:
+        told += f" The first {columns} of {match.passage.tokens} columns."
     return told
 
 
@@ -72,9 +73,9 @@ def _best(run: Run, hits: Sequence[TokenMatch]) -> Markup:
     rows = [
         tag(
             "tr",
-            tag("td", cut(title_of(run, hit.id), 90), dir="auto"),
-            tag("td", f"{sum(cosine for _, cosine in hit.best):.2f}", css="num"),
-            tag("td", join([_pair(*pair) for pair in zip(hit.query, hit.best, strict=False)], " ")),
+            tag("td", cut(title_of(run, hit.passage.id), 90), dir="auto"),
+            tag("td", f"{sum(cosine for _, cosine in hit.passage.best):.2f}", css="num"),
+            tag("td", join([_pair(*pair) for pair in zip(hit.query, hit.passage.best, strict=False)], " ")),
         )
         for hit in hits
     ]
@@ -87,9 +88,9 @@ def _pair(token: str, best: tuple[str, float]) -> Markup:
     return tag("span", tag("bdi", cut(told, 60)), f" {cosine:.2f}", css="chip")
 
 
-def _expansion(run: Run, result: RouteResult, found: Expansion) -> Markup:
-    weights = _meters(found.weights)
-    more = found.terms - len(found.weights)
+def _expansion(run: Run, result: RouteResult, span: Span, found: Search) -> Markup:
+    weights = _meters(found.expansion)
+    more = found.terms - len(found.expansion)
     rest = tag("div", f"and {more} lighter terms", css="dim") if more > 0 else EMPTY
     hits = [
         tag("tr", tag("td", cut(title_of(run, id), 90), dir="auto"), tag("td", _sum(terms), css="num"),
@@ -98,7 +99,7 @@ def _expansion(run: Run, result: RouteResult, found: Expansion) -> Markup:
     ]  # fmt: skip
     head = tag("tr", tag("th", "Passage"), tag("th", "Score", css="num"), tag("th", "What each term adds"))
     table = tag("table", tag("thead", head), tag("tbody", *hits), css="rs-table") if hits else EMPTY
-    title = _head(result, found.model, found.span.name, found.span.ms)
+    title = _head(result, found.model, span.name, span.ms)
     return tag("div", title, weights, rest, table, css="rs-block")
 
 

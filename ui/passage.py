@@ -111,16 +111,14 @@ def _expansions(run: Run, id: str) -> None:
     """What each term of a learned sparse model adds, where a step of the run tells it of this passage."""
     told: list[Markup] = []
     for result in run.results:
-        for one in expansions(result):
+        for span, one in expansions(result):
             parts = one.matched.get(id)
             if parts:
                 chips = [
                     tag("span", tag("bdi", cut(term, 60)), f" {share:.2f}", css="chip")
                     for term, share in parts
                 ]
-                head = tag(
-                    "b", f"{cut(one.model, 60) or one.span.name}: {sum(share for _, share in parts):.2f}"
-                )
+                head = tag("b", f"{cut(one.model, 60) or span.name}: {sum(share for _, share in parts):.2f}")
                 block = tag("div", head, " ", join(chips, " "))
                 if block not in told:
                     told.append(block)
@@ -135,7 +133,7 @@ def _tokens(run: Run, id: str) -> None:
     found: list[TokenMatch] = []
     for result in run.results:
         for tokens in token_matches(result):
-            found += [match for match in tokens.hits if match.id == id and match not in found]
+            found += [one for one in tokens.hits if one.passage.id == id and one not in found]
     if not found:
         return
     with st.expander("Token by token", key="passage_tokens", on_change="rerun") as panel:
@@ -144,7 +142,7 @@ def _tokens(run: Run, id: str) -> None:
         for number, match in enumerate(found):
             told = match_told(match)
             st.caption(md(told))
-            if match.cosines:
+            if match.drawable:
                 plot(match_heatmap(match, dark=dark()), f"passage_tokens-{number}", told)
 
 

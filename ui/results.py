@@ -9,8 +9,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.charts.look import milliseconds
 from core.engine import Job
-from core.reading import rewritings, worked
+from core.reading import worked
 from core.reading_answers import being_written
+from core.reading_texts import rewrites
 from core.types import Run, Span
 from ui import (
     address,
@@ -126,7 +127,7 @@ def _summary(run: Run) -> DeltaGenerator:
         f"corpus {run.corpus}",
         f"asked {run.created[:16].replace('T', ' ')} UTC",
     ]
-    anew = sum(any(one.changed for one in rewritings(result)) for result in worked(run))
+    anew = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
     if anew:
         facts.insert(1, f"{anew} searched with another text than the question")
     if run.status in SPOKEN:

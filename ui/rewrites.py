@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from core.charts.look import milliseconds
 from core.moves import ranks
-from core.reading import Rewriting, asked_again, rewritings, source, title_of, worked
-from core.reading_texts import PROSE, Found, changed, finds, searches
-from core.types import RouteResult, Run
+from core.outputs import Rewrite
+from core.reading import asked_again, source, title_of, worked
+from core.reading_texts import Found, changed, finds, rewrites, searches
+from core.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, join, tag
 from ui.routes import title
 
@@ -22,8 +23,7 @@ NAMED = 5  # passages of a list that are named
 
 def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup:
     """Every route that wrote a text or searched with another than the question, then those that did not."""
-    own = [one for one in run.results if rewritings(one) or changed(run, one)]
-    shown = [one for one in own if changed(run, one) or any(r.changed for r in rewritings(one))]
+    shown = [one for one in run.results if changed(run, one) or any(r.changed for _, r in rewrites(one))]
     blocks = [_route(run, one, gold or {}, depth) for one in shown]
     return tag("div", *blocks, _unchanged(run, shown), css="rs")
 
@@ -34,10 +34,10 @@ def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
     if not same:
         return EMPTY
     notes = [
-        tag("li", f"{one.title}: {cut(str(step.span.inputs['note']), 200)}", dir="auto")
+        tag("li", f"{one.title}: {cut(str(span.attributes['note']), 200)}", dir="auto")
         for one in same
-        for step in rewritings(one)
-        if step.span.inputs.get("note")
+        for span, _ in rewrites(one)
+        if span.attributes.get("note")
     ]
     titles = ", ".join(one.title for one in same)
     return tag(
@@ -51,28 +51,27 @@ def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
 def _route(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
     state = "" if result.status == "ok" else f" · {result.status}: {cut(result.error or '', 160)}"
     head = tag("h4", result.title, tag("span", state, css="bad") if state else EMPTY)
-    steps = [_step(result, one) for one in rewritings(result)]
+    steps = [_step(result, span, one) for span, one in rewrites(result)]
     return tag("div", head, *steps, _finds(run, result, gold, depth), css="rs-block")
 
 
-def _step(result: RouteResult, rewriting: Rewriting) -> Markup:
+def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
     """What one step wrote; a list whose texts stand in the table below is not told twice."""
-    span = rewriting.span
     facts = [span.name, milliseconds(span.ms)]
     if came_from := source(result, span):
         facts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}")
     if span.shared_with:
         facts.append(f"shared with {title(span.shared_with.split('#', 1)[0])}")
     head = tag("div", " · ".join(facts), css="dim")
-    if rewriting.single and rewriting.changed:
-        body = tag("div", word_diff(rewriting.before, rewriting.after[0]), dir="auto")
-    elif not rewriting.changed:
-        body = tag("div", f"{rewriting.before} (unchanged)", dir="auto")
+    if not one.changed:
+        body = tag("div", f"{one.before} (unchanged)", dir="auto")
+    elif one.single:
+        body = tag("div", word_diff(one.before, " ".join(one.texts)), dir="auto")
     else:
-        searched = {one.text for one in searches(result)}
-        listed = [text for text in rewriting.after if len(text) >= PROSE or text not in searched]
+        searched = {each.text for each in searches(result)}
+        listed = [text for text in one.texts if one.role == "passages" or text not in searched]
         body = join([tag("div", text, css="rs-quote", dir="auto") for text in listed])
-    return tag("div", head, body, _notes(result, rewriting), css="rs-transform-step")
+    return tag("div", head, body, _notes(result, span), css="rs-transform-step")
 
 
 def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
@@ -98,9 +97,10 @@ def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> 
         said = tag("span", f"the question{', by other routes' if one.elsewhere else ''}", css="dim")
     elif not one.text:
         count = sum(text != run.query.text for text in one.mean)
+        step = one.step or "a vector that the route made itself"
         parts = [f"{count} written text{'s' * (count > 1)}"] if count else []
         parts += ["the question"] if run.query.text in one.mean else []
-        said = tag("span", f"{one.step}: {' and '.join(parts)}", css="dim", dir="auto")
+        said = tag("span", f"{step}{': ' if parts else ''}{' and '.join(parts)}", css="dim", dir="auto")
     return tag(
         "tr",
         tag("td", said, dir="auto"),
@@ -133,9 +133,9 @@ def passage(run: Run, id: str, gold: Mapping[str, int]) -> Markup:
     return tag("span", tag("b", f"◆{gold[id]} "), title, css="rs-transform-gold")
 
 
-def _notes(result: RouteResult, rewriting: Rewriting) -> Markup:
-    said = [str(rewriting.span.inputs["note"])] if rewriting.span.inputs.get("note") else []
-    first = asked_again(result, rewriting.span)
+def _notes(result: RouteResult, span: Span) -> Markup:
+    said = [str(span.attributes["note"])] if span.attributes.get("note") else []
+    first = asked_again(result, span)
     if first is not None:
         said.append(f"The model was asked twice; its first reply could not be used: “{cut(first, 200)}”")
     return join([tag("div", note, css="dim") for note in said])

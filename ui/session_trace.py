@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
 from core.moves import moves
+from core.outputs import Output
+from core.reading import facts, texts
 from core.run_diff import RouteDiff, RunDiff
 from core.run_diff_told import came_to, ranking, was, why
 from core.trace_diff import DEPTH, Change, StepDiff
@@ -165,10 +166,13 @@ def _texts(before: str, after: str) -> Markup:
     return tag("div", word_diff(before[:LONG], after[:LONG]), note, css="rs-quote", dir="auto")
 
 
-def _text(given: Any) -> str:
-    if given is None:
-        return ""
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, indent=1, default=repr)
+def _text(given: Output) -> str:
+    """What a step came to: the text where it is one, else all that is told of it."""
+    found = texts(given)
+    if found:
+        return "\n".join(found)
+    told = facts(given)
+    return json.dumps(told, ensure_ascii=False, indent=1) if told else ""
 
 
 def _sides(change: Change) -> Markup:

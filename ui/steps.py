@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
+from core.reading import describe, facts
 from core.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, join, tag
 
@@ -23,7 +25,7 @@ def _route(result: RouteResult) -> Markup:
     depth: dict[int | None, int] = {None: -1}
     for span in result.spans:
         depth[span.id] = depth.get(span.parent, 0) + 1
-    rows = [_step(span, depth[span.id]) for span in result.spans]
+    rows = [_step(span, depth[span.id], result.spans) for span in result.spans]
     head = tag(
         "tr",
         *(tag("th", text) for text in ("Step", "Kind")),
@@ -41,15 +43,20 @@ def _route(result: RouteResult) -> Markup:
     )
 
 
-def _step(span: Span, depth: int) -> Markup:
+def _step(span: Span, depth: int, spans: Sequence[Span]) -> Markup:
     marks = [span.cached or "", f"shared with {span.shared_with}" if span.shared_with else ""]
     if span.tokens:
         marks.append(f"{span.tokens.prompt} + {span.tokens.completion} tokens")
     if span.hits is not None:
         marks.append(f"{len(span.hits)} hits")
-    detail = [_value(name, value) for name, value in span.inputs.items()]
-    if span.output is not None:
-        detail.append(_value("→", span.output))
+    parameters = [f"{name} set by parameter {parameter}" for name, parameter in span.set_by.items()]
+    detail = [
+        *(_value(f"{label}:", where) for label, where in (describe(link, spans) for link in span.links)),
+        *(_value(name, value) for name, value in span.args.items()),
+        *([_value("", ", ".join(parameters))] if parameters else []),
+        *(_value(name, value) for name, value in span.attributes.items()),
+        *(_value(f"→ {name}", value) for name, value in facts(span.output).items()),
+    ]
     body = tag(
         "details",
         tag("summary", span.name, " ", tag("span", " · ".join(filter(None, marks)), css="dim")),

@@ -8,15 +8,16 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.reading import Kept, Stripping, strippings, title_of
-from core.types import RouteResult, Run
-from core.whatif.scored import Near, floor_of, nears, refloored
+from core.outputs import Selection, Sentence, SentenceFilter
+from core.reading import Recorded, strippings, title_of
+from core.types import RouteResult, Run, Span
+from core.whatif.scored import floor_of, nears, reaching, refloored
 from ui import address, keep_thresholds
 from ui.markup import EMPTY, cut, join, show, tag
 
 LONG = 400  # characters of a strip that are shown
 CUT = "cut_step"
-Step = Stripping | Near
+Step = Recorded[SentenceFilter] | Recorded[Selection]
 
 
 def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
@@ -43,16 +44,16 @@ def draw(run: Run, gold: Mapping[str, int], quotes: Mapping[str, Sequence[str]])
         )  # fmt: skip
         address.keep("cut", name if name != names[0] else None)
         result, step = found[name]
-        stored = step.floor if isinstance(step, Near) else floor_of(step)
+        kept = step.output
+        stored = kept.floor if isinstance(kept, Selection) else floor_of(kept)
         floor = None if stored is None else _floor(run, name, stored)
-    if isinstance(step, Near):
-        body = _passages(run, result, step, gold, step.floor if floor is None else floor)
+    if isinstance(kept, Selection):
+        body = _passages(run, result, step.span, kept, gold, floor)
     else:
-        anew = None if floor is None or floor == stored else refloored(step, floor)
-        body = _block(run, result, step, anew, floor, gold, quotes)
+        anew = None if floor is None or floor == stored else refloored(kept, floor)
+        body = _block(run, result, step.span, kept, anew, floor, gold, quotes)
     if floor is not None and stored is not None:
-        setting = "floor" if isinstance(step, Near) else "strip_floor"
-        keep_thresholds.offer(run, result, step.span, {setting: floor}, {setting: stored})
+        keep_thresholds.offer(run, result, step.span, {"floor": floor}, {"floor": stored})
     show(tag("div", body, css="rs"))
 
 
@@ -66,7 +67,7 @@ def _named(names: Sequence[str], found: Mapping[str, tuple[RouteResult, Step]], 
 def strips(run: Run) -> Markup:
     """Every step of the run that kept parts of passages, as stored; nothing at all if there is none."""
     blocks = [
-        _block(run, result, step, None, floor_of(step), {}, {})
+        _block(run, result, step.span, step.output, None, floor_of(step.output), {}, {})
         for result in run.results
         for step in strippings(result)
     ]
@@ -92,11 +93,13 @@ def _cosine(text: str) -> float:
     return value
 
 
-def _passages(run: Run, result: RouteResult, step: Near, gold: Mapping[str, int], floor: float) -> Markup:
+def _passages(
+    run: Run, result: RouteResult, span: Span, step: Selection, gold: Mapping[str, int], floor: float | None
+) -> Markup:
     """Whole passages against the floor."""
-    now, then = set(step.kept(floor)), set(step.kept(step.floor))
-    lost = [id for id, _ in step.scores if gold.get(id, 0) > 0 and id not in now]
-    said = f"kept: {len(now)} of {len(step.scores)} passages"
+    now, then = set(reaching(step, floor)), set(reaching(step, step.floor))
+    lost = [id for id in step.cosines if gold.get(id, 0) > 0 and id not in now]
+    said = f"kept: {len(now)} of {len(step.cosines)} passages"
     if lost:
         said += f"; {len(lost)} labelled dropped"
     rows = [
@@ -106,48 +109,50 @@ def _passages(run: Run, result: RouteResult, step: Near, gold: Mapping[str, int]
             tag("td", f"{score:.3f}", css="num"),
             _state(id in now, id in then),
         )
-        for id, score in sorted(step.scores, key=lambda one: -one[1])
+        for id, score in sorted(step.cosines.items(), key=lambda one: -one[1])
     ]
-    return _framed(result, step, said, f", those from {floor:.3g} on", "Passage", rows)
+    return _framed(result, span, said, f", those from {floor:.3g} on", "Passage", rows)
 
 
 def _block(
     run: Run,
     result: RouteResult,
-    step: Stripping,
-    anew: Stripping | None,
+    span: Span,
+    step: SentenceFilter,
+    anew: SentenceFilter | None,
     floor: float | None,
     gold: Mapping[str, int],
     quotes: Mapping[str, Sequence[str]],
 ) -> Markup:
     now = anew or step
-    said = f"kept: {now.kept} of {now.count} strips"
+    said = f"kept: {now.kept} of {len(now.sentences)} strips"
     if anew is not None:
         said += f" (in the run {step.kept})"
-    quoted = {id: _quoted(run, id, some, quotes) for id, some in now.strips.items()}
+    before, after = step.by_passage, now.by_passage
+    quoted = {id: _quoted(run, id, some, quotes) for id, some in after.items()}
     total = sum(map(len, quoted.values()))
     if total:
         held = sum(
-            strip.kept for id, some in now.strips.items() for n, strip in enumerate(some) if n in quoted[id]
+            strip.kept for id, some in after.items() for n, strip in enumerate(some) if n in quoted[id]
         )
         said += f"; {held} of {total} with labelled words"
     rule = "" if floor is None else f", those from {floor:.3g} on and each passage's best"
     rows = [
         row
-        for id, some in now.strips.items()
+        for id, some in after.items()
         for row in (
             _passage(run, id, some, gold),
             *(
                 _strip(strip, old.kept, n in quoted[id])
-                for n, (strip, old) in enumerate(zip(some, step.strips[id], strict=True))
+                for n, (strip, old) in enumerate(zip(some, before[id], strict=True))
             ),
         )
     ]
-    return _framed(result, step, said, rule, "Strip", rows)
+    return _framed(result, span, said, rule, "Strip", rows)
 
 
-def _framed(result: RouteResult, step: Step, said: str, rule: str, what: str, rows: list[Markup]) -> Markup:
-    facts = f"  {step.span.name} · {milliseconds(step.span.ms)}"
+def _framed(result: RouteResult, span: Span, said: str, rule: str, what: str, rows: list[Markup]) -> Markup:
+    facts = f"  {span.name} · {milliseconds(span.ms)}"
     head = tag("tr", tag("th", what), tag("th", "Score", css="num"), tag("th", ""))
     return tag(
         "div",
@@ -158,7 +163,9 @@ def _framed(result: RouteResult, step: Step, said: str, rule: str, what: str, ro
     )
 
 
-def _quoted(run: Run, id: str, some: Sequence[Kept], quotes: Mapping[str, Sequence[str]]) -> Collection[int]:
+def _quoted(
+    run: Run, id: str, some: Sequence[Sentence], quotes: Mapping[str, Sequence[str]]
+) -> Collection[int]:
     """Which strips hold labelled words, or stand in them."""
     passage = run.passages.get(id)
     wanted = [" ".join(quote.split()) for quote in quotes.get(passage.doc_id, ())] if passage else []
@@ -170,7 +177,7 @@ def _quoted(run: Run, id: str, some: Sequence[Kept], quotes: Mapping[str, Sequen
     ]
 
 
-def _passage(run: Run, id: str, some: Sequence[Kept], gold: Mapping[str, int]) -> Markup:
+def _passage(run: Run, id: str, some: Sequence[Sentence], gold: Mapping[str, int]) -> Markup:
     kept = f"{sum(strip.kept for strip in some)} of {len(some)}"
     title = tag("b", cut(title_of(run, id), 90))
     return tag(
@@ -178,7 +185,7 @@ def _passage(run: Run, id: str, some: Sequence[Kept], gold: Mapping[str, int]) -
     )
 
 
-def _strip(strip: Kept, before: bool, quoted: bool) -> Markup:
+def _strip(strip: Sentence, before: bool, quoted: bool) -> Markup:
     mark = tag("span", "◆ ", title="labelled words", css="new") if quoted else EMPTY
     text = tag("span", cut(strip.text, LONG))
     return tag(

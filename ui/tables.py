@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.types import RouteResult, Run, Span
+from core.outputs import Attempt, TableResult
+from core.reading import Recorded, recorded
+from core.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 
 SHOWN = 50  # rows
@@ -17,44 +19,32 @@ CELL = 200  # characters
 
 def tables(run: Run) -> Markup:
     """Every query of every route with its rows; says so if there is none."""
-    blocks = [_block(result, span) for result in run.results for span in queries(result)]
+    blocks = [_block(result, one) for result in run.results for one in queries(result)]
     if not blocks:
         return tag("div", "No route of this run asked a database.", css="rs dim")
     return tag("div", *blocks, css="rs")
 
 
-def queries(result: RouteResult) -> Iterator[Span]:
-    """The innermost steps that tell a query and the columns of its result."""
-    telling = [span for span in result.spans if _tells(span)]
-    outer = {span.parent for span in telling}
-    yield from (span for span in telling if span.id not in outer)
+def queries(result: RouteResult) -> list[Recorded[TableResult]]:
+    """The innermost steps that asked a database."""
+    found = recorded(result.spans, TableResult)
+    outer = {one.span.parent for one in found}
+    return [one for one in found if one.span.id not in outer]
 
 
-def _tells(span: Span) -> bool:
-    told = span.output
-    return (
-        isinstance(told, Mapping)
-        and isinstance(told.get("sql"), str)
-        and isinstance(told.get("columns"), list | tuple)
-        and isinstance(told.get("rows"), list | tuple)
-    )
-
-
-def _block(result: RouteResult, span: Span) -> Markup:
-    told: Mapping[str, Any] = span.output
-    rows, database = told["rows"], told.get("database")
-    facts = [str(database)] if database else []
-    facts += [f"tables: {', '.join(map(str, told['tables']))}"] if told.get("tables") else []
-    facts.append(milliseconds(span.ms))
-    head = tag("h4", result.title, tag("span", f"  {span.name} · ", " · ".join(facts), css="dim"))
-    decided = tag("b", str(told.get("decision") or "")), tag("span", f"  {told.get('why') or ''}", css="dim")
+def _block(result: RouteResult, one: Recorded[TableResult]) -> Markup:
+    told = one.output
+    facts = [told.database] if told.database else []
+    facts += [f"tables: {', '.join(told.tables)}"] if told.tables else []
+    facts.append(milliseconds(one.span.ms))
+    head = tag("h4", result.title, tag("span", f"  {one.span.name} · ", " · ".join(facts), css="dim"))
     return tag(
         "div",
         head,
-        tag("div", *decided),
-        _code(told["sql"]) if told["sql"] else EMPTY,
-        _earlier(told.get("attempts") or ()),
-        _rows(told["columns"], rows, str(told.get("truncated") or "")),
+        tag("div", tag("b", told.decision), tag("span", f"  {told.why}", css="dim")),
+        _code(told.sql) if told.sql else EMPTY,
+        _earlier(told.attempts),
+        _rows(told.columns, told.rows, told.truncated),
         css="rs-block",
     )
 
@@ -63,16 +53,16 @@ def _code(sql: str) -> Markup:
     return tag("pre", tag("code", sql), dir="ltr")
 
 
-def _earlier(attempts: Sequence[Any]) -> Markup:
+def _earlier(attempts: Sequence[Attempt]) -> Markup:
     """The attempts that came to nothing, each with what was wrong."""
-    failed = [one for one in attempts if isinstance(one, Mapping) and one.get("error")]
+    failed = [one for one in attempts if one.error]
     return join(
         [
             tag(
                 "div",
                 tag("span", f"Attempt {number} ", css="dim"),
-                tag("code", cut(str(one.get("sql") or "no query"), 600)),
-                tag("span", f" {one['error']}", css="bad"),
+                tag("code", cut(one.sql or "no query", 600)),
+                tag("span", f" {one.error}", css="bad"),
                 dir="ltr",
             )
             for number, one in enumerate(failed, 1)
@@ -80,7 +70,7 @@ def _earlier(attempts: Sequence[Any]) -> Markup:
     )
 
 
-def _rows(columns: Sequence[Any], rows: Sequence[Any], truncated: str) -> Markup:
+def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: str) -> Markup:
     count = f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}"
     said = [
         count,
@@ -90,7 +80,7 @@ def _rows(columns: Sequence[Any], rows: Sequence[Any], truncated: str) -> Markup
     note = tag("div", " · ".join(said), css="dim")
     if not rows:
         return note
-    head = tag("tr", *[tag("th", cut(str(name), CELL)) for name in columns])
+    head = tag("tr", *[tag("th", cut(name, CELL)) for name in columns])
     body = [tag("tr", *[_cell(value) for value in row]) for row in rows[:SHOWN]]
     return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table") + note
 

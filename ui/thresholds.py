@@ -11,7 +11,8 @@ from core.charts.grades import threshold_curves
 from core.charts.waterfall import asks_model
 from core.errors import RouteScopeError
 from core.evaluate.dataset import LabelledSet
-from core.reading import Grading, below, gradings
+from core.outputs import Grading
+from core.reading import Recorded, below, gradings
 from core.reading_thresholds import changed, told
 from core.route import routes
 from core.types import RouteResult, Run
@@ -33,23 +34,22 @@ OVERFIT = (
 )
 
 
-def draw(run: Run, result: RouteResult, grading: Grading, edges: Edges, *, dark: bool) -> None:
+def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *, dark: bool) -> None:
     """The labelled questions of the run's corpus by what thresholds decide on them, or how to get that."""
     show(tag("div", tag("h3", "Over the labelled questions", css="rs-part"), css="rs"))
+    grading = step.output
     if not by_best(grading):
         st.caption("Only for steps that decide by their best grade and two thresholds.")
         return
     if result.route not in routes():
         st.caption(md(f"This version has no route {cut(result.route, 60)}, so it cannot be asked again."))
         return
-    found = (
-        _stored(run, result, grading) if asks_model(result, grading.span) else _surveyed(run, result, grading)
-    )
+    found = _stored(run, result, step) if asks_model(result, step.span) else _surveyed(run, result, step)
     if found is not None and found.cases:
         _show(found, (grading.low, grading.high), edges, dark=dark)
 
 
-def _surveyed(run: Run, result: RouteResult, grading: Grading) -> Graded | None:
+def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
     """The grades of every labelled question by the route with the knobs of this run; asks no model."""
     known = surveyed(run.corpus, result, dict(result.knobs), "grades", models=False)
     if known is None:
@@ -63,7 +63,7 @@ def _surveyed(run: Run, result: RouteResult, grading: Grading) -> Graded | None:
     return found
 
 
-def _stored(run: Run, result: RouteResult, grading: Grading) -> Graded | None:
+def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
     """The same from stored runs, where the evaluator asks a model: none is asked for what a page shows."""
     engine = state.engine()
     calls = sum(one.calls for one in below(result, grading.span))
@@ -86,7 +86,7 @@ def _stored(run: Run, result: RouteResult, grading: Grading) -> Graded | None:
     results = _runs(
         engine.settings.home.as_posix(), run.corpus, run.fingerprint, result.route, _newest(run), run.id
     )
-    found = graded(labelled, _same(labelled, results, grading), grading.span.name)
+    found = graded(labelled, _same(labelled, results, grading.output.evaluator), grading.span.name)
     _count(found, f"from {len(found.cases)} stored runs of labelled questions")
     return found
 
@@ -124,16 +124,11 @@ def _runs(
     return found
 
 
-def _same(
-    labelled: LabelledSet,
-    results: Sequence[Asked],
-    grading: Grading,
-) -> dict[str, RouteResult]:
+def _same(labelled: LabelledSet, results: Sequence[Asked], evaluator: str) -> dict[str, RouteResult]:
     """The newest result of each labelled question whose grades are of the same evaluator."""
-    evaluator = _evaluator(grading)
     by_text = {}
     for text, turns, result in reversed(results):
-        if any(_evaluator(one) == evaluator for one in gradings(result)):
+        if any(one.output.evaluator == evaluator for one in gradings(result)):
             by_text[text, turns] = result
     found = {}
     for question in labelled.questions:
@@ -141,11 +136,6 @@ def _same(
         if (question.query.text, turns) in by_text:
             found[question.id] = by_text[question.query.text, turns]
     return found
-
-
-def _evaluator(grading: Grading) -> object:
-    output = grading.span.output
-    return output.get("evaluator") if isinstance(output, Mapping) else None
 
 
 def _of(results: Mapping[str, Mapping[str, RouteResult]], route: str) -> dict[str, RouteResult]:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from core.contributions import Marker
 from core.corpus.passages import searchable
 from core.query_map import Nearness, Point, nearest, nearness, points
-from core.reading_texts import standing_for
+from core.reading_texts import searched_keys, standing_for
 from core.types import Passage, Run
 from ui import picked
 from ui.markup import join, show, tag
@@ -24,7 +24,7 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
     """A passage, and each imagined one beside it; says so where the run has none."""
     found = points(run, gold, depth)
     proxies = [one for one in found if one.kind == "imagined"]
-    if not proxies and not any("found by" in span.inputs for one in run.results for span in one.spans):
+    if not proxies and not any(map(searched_keys, run.results)):
         st.info(
             "No route of this run imagined a passage to search with, or searched texts that stand for"
             " passages. Ask again with a route of the family “query” that imagines an answer, or of “index”."

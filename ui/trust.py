@@ -42,13 +42,7 @@ def draw(run: Run, *, dark: bool) -> None:
 
 
 def _names(run: Run) -> list[evaluators.Which]:
-    found = (
-        grading.span.output.get("evaluator")
-        for result in run.results
-        for grading in gradings(result)
-        if isinstance(grading.span.output, Mapping)
-    )
-    named = dict.fromkeys(found)
+    named = {grading.output.evaluator for result in run.results for grading in gradings(result)}
     return [name for name in get_args(evaluators.Which) if name in named]
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from core.charts.look import ERROR, KINDS
 from core.diagnosis import Diagnosis, Mode, ranked_ms
-from core.flow import SEARCHES
+from core.flow import is_search
 from core.funnel import Fate, Funnel
 from core.held import held
 from core.types import Passage, Span
@@ -184,7 +184,7 @@ def _held(id: str, view: View, fates: Sequence[tuple[Funnel, Fate]]) -> Markup:
     lists = held(view.funnels, id)
     if not lists:
         return tag("span", "No list of this run holds it.", css="bad")
-    searches = [one for one in lists if one.span.kind in SEARCHES][:OFFERED]
+    searches = [one for one in lists if is_search(one.span)][:OFFERED]
     told = [
         f"at {one.rank} by “{one.span.name}”{f' for {one.text}' if one.text else ''} ({one.title})"
         for one in searches

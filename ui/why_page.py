@@ -10,7 +10,7 @@ from core.corpus.corpus import Corpus
 from core.diagnosis import Diagnosis, diagnose, disputed, mode_of
 from core.funnel import Funnel
 from core.held import held
-from core.reading import rewritings
+from core.reading_texts import rewrites
 from core.relevance import relevant
 from core.types import Run
 from ui import address, opened, picked, why, why_find, why_picture
@@ -95,7 +95,7 @@ def _look_closer(made: Sequence[Diagnosis]) -> None:
         for one in list(seen.values())[:LINKS]:
             if one.blamed is None:
                 continue
-            wrote = any(rewriting.changed for rewriting in rewritings(one.result))
+            wrote = any(text.changed for _, text in rewrites(one.result))
             usual = ("transform.py", "Transform") if wrote else ("compare.py", "Compare")
             page, name = PAGES.get(one.blamed.kind, usual)
             step = one.blamed.step.name if one.blamed.step is not None else one.blamed.kind

@@ -8,7 +8,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from core.charts.look import KINDS
-from core.flow import SEARCHES
+from core.flow import is_search
 from core.funnel import Fate, Funnel, Stage
 from ui.markup import cut, tag
 from ui.why import View, colour, in_top
@@ -50,6 +50,8 @@ def legend(view: View) -> Markup:
         if kind in present
     ]
     said = "✕ the step that lost it · – not in the list · dashed: the ranking was not made from this list"
+    if any(funnel.flow.unknown for funnel in view.funnels):
+        said += ", or the route put a list together itself, so that the trace does not say"
     return tag("div", *kinds, tag("span", said, css="dim"), css="rs-why-flow")
 
 
@@ -62,7 +64,7 @@ def _final(fate: Fate, view: View) -> Markup:
 def _chips(funnel: Funnel, id: str, fate: Fate) -> list[Markup]:
     """The steps in order; searches of one name that stand together are one."""
     chips: list[Markup] = []
-    for searching, run in groupby(funnel.stages(id), key=lambda stage: stage.span.kind in SEARCHES):
+    for searching, run in groupby(funnel.stages(id), key=lambda stage: is_search(stage.span)):
         stages = list(run)
         groups: dict[object, list[Stage]] = {}
         for stage in stages:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.branches import trees
-from core.reading_drafts import writing
+from core.reading_answers import writing
 from core.types import Run
 from ui import opened
 from ui.cited import answers
@@ -18,6 +18,6 @@ def draw(run: Run) -> None:
         opened.to("evaluators.py", "Drafts and their critique, in Evaluators", tab="Drafts")
     if trees(run):
         opened.to("evaluators.py", "Segments tried, in Evaluators", tab="Branches")
-    if any(any(queries(result)) for result in run.results):
+    if any(queries(result) for result in run.results):
         show(tag("div", tag("h3", "Queries to tables", css="rs-part"), css="rs"))
         show(tables(run))

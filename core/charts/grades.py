@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from core.charts.look import KINDS, base, faint, ink, words
-from core.reading import Grade
+from core.outputs import PassageGrade
 from core.whatif.grading import ACTIONS, Edge, Tally, bands
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ BANDS = (("trusted", ABOVE), ("in between", BETWEEN), ("doubted", BELOW))
 
 
 def grade_strip(
-    grades: Sequence[Grade],
+    grades: Sequence[PassageGrade],
     titles: Mapping[str, str],
     gold: Mapping[str, int],
     low: float,
@@ -39,11 +39,11 @@ def grade_strip(
     figure = go.Figure()
     for (name, colour), some in zip(BANDS, (found.above, found.between, found.below), strict=True):
         figure.add_scatter(
-            x=[one.value for one in some],
+            x=[one.grade for one in some],
             y=[rows[one.id] for one in some],
             name=name,
             mode="markers+text",
-            text=[f" {one.value:.3f}" for one in some],
+            text=[f" {one.grade:.3f}" for one in some],
             textposition="middle right",
             cliponaxis=False,
             marker={
@@ -83,7 +83,7 @@ def grade_strip(
 
 
 def strip_told(
-    grades: Sequence[Grade], gold: Mapping[str, int], low: float, high: float, decision: str
+    grades: Sequence[PassageGrade], gold: Mapping[str, int], low: float, high: float, decision: str
 ) -> str:
     """The strip in words."""
     found = bands(grades, low, high)

@@ -22,13 +22,14 @@ def match_heatmap(match: TokenMatch, *, dark: bool = False) -> Figure:
     """
     import plotly.graph_objects as go
 
-    rows = [words(token, LONG) for token in match.query[: len(match.cosines)]]
-    columns = [words(token, LONG) for token in match.passage]
+    cosines = match.passage.cosines
+    rows = [words(token, LONG) for token in match.query[: len(cosines)]]
+    columns = [words(token, LONG) for token in match.passage.passage]
     figure = go.Figure(
         go.Heatmap(
             x=list(range(len(columns))),
             y=list(range(len(rows))),
-            z=match.cosines,
+            z=cosines,
             customdata=[[[row, column] for column in columns] for row in rows],
             hovertemplate="%{customdata[0]} – %{customdata[1]}<br>cosine %{z:.2f}<extra></extra>",
             colorscale=scale(dark=dark),
@@ -39,7 +40,7 @@ def match_heatmap(match: TokenMatch, *, dark: bool = False) -> Figure:
             ygap=1,
         )
     )
-    best = [row.index(max(row)) for row in match.cosines]
+    best = [row.index(max(row)) for row in cosines]
     figure.add_scatter(
         x=best,
         y=list(range(len(best))),
@@ -72,6 +73,6 @@ def match_heatmap(match: TokenMatch, *, dark: bool = False) -> Figure:
 
 def match_told(match: TokenMatch, limit: int = 8) -> str:
     """The heatmap in words, for those who do not see it: the closest pairs, closest first."""
-    pairs = sorted(zip(match.query, match.best, strict=False), key=lambda pair: -pair[1][1])[:limit]
+    pairs = sorted(zip(match.query, match.passage.best, strict=False), key=lambda pair: -pair[1][1])[:limit]
     told = "; ".join(f"{token} and {found}, cosine {cosine:.2f}" for token, (found, cosine) in pairs)
     return f"Tokens of the question and the most similar ones of the passage: {told or 'none'}."

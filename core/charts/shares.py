@@ -31,7 +31,7 @@ def colours(fusion: Fusion) -> list[tuple[str, str]]:
     seen: dict[str, int] = {}
     found = []
     for source in fusion.sources:
-        kind = source.kind if source is not None and source.kind in KINDS else "GUARDRAIL"
+        kind = source.span.kind if source.span is not None and source.span.kind in KINDS else "GUARDRAIL"
         n = seen[kind] = seen.get(kind, -1) + 1
         hatch = HATCHES[n // len(TINTS) % len(HATCHES)]
         found.append((tint(KINDS[kind][1], TINTS[n % len(TINTS)]), hatch))

@@ -230,19 +230,17 @@ def _ranks(results: Sequence[RouteResult]) -> str:
 
 def _wrote(result: RouteResult) -> list[str]:
     """Texts that steps made of the question, and the answer."""
-    texts = [
+    from core.reading import texts, top
+
+    told = [
         f"  {span.name}: {one_line(text)}"
-        for span in result.spans
-        if span.kind == "LLM" and span.parent is None
-        for text in _texts(span.output)
+        for span in top(result)
+        if span.kind == "LLM"
+        for text in texts(span.output)
     ]
     if result.answer is not None:
         cited = f"  [{', '.join(map(one_line, result.citations))}]" if result.citations else ""
-        texts.append(f"  answer: {one_line(result.answer)}{cited}")
-    return ["", f"{result.route}", *texts] if texts else []
-
-
-def _texts(output: Any) -> list[str]:
-    if isinstance(output, str):
-        return [output]
-    return [item for item in output if isinstance(item, str)] if isinstance(output, list) else []
+        told.append(f"  answer: {one_line(result.answer)}{cited}")
+    if result.answer_error is not None:
+        told.append(f"  no answer: {one_line(result.answer_error)}")
+    return ["", f"{result.route}", *told] if told else []

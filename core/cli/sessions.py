@@ -68,9 +68,8 @@ def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:
     if kind == "bundle":
         return store.export_bundle(run_ids)
     if kind == "otlp":
-        return "".join(
-            f"{json.dumps(to_otlp(store.load(id)), ensure_ascii=False)}\n" for id in run_ids
-        ).encode()
+        documents = (to_otlp(store.load(id)) for id in run_ids)
+        return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents).encode()
     write: Callable[[Run], str] = store.export_jsonl if kind == "jsonl" else store.export_trec
     return "".join(write(store.load(run_id)) for run_id in run_ids).encode()
 

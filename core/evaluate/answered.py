@@ -36,8 +36,8 @@ def blocks(
     """The answers of each route in figures; nothing if no route gave any.
 
     Each mean is over the questions its measure applies to, counted under "counts"; "n" have an answer or an
-    abstention, "unwritten" ended well without either. The comparisons with `baseline` are a Holm family of
-    their own.
+    abstention, "unwritten" ended well without either, at "failed" ones the route or its answer failed. The
+    comparisons with `baseline` are a Holm family of their own.
     """
     values = measured(labelled, outcomes, routes)
     if not any(values.values()):
@@ -49,8 +49,8 @@ def blocks(
         row |= {
             "answered": row["n"] - abstained,
             "abstained": abstained,
-            "unwritten": sum(one.status == "ok" and one.answer is None for one in seen),
-            "failed": sum(one.status != "ok" for one in seen),
+            "unwritten": sum(one.status == "ok" and one.answer is None and not one.error for one in seen),
+            "failed": sum(one.status != "ok" or bool(one.error) for one in seen),
             "wrong_markers": sum(len(one.wrong) for one in seen),
             "uncited_sentences": sum(one.uncited for one in seen),
             "counts": counted(values[route], ANSWERS),

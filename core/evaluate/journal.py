@@ -39,7 +39,8 @@ class Journal:
     ) -> Iterator[Journal]:
         """The journal of `folder`, begun if need be; BadInput if it was begun under other `conditions`.
 
-        `fresh` forgets what is there; `retry` asks the questions again at which some route did not end well.
+        `fresh` forgets what is there; `retry` asks the questions again at which some route, or its answer,
+        failed.
         """
         wanted = json.loads(json.dumps(conditions))
         path, draft = folder / JOURNAL, folder / f"{JOURNAL}.tmp"
@@ -48,7 +49,11 @@ class Journal:
             if path.is_file() and not fresh:
                 done = _read(path, wanted)
             if retry:
-                done = {q: by for q, by in done.items() if all(one.status == "ok" for one in by.values())}
+                done = {
+                    question: by
+                    for question, by in done.items()
+                    if all(one.status == "ok" and not one.error for one in by.values())
+                }
             with draft.open("w", encoding="utf-8") as file:
                 journal = cls(file, done)
                 journal._write({"conditions": wanted})

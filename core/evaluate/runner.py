@@ -8,6 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.engine import Job, Request
 from core.evaluate.dataset import LabelledSet, Question
+from core.outputs import (
+    Critique,
+    Decision,
+    DraftChoice,
+    Grading,
+    Output,
+    SegmentTree,
+    Selection,
+    TableResult,
+)  # fmt: skip
 from core.reading_answers import checked
 from core.types import AnswerStyle, RouteResult, Run, Scored, Span, Status
 
@@ -29,7 +39,9 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one route did with one question, as far as an evaluation needs it."""
+    """What one route did with one question, as far as an evaluation needs it. `error` says why it did not end
+    well or, where it did, why the answer could not be written.
+    """
 
     status: Status
     ms: float
@@ -142,7 +154,7 @@ def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> 
         sum(span.calls for span in result.spans),
         sum(used.prompt for used in tokens),
         sum(used.completion for used in tokens),
-        result.error,
+        result.error or result.answer_error,
         result.answer,
         result.citations,
         result.abstained,
@@ -156,21 +168,29 @@ def _written(result: RouteResult) -> dict[str, Any]:
     found = checked(result)
     if found is None:
         return {}
-    shown = [span.inputs["shown"] for span in result.spans
-             if span.output == found.text and "shown" in span.inputs]  # fmt: skip
-    return {"wrong": found.wrong, "uncited": len(found.uncited), "shown": tuple(shown[-1]) if shown else ()}
+    return {"wrong": found.wrong, "uncited": len(found.uncited), "shown": found.shown}
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:
     """The class a question was given, the last SQL, and the route's last decision or the reason for it."""
     said: dict[str, str] = {}
     for span in spans:
-        told = span.output if isinstance(span.output, Mapping) else {}
-        if isinstance(told.get("sql"), str):
-            said["sql"] = told["sql"]
-        if span.parent is None and isinstance(told.get("decision"), str):
-            if span.name == CLASSIFY:
-                said["class"] = told["decision"]
-            else:
-                said["stop"] = str(told.get("reason") or told["decision"])
+        if isinstance(span.output, TableResult):
+            said["sql"] = span.output.sql
+        if span.parent is None and (decided := _decided(span.output)):
+            said["class" if span.name == CLASSIFY else "stop"] = decided
     return said
+
+
+def _decided(output: Output) -> str:
+    """What was decided, or the reason for it where there is one; "" where nothing was."""
+    match output:
+        case Decision():
+            return str(output.details.get("reason") or output.decision)
+        case Grading(round=judged):
+            return (judged.reason if judged else None) or output.decision
+        case Critique() | DraftChoice() | Selection():
+            return output.reason or output.decision
+        case SegmentTree() | TableResult():
+            return output.decision
+    return ""

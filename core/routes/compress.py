@@ -27,9 +27,7 @@ def compress(
     ] = "embedding",
     strip_floor: Annotated[
         float,
-        Knob(
-            -1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="strip_floor"
-        ),
+        Knob(-1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="floor"),
     ] = 0.3,
 ) -> Answer:
     """Keep of the passages found only the sentences that matter, and answer from those.

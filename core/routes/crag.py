@@ -30,7 +30,7 @@ def crag(
         float, Knob(0, 1, "grades all below this discard retrieval; 0: as calibrated", tunes="low")
     ] = 0.0,
     strip_floor: Annotated[
-        float, Knob(-1, 1, "cosine with the question from which a strip is kept", tunes="strip_floor")
+        float, Knob(-1, 1, "cosine with the question from which a strip is kept", tunes="floor")
     ] = 0.25,
 ) -> Answer:
     """Grade what was found; keep and refine it, add a web search, or replace it by one.

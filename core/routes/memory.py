@@ -21,7 +21,7 @@ def memory(
         float, Knob(0, 5, "weight of what is recalled against the question's 1", tunes="weights.2")
     ] = 1.0,
     enough: Annotated[
-        float, Knob(-1, 1.01, "best cosine from which the question stands alone", tunes="enough")
+        float, Knob(-1, 1.01, "best cosine from which the question stands alone", tunes="threshold")
     ] = 0.5,
     expand: Annotated[bool, Knob(help="search with what is recalled, else rank it with passages")] = True,
 ) -> Answer:

@@ -55,7 +55,9 @@ class Unaided:
 
 @dataclass(frozen=True, slots=True)
 class Confidence(Decided):
-    """Whether to search; `confidence` is None where none could be had, which is no reason to trust."""
+    """Whether to search; `confidence` is None where none could be had, which is no reason to trust, or where
+    there is no answer to be sure of.
+    """
 
     decision: Literal["answer without retrieval", "retrieve"]
     why: str
@@ -128,8 +130,8 @@ class Confide(StepBase):
         retrieve where a token is improbable ("minimum"); here once, for the whole answer.
         """
         if unaided.unknown:
-            why = f"confidence 0 is below {threshold:g}: the model has no answer, {unaided.text[:80]!r}"
-            return Confidence("retrieve", why, 0.0, "no answer", threshold)
+            why = f"the model has no answer, whatever the threshold: {unaided.text[:80]!r}"
+            return Confidence("retrieve", why, None, "no answer", threshold)
         sure = {"mean": unaided.mean, "minimum": unaided.minimum, "verbalised": None}[how]
         by: How = how
         if sure is None:

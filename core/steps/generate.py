@@ -140,5 +140,7 @@ def reading_order(items: Sequence[T], order: AnswerOrder) -> tuple[T, ...]:
     section 2.3.
     """
     if order == "best first":
-        return tuple(items)
+        return (
+            items if isinstance(items, tuple) else tuple(items)
+        )  # the very list, which knows where it is from
     return (*items[::2], *reversed(items[1::2]))

@@ -66,14 +66,14 @@ class Remember(Retrieve):
         return tuple(Hit(passages[recall.id], recall.score) for recall in best)
 
     @step("EVALUATOR", "does the question stand alone")
-    def stands_alone(self, found: Ranking, enough: float) -> bool:
-        """Whether the best cosine in `found` is at least `enough`: what was said before would only distract.
+    def stands_alone(self, found: Ranking, threshold: float) -> bool:
+        """Whether the best cosine in `found` reaches `threshold`: what was said before would only distract.
 
         A follow-up's own similarity to the turns before it hardly tells it from a change of subject; how near
         it comes to any passage by itself does.
         """
         best = found[0].score if found else None
-        alone = best is not None and best >= enough
+        alone = best is not None and best >= threshold
         why = (
             "the question by itself is near a passage: what was recalled is not used"
             if alone
@@ -81,7 +81,7 @@ class Remember(Retrieve):
         )
         self.span.output = Decision(
             "stands alone" if alone else "needs what was said", ("stands alone", "needs what was said"), why,
-            best, float(enough),
+            best, float(threshold),
         )  # fmt: skip
         return alone
 

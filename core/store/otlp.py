@@ -1,8 +1,8 @@
 """A run as OTLP JSON: one trace a run, a span for the run, for each route, and for each step.
 
 Attributes have OpenInference's names, and OpenTelemetry's for generative AI beside them. What a step was
-given by other steps are span links. A route's spans lie as if it ran alone, beginning when it began: work that
-another route did is there with its full time, and linked to the span that did it.
+given by other steps are span links. The spans of a route lie as if it ran alone, from when it began:
+work that another route did is there with its full time, and linked to the span that did it.
 
 Sources: OTLP 1.x, JSON encoding (ids in hexadecimal, 64-bit numbers as text); OpenInference semantic
 conventions (trace); OpenTelemetry semantic conventions for generative AI (retrieval, embeddings, chat), in
@@ -18,12 +18,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from core.errors import BadInput
 from core.outputs import Embedding, Reply, Rerank, Search, document
 from core.types import Link, RouteResult, Run, Scored, Span
 
 INTERNAL, CLIENT = 1, 3  # SpanKind
 OK, ERROR = 1, 2  # StatusCode
 TEXT, JSON = "text/plain", "application/json"
+LARGEST = 2**63 - 1  # what a number of the schema holds
 Attributes = dict[str, Any]
 
 
@@ -48,7 +50,10 @@ class _Trace:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.id = _hash(32, run.id)
-        self.began = datetime.fromisoformat(run.created).timestamp() * 1000
+        try:
+            self.began = datetime.fromisoformat(run.created).timestamp() * 1000
+        except (ValueError, OverflowError):
+            raise BadInput(f"run {run.id!r} has no time: it was created {run.created!r}") from None
         self.root = self._span_id("")
 
     def run_span(self) -> dict[str, Any]:
@@ -250,7 +255,7 @@ def _any_value(value: Any) -> dict[str, Any]:
     if isinstance(value, bool):
         return {"boolValue": value}
     if isinstance(value, int):
-        return {"intValue": str(value)}
+        return {"intValue": str(min(max(-LARGEST, value), LARGEST))}
     if isinstance(value, float):
         return {"doubleValue": value if math.isfinite(value) else _name_of(value)}
     return {"stringValue": _text(str(value))}
@@ -274,7 +279,7 @@ def _finite(ms: float) -> float:
 
 
 def _nano(ms: float) -> str:
-    return str(round(ms * 1_000_000))
+    return str(min(max(0, round(ms * 1_000_000)), LARGEST))
 
 
 def _hash(length: int, *parts: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from core.evaluate.answers import Given, correct
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.kept import survived
-from core.reading import Grading, Stripping, gradings, strippings
+from core.outputs import Grading, Selection, SentenceFilter, Written
+from core.reading import Recorded, gradings, strippings
 from core.tune.targets import (
     BEST,
     NO_GOLD,
@@ -24,8 +25,8 @@ from core.tune.targets import (
     Unit,
 )  # fmt: skip
 from core.types import RouteResult, Span
-from core.whatif.grading import by_best, by_mean, known, number
-from core.whatif.scored import ENOUGH, Gate, Near, floor_of, gates, nears
+from core.whatif.grading import by_best, by_mean, known
+from core.whatif.scored import ENOUGH, Gate, floor_of, gates, nears
 
 
 def found(
@@ -76,36 +77,36 @@ class _Asked:
 
 def _graded(result: RouteResult, asked: _Asked) -> Iterator[Told]:
     """The grades of passages: the best of a question against two thresholds, or the mean of a round."""
-    for one in gradings(result):
-        values = [(grade.id, grade.value or 0.0) for grade in one.grades if known(grade)]
+    for step in gradings(result):
+        one = step.output
+        values = [(grade.id, value) for grade in one.grades if (value := known(grade)) is not None]
         present = any(asked.relevant(grade.id) for grade in one.grades)
         # The best or the mean of several grades does not claim to be the probability that one is right.
-        target = _target(result, one.span, unit="question", probability=False,
+        target = _target(result, step.span, unit="question", probability=False,
                          positive="a passage labelled relevant is among those graded")  # fmt: skip
-        rule = by_mean(one)
-        if rule is not None:
+        judged = by_mean(one)
+        if judged is not None:
             made = target("threshold", "from", "it takes what was found as good enough")
-            yield _one(made, rule.threshold, asked, rule.mean, present)
+            yield _one(made, judged.threshold, asked, judged.mean, present)
         elif by_best(one):
             best = max((value for _, value in values), default=None)
             yield _one(target("high", "from", "it trusts what was found"), one.high, asked, best, present)
             yield _one(target("low", "below", "it discards what was found"), one.low, asked, best, present)
-        else:
-            continue
-        if rule is None:
-            yield _passages(result, one, values, asked)
+            yield _passages(result, step, values, asked)
 
 
-def _passages(result: RouteResult, one: Grading, values: Sequence[tuple[str, float]], asked: _Asked) -> Told:
+def _passages(
+    result: RouteResult, step: Recorded[Grading], values: Sequence[tuple[str, float]], asked: _Asked
+) -> Told:
     """Each passage's own grade against the upper threshold: one from there on is enough to be trusted."""
-    target = _target(result, one.span, unit="passage", probability=True, positive="it is labelled relevant")
+    make = _target(result, step.span, unit="passage", probability=True, positive="it is labelled relevant")
+    target, one = make("high", "from", "a passage counts as relevant"), step.output
     ungraded = len(one.grades) - len(values)
     if not asked.known:
-        return Told(target("high", "from", "a passage counts as relevant"), one.high,
-                    left_out={UNLABELLED: len(one.grades)})  # fmt: skip
+        return Told(target, one.high, left_out={UNLABELLED: len(one.grades)})
     return Told(
-        target("high", "from", "a passage counts as relevant"), one.high,
-        tuple((value, asked.relevant(id)) for id, value in values), {NO_GRADE: ungraded} if ungraded else {},
+        target, one.high, tuple((value, asked.relevant(id)) for id, value in values),
+        {NO_GRADE: ungraded} if ungraded else {},
     )  # fmt: skip
 
 
@@ -119,8 +120,9 @@ def _gated(result: RouteResult, asked: _Asked, unjudged: dict[tuple[str, str], s
             continue
         positive, right = truth
         target = _target(result, gate.span, unit="question", probability=True, positive=positive)
-        made = target("threshold", "from", f"it decides “{gate.ways[0]}”",
-                      by_settings=gate.ways == ENOUGH and "evidence" not in gate.span.inputs)  # fmt: skip
+        # What holds an answer back is a setting of all routes, unless a parameter of this one set it.
+        everywhere = gate.ways == ENOUGH and gate.name == "threshold" and "threshold" not in gate.span.set_by
+        made = target(gate.name, "from", f"it decides “{gate.ways[0]}”", by_settings=everywhere)
         if isinstance(right, str):
             yield Told(made, gate.threshold, left_out={right: 1})
         else:
@@ -150,22 +152,23 @@ def correct_unaided(text: str, question: Question) -> bool | None:
     return correct(Given(text), question.answers, True) if question.answers else None
 
 
-def _shown(span: Span, result: RouteResult) -> list[str] | None:
-    """The passages a step read: told by itself, or by the step that it is a part of."""
+def _shown(span: Span, result: RouteResult) -> tuple[str, ...] | None:
+    """The passages a step read: told by the answer it wrote, or by that of the step that it is a part of."""
     spans = {one.id: one for one in result.spans}
     one: Span | None = span
     while one is not None:
-        if isinstance(shown := one.inputs.get("shown"), list | tuple):
-            return [str(id) for id in shown]
+        if isinstance(one.output, Written) and one.output.shown:
+            return one.output.shown
         one = spans.get(one.parent) if one.parent is not None else None
     return None
 
 
 def _unaided(span: Span, result: RouteResult) -> str | None:
-    """What the last step before it wrote without a search: an output that says whether it was "unknown"."""
-    for one in reversed([one for one in result.spans if one.id < span.id]):
-        if isinstance(one.output, Mapping) and {"text", "mean", "unknown"} <= set(one.output):
-            return str(one.output["text"])
+    """What the model wrote without a search, where a step decided on that."""
+    given = {link.span for link in span.links}
+    for one in result.spans:
+        if one.id in given and isinstance(one.output, Written) and one.output.unaided:
+            return one.output.text
     return None
 
 
@@ -175,39 +178,38 @@ def _floored(result: RouteResult, asked: _Asked) -> Iterator[Told]:
         yield _near(result, near, asked)
 
 
-def _near(result: RouteResult, near: Near, asked: _Asked) -> Told:
+def _near(result: RouteResult, near: Recorded[Selection], asked: _Asked) -> Told:
     target = _target(result, near.span, unit="passage", probability=False, positive="it is labelled relevant")
-    made = target("floor", "from", "it keeps a passage")
+    made, floor = target("floor", "from", "it keeps a passage"), near.output.floor or 0.0
+    cosines = near.output.cosines
     if not asked.known:
-        return Told(made, near.floor, left_out={UNLABELLED: len(near.scores)})
-    return Told(made, near.floor, tuple((score, asked.relevant(id)) for id, score in near.scores))
+        return Told(made, floor, left_out={UNLABELLED: len(cosines)})
+    return Told(made, floor, tuple((score, asked.relevant(id)) for id, score in cosines.items()))
 
 
 def _stripped(result: RouteResult, asked: _Asked) -> Iterator[Told]:
     """Pieces of passages kept by a floor, where quotes are labelled."""
     for one in strippings(result):
-        floor = floor_of(one)
+        floor = floor_of(one.output)
         if floor is not None:
             yield _strips(result, one, floor, asked)
 
 
-def _strips(result: RouteResult, one: Stripping, floor: float, asked: _Asked) -> Told:
+def _strips(result: RouteResult, one: Recorded[SentenceFilter], floor: float, asked: _Asked) -> Told:
     """A piece is right to keep if a labelled quote survives in it, or it is a part of one."""
     target = _target(result, one.span, unit="strip", probability=False,
                      positive="it holds a labelled quote or is a part of one")  # fmt: skip
-    made = target("strip_floor", "from", "it keeps a piece")
-    count = sum(map(len, one.strips.values()))
+    made = target("floor", "from", "it keeps a piece")
     if not asked.quotes:
-        return Told(made, floor, left_out={NO_QUOTE: count})
+        return Told(made, floor, left_out={NO_QUOTE: len(one.output.sentences)})
     judged, best = [], 0
-    for strips in one.strips.values():
-        scores = [strip.score for strip in strips if number(strip.score)]
-        highest = max(scores, default=None)
-        for strip in strips:
-            if strip.score is None or strip.score == highest:
+    for pieces in one.output.by_passage.values():
+        highest = max((piece.score for piece in pieces if piece.score is not None), default=None)
+        for piece in pieces:
+            if piece.score is None or piece.score == highest:
                 best += 1
             else:
-                judged.append((float(strip.score), _of_quote(strip.text, asked.quotes)))
+                judged.append((piece.score, _of_quote(piece.text, asked.quotes)))
     return Told(made, floor, tuple(judged), {BEST: best} if best else {})
 
 

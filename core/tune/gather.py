@@ -16,13 +16,12 @@ from core.route import Route, routes
 from core.tune.cases import found
 from core.tune.targets import Found
 from core.types import RouteResult
-from core.whatif.knobs import tuned
 from core.whatif.survey import MODELS
 
 if TYPE_CHECKING:
     from core.settings import Settings
 
-GRADED = frozenset(("low", "high", "floor", "strip_floor"))  # thresholds on scores that need no model
+GRADED = frozenset(("low", "high", "floor"))  # thresholds on scores that need no model
 DECIDED = frozenset((*GRADED, "threshold"))
 
 
@@ -71,7 +70,7 @@ def quoted(settings: Settings, spec: Mapping[str, object]) -> Mapping[str, Seque
 
 def having(names: frozenset[str] = DECIDED) -> list[Route]:
     """The routes with a knob for one of the thresholds `names`."""
-    return [route for route in routes().values() if any(names & {*tuned(knob)} for knob in route.knobs)]
+    return [route for route in routes().values() if any(knob.tunes in names for knob in route.knobs)]
 
 
 def surveyable() -> list[Route]:

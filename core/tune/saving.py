@@ -11,7 +11,6 @@ from core.route import pick, routes
 from core.store.presets import Preset
 from core.tune.targets import Target
 from core.whatif.keeping import LEAST, threshold_knobs
-from core.whatif.knobs import tuned
 
 EVIDENCE = "answer_evidence"  # the setting that a preset's `evidence` stands in for
 
@@ -39,8 +38,7 @@ def setting(target: Target, threshold: float) -> Setting:
     route = routes().get(target.route)
     if route is None or target.span is None:
         raise BadInput(f"this version has no route {target.route!r}, so the threshold cannot be saved")
-    stored = {target.name: target.shipped}
-    knobs = threshold_knobs(route, target.ran, target.span, {target.name: threshold}, stored)
+    knobs = threshold_knobs(route, target.span, {target.name: threshold})
     if not knobs:
         raise BadInput(
             f"{route.title} has no knob for the threshold of “{target.step}”, so it cannot be saved"
@@ -110,10 +108,9 @@ def _in_order(preset: Preset) -> None:
     for name, values in preset.knobs.items():
         route = routes().get(name)
         given = {
-            of: values[knob.name]
+            knob.tunes: values[knob.name]
             for knob in (route.knobs if route else ())
-            for of in tuned(knob)
-            if knob.name in values and of in ("low", "high")
+            if knob.name in values and knob.tunes in ("low", "high")
         }
         low, high = given.get("low", 0), given.get("high", 0)
         if low > LEAST and high > LEAST and low > high:

@@ -1,4 +1,4 @@
-"""What other values of a route's knobs make of its stored rankings, as far as that follows from them."""
+"""What other values of a route's parameters make of its stored rankings, as far as that follows from them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from functools import partial
 from typing import Any, Literal
 
 from core.errors import BadInput
-from core.reading import Grading, gradings
+from core.outputs import Grading, Round
+from core.reading import Recorded, gradings
 from core.route import KnobSpec, Route
 from core.types import RouteResult, Scored, Span
 from core.whatif.fusion import Fusion, fusions, outcome, recompute, settings
-from core.whatif.grading import MeanRule, at, by_best, by_mean
+from core.whatif.grading import again, at, by_best, by_mean
 from core.whatif.keeping import CALIBRATED
-from core.whatif.knobs import tuned
+from core.whatif.knobs import sets
 from core.whatif.scored import Gate, gates
 
-FUSED = ("k", "alpha", "norm", "lam", "pool", "weights")  # inputs of fusion steps that knobs tune
 OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
 How = Literal["fusion", "decisions", "run"]
-Values = Mapping[str, Any]  # by knob
-Keeps = Callable[[str, Any], bool]  # (input, another value of it) -> whether the step decides the same
+Values = Mapping[str, Any]  # by parameter
+Keeps = Callable[[str, Any], bool]  # (argument, another value of it) -> whether the step decides the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,10 @@ class Way:
             same = all(_same(result, knob, self.ran, values) for knob in self.knobs)
             return (_stored(result),) if same else ()
         step = self.steps.get(question)
-        return () if step is None else _again(result, step, _changes(self.knobs, values))
+        if step is None:
+            return ()
+        changes = [sets(knob, step.span, values[knob.name]) for knob in self.knobs]
+        return _again(result, step, {name: value for one in changes for name, value in one.items()})
 
 
 def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], ran: Values) -> Way:
@@ -70,45 +73,36 @@ def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], 
             known = ", ".join(by_name) or "none"
             raise BadInput(f"route {route.name} has no knob {name!r}; it has: {known}")
     knobs = tuple(by_name[name] for name in names)
-    stems = [knob.tunes.partition(".")[0] for knob in knobs]
-    if all(stem in FUSED for stem in stems):
-        return _fusion(knobs, ran, results)
-    if all(stems) and not any(stem in FUSED for stem in stems):
-        return _decisions(knobs, ran, results)
-    return Way("run", knobs, ran, results)
+    touched = {q: [span for span in result.spans if _set(span, knobs)] for q, result in results.items()}
+    unset = {knob.name for knob in knobs} - {
+        name for spans in touched.values() for span in spans for name in span.set_by.values()
+    }
+    none = frozenset(question for question, spans in touched.items() if not spans)
+    made: Way | None = None
+    if not unset:  # else it does what no step tells
+        steps = {q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, knobs))}
+        if steps:
+            made = Way("fusion", knobs, ran, results, steps, none)
+        elif any(
+            spans and all(_same(results[q], knob, ran, ran) for knob in knobs) for q, spans in touched.items()
+        ):
+            made = Way("decisions", knobs, ran, results, {}, none)
+    return made or Way("run", knobs, ran, results)
 
 
-def _fusion(knobs: tuple[KnobSpec, ...], ran: Values, results: Mapping[str, RouteResult]) -> Way:
-    steps: dict[str, Fusion] = {}
-    none: set[str] = set()
-    for question, result in results.items():
-        all_ = fusions(result)
-        own = [one for one in all_ if _sets(one, knobs, ran)]
-        if not own and not any(one.lack for one in all_):
-            none.add(question)
-        elif len(own) == 1 and _makes_ranking(result, own[0]):
-            steps[question] = own[0]
-    # Where no question went by such a step, the value in use may be the one that leaves the step out.
-    return Way("fusion" if steps else "run", knobs, ran, results, steps, frozenset(none if steps else ()))
+def _set(span: Span, knobs: Sequence[KnobSpec]) -> bool:
+    """Whether one of the parameters set an argument of the step."""
+    return any(knob.name in span.set_by.values() for knob in knobs)
 
 
-def _decisions(knobs: tuple[KnobSpec, ...], ran: Values, results: Mapping[str, RouteResult]) -> Way:
-    told = {q: [_held(result, knob, ran) for knob in knobs] for q, result in results.items()}
-    none = {question for question, spans in told.items() if not any(spans)}
-    known = any(_same(results[q], knob, ran, ran) for q in told if q not in none for knob in knobs)
-    return Way("decisions" if known else "run", knobs, ran, results, {}, frozenset(none if known else ()))
-
-
-def _sets(fusion: Fusion, knobs: Sequence[KnobSpec], ran: Values) -> bool:
-    """Whether the knobs set this step: it has all they tune, at the values the route ran with."""
-    values = dict(fusion.values)
-    if fusion.method == "linear" and len(fusion.lists) == OWN:
-        values["alpha"] = fusion.values["weights.1"]
-    return all(values.get(name) == ran[knob.name] for knob in knobs for name in tuned(knob))
-
-
-def _makes_ranking(result: RouteResult, fusion: Fusion) -> bool:
-    return not fusion.lack and outcome(result, fusion, fusion.span.hits or ()).hits is not None
+def _fusion(result: RouteResult, touched: Sequence[Span], knobs: Sequence[KnobSpec]) -> Fusion | None:
+    """The fusion that makes the route's ranking, where it is all that the parameters set."""
+    if len(touched) != 1:
+        return None
+    step = next((one for one in fusions(result) if one.span.id == touched[0].id and not one.lack), None)
+    if step is None or outcome(result, step, step.span.hits or ()).hits is None:
+        return None
+    return step if all(sets(knob, step.span, 0).keys() <= step.values.keys() for knob in knobs) else None
 
 
 def _again(result: RouteResult, fusion: Fusion, changes: Values) -> tuple[Scored, ...]:
@@ -131,61 +125,52 @@ def _again(result: RouteResult, fusion: Fusion, changes: Values) -> tuple[Scored
     return (hits,) if without == hits else (hits, without)
 
 
-def _changes(knobs: Sequence[KnobSpec], values: Values) -> dict[str, Any]:
-    return {name: values[knob.name] for knob in knobs for name in tuned(knob)}
-
-
-def _held(result: RouteResult, knob: KnobSpec, ran: Values) -> list[Span]:
-    """The steps that the knob sets: those with its input at the value the route ran with, or, where that
-    stands for the calibrated one, at any.
-    """
-    calibrated = knob.tunes in CALIBRATED and ran[knob.name] == 0
-    return [
-        span
-        for span in result.spans
-        if knob.tunes in span.inputs and (calibrated or span.inputs[knob.tunes] == ran[knob.name])
-    ]
-
-
 def _same(result: RouteResult, knob: KnobSpec, ran: Values, values: Values) -> bool:
-    """Whether every step that the knob sets is known to decide as it did, with all of `values`."""
+    """Whether every step that the parameter sets is known to decide as it did, with all of `values`."""
     keep = _keeps(result, ran, values)
-    return all(span.id in keep and keep[span.id](knob.tunes, values[knob.name])
-               for span in _held(result, knob, ran))  # fmt: skip
+    return all(
+        span.id in keep and keep[span.id](name, value)
+        for span in result.spans
+        for name, value in sets(knob, span, values[knob.name]).items()
+    )
 
 
 def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]:
-    """By step: whether it decides the same with another value of an input."""
+    """By step: whether it decides the same with another value of an argument."""
     found: dict[int, Keeps] = {gate.span.id: partial(_by_score, gate) for gate in gates(result)}
-    for grading in gradings(result):
-        if by_best(grading):
-            found[grading.span.id] = partial(_by_best, grading, ran, values)
-        elif (rule := by_mean(grading)) is not None:
-            found[grading.span.id] = partial(_by_mean, rule)
+    for step in gradings(result):
+        if by_best(step.output):
+            found[step.span.id] = partial(_by_best, step, ran, values)
+        elif (judged := by_mean(step.output)) is not None:
+            found[step.span.id] = partial(_by_mean, judged)
     return found
 
 
-def _by_score(gate: Gate, _name: str, value: Any) -> bool:
-    return gate.decide(value) == gate.decision
+def _by_score(gate: Gate, name: str, value: Any) -> bool:
+    return name == gate.name and gate.decide(value) == gate.decision
 
 
-def _by_best(grading: Grading, ran: Values, values: Values, _name: str, _value: Any) -> bool:
+def _by_best(step: Recorded[Grading], ran: Values, values: Values, name: str, _value: Any) -> bool:
     """Both edges at once: one alone might pass the other."""
-    low, high = (_edge(edge, getattr(grading, edge), ran, values) for edge in CALIBRATED)
+    if name not in CALIBRATED:
+        return False
+    low, high = (_edge(step, edge, ran, values) for edge in CALIBRATED)
     if low is None or high is None or low > high:
         return False
-    return at(grading.grades, low, high).decision == grading.decision
+    return at(step.output.grades, low, high).decision == step.output.decision
 
 
-def _by_mean(rule: MeanRule, name: str, value: Any) -> bool:
-    stored = {"threshold": rule.threshold, "gain": rule.gain}
-    return name in stored and rule.decide(**{**stored, name: value}) == rule.decide(**stored)
+def _by_mean(judged: Round, name: str, value: Any) -> bool:
+    stored = {"threshold": judged.threshold, "gain": judged.gain}
+    return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
 
 
-def _edge(edge: str, stored: float, ran: Values, values: Values) -> float | None:
+def _edge(step: Recorded[Grading], edge: str, ran: Values, values: Values) -> float | None:
     """A threshold of a grader; None where it is to be the calibrated one, and that is not known."""
-    wanted = values.get(edge)
-    if wanted is None or wanted == ran.get(edge):
+    parameter = step.span.set_by.get(edge, "")
+    wanted = values.get(parameter)
+    if wanted is None or wanted == ran.get(parameter):
+        stored: float = getattr(step.output, edge)
         return stored
     return None if wanted == 0 else float(wanted)
 

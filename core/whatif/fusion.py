@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from core.backends.fitted import FEATURES
 from core.errors import BadInput
+from core.flow import Flow, Source
+from core.outputs import Fusion as Fused
+from core.outputs import Selection
 from core.steps.fitted import ordered, parts
 from core.steps.fuse import Norm, linear, rrf
 from core.steps.select import mmr, places, unpack
 from core.types import Hit, Passage, Ranking, RouteResult, Scored, Span
 
 Method = Literal["rrf", "linear", "fitted", "marginal"]
-Changes = Mapping[str, Any]  # by what a knob tunes: "k", "weights.0", "alpha", "norm", "lam", "pool"
+Changes = Mapping[str, Any]  # by setting: "k", "weights.0", "norm", "lam", "pool"
 Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score, 0 if it has it not
-EARLIER = "made by an earlier version, which did not keep what it chose by; run the question again"
+BY_HAND = "{} was made by the route itself, not by a step, so the run does not keep it"
+DEEP = "what it chose by is not kept: the run is of an earlier version, or chose from very many passages"
+OTHER = "what is stored of its lists does not give its ranking"
 PARTS = ("relevance", "likeness to one before")  # of an MMR score
 
 
@@ -27,16 +30,16 @@ PARTS = ("relevance", "likeness to one before")  # of an MMR score
 class Fusion:
     """A step that fused lists or reordered one, with all it takes to do it again.
 
-    `values` are its settings by what a knob tunes; `sources` the steps that made the lists, None for an empty
-    one; `lack` why it cannot be done again, "" if it can. `pairs` is the likeness of the first passages of
-    MMR's list, and `near` their cosines with the question.
+    `values` are its settings by name ("k", "weights.1"); `sources` say where the lists are from; `lack` why
+    it cannot be done again, "" if it can. `pairs` is the likeness of the first passages of MMR's list, and
+    `near` their cosines with the question.
     """
 
     span: Span
     method: Method
     values: Mapping[str, Any]
     lists: tuple[Ranking, ...] = ()
-    sources: tuple[Span | None, ...] = ()
+    sources: tuple[Source, ...] = ()
     near: tuple[float, ...] = ()
     pairs: tuple[int, ...] = ()
     lack: str = ""
@@ -52,12 +55,11 @@ class Outcome:
     stale: tuple[Span, ...]
 
 
-def fusions(result: RouteResult, others: Sequence[RouteResult] = ()) -> list[Fusion]:
-    """The route's fusion steps in order. `others` are the run's results: early versions named the lists of a
-    step that another route did by that route's steps alone.
-    """
-    found = [_read(span, result, others) for span in result.spans]
-    return [_checked(fusion) for fusion in found if fusion is not None]
+def fusions(result: RouteResult) -> list[Fusion]:
+    """The route's steps that fused lists by rank, score or fitted weights, or chose by MMR, in order."""
+    flow = Flow(result)
+    found = [_read(span, flow) for span in flow.lists]
+    return [fusion for fusion in found if fusion is not None]
 
 
 def recompute(fusion: Fusion, changes: Changes) -> Scored:
@@ -98,18 +100,18 @@ def outcome(result: RouteResult, fusion: Fusion, fused: Scored) -> Outcome:
     """What `fused` in place of the step's list makes of the route."""
     at = next((n for n, span in enumerate(result.spans) if span.id == fusion.span.id), len(result.spans))
     stale = tuple(span for span in result.spans[at + 1 :] if span.parent is None)
-    final = tuple((hit.passage.id, hit.score) for hit in result.hits)
-    made = fusion.span.hits or ()
-    last = bool(final) and final == made[: len(final)] and all(span.hits is None for span in stale)
-    return Outcome(fused[: len(final)] if last else None, stale)
+    origin = result.origin
+    if origin is None or origin.span != fusion.span.id:
+        return Outcome(None, stale)
+    return Outcome(fused[origin.start : origin.start + origin.size], stale)
 
 
 def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion | None:
-    """The step of another run of the route that stands where `fusion` does: the same method over as many
-    lists, and with `ranks` the one that makes the route's ranking; None where that run went another way.
+    """The step of another run of the route that stands where `fusion` does: the first of its name over as
+    many lists, and with `ranks` the one that makes the route's ranking; None where that run went another way.
     """
-    like = [one for one in fusions(result) if one.method == fusion.method]
-    like = [one for one in like if len(one.lists) == len(fusion.lists) and not one.lack]
+    like = [one for one in fusions(result) if one.span.name == fusion.span.name and not one.lack]
+    like = [one for one in like if len(one.lists) == len(fusion.lists)]
     if ranks:
         like = [one for one in like if outcome(result, one, one.span.hits or ()).hits is not None]
     return like[0] if like else None
@@ -121,117 +123,52 @@ def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
         raise BadInput(f"“{fusion.span.name}” cannot be done again: {fusion.lack}")
     values = dict(fusion.values)
     for name, value in changes.items():
-        if name == "alpha" and fusion.method == "linear" and len(fusion.lists) == 2:
-            values |= {"weights.0": 1 - value, "weights.1": value}
-        elif name in values or (name == "pool" and fusion.method != "marginal"):
-            values[name] = value
-        else:
+        if name not in values and (name != "pool" or fusion.method == "marginal"):
             raise BadInput(f"“{fusion.span.name}” has no {name!r}; it has: {', '.join(values)}, pool")
+        values[name] = value
     return values
 
 
-def number(value: Any) -> TypeGuard[float]:
-    """Whether a stored value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _read(span: Span, result: RouteResult, others: Sequence[RouteResult]) -> Fusion | None:
-    """The step as a fusion by its shape, or None if it is none."""
-    given = span.inputs
-    if span.hits is None:
+def _read(span: Span, flow: Flow) -> Fusion | None:
+    """The step as a fusion, or None if it is none that can be done again with other values."""
+    output, args, method = span.output, span.args, cast("Method", "marginal")
+    values = {name: args.get(name) for name in ("lam", "k", "pool")}
+    if isinstance(output, Fused) and output.method in ("rrf", "linear", "fitted"):
+        method, values = cast("Method", output.method), {}
+        values |= {"k": args.get("k")} if method == "rrf" else {}
+        values |= {"norm": args.get("norm")} if method == "linear" else {}
+        given = args.get("weights") if method != "fitted" else None
+        weights = given if isinstance(given, list) else [1.0] * len(flow.sources(span))
+        values |= {f"weights.{n}": weight for n, weight in enumerate(weights)}
+    elif not (isinstance(output, Selection) and output.method == "mmr"):
         return None
-    if number(given.get("lam")) and _whole(given.get("k")) and _whole(given.get("pool")):
-        return _mmr(span, result)
-    named, weights = given.get("lists"), given.get("weights")
-    rows = given.get("fitted")
-    if isinstance(named, list) and named and _rows(rows, len(named)) and _whole(given.get("candidates")):
-        times = {f"weights.{n}": 1.0 for n in range(len(named))}
-        return _listed(span, "fitted", times, _sources(span, result, others))
-    if not isinstance(named, list) or not named or "weights" not in given:
-        return None
-    values: dict[str, Any]
-    if number(given.get("k")):
-        method, values = "rrf", {"k": given["k"]}
-    elif given.get("norm") in ("min_max", "dbsf"):
-        method, values = "linear", {"norm": given["norm"]}
-    else:
-        return None
-    if weights is not None and not (
-        isinstance(weights, list) and len(weights) == len(named) and all(map(number, weights))
-    ):
-        return None
-    values |= {f"weights.{n}": one for n, one in enumerate(weights or (1.0,) * len(named))}
-    kind: Method = "rrf" if method == "rrf" else "linear"
-    return _listed(span, kind, values, _sources(span, result, others))
-
-
-def _listed(
-    span: Span, method: Method, values: Mapping[str, Any], sources: tuple[Span | None, ...] | None
-) -> Fusion:
-    if sources is None:
-        lack = "which lists it fused is not kept; run the question again"
-        count = len(span.inputs["lists"])
-        return Fusion(span, method, values, ((),) * count, (None,) * count, lack=lack)
-    return Fusion(span, method, values, tuple(map(_ranking, sources)), sources)
-
-
-def _mmr(span: Span, result: RouteResult) -> Fusion:
-    given = span.inputs
-    values = {name: given[name] for name in ("lam", "k", "pool")}
-    named, near, pairs = given.get("lists"), given.get("near"), given.get("alike")
-    sources = _by_id(named, result) if isinstance(named, list) and len(named) == 1 else None
-    if sources is None or not _numbers(near) or not _numbers(pairs):
-        return Fusion(span, "marginal", values, ((),), (None,), lack=EARLIER)
-    around = tuple(int(pair) for pair in pairs)
-    fusion = Fusion(span, "marginal", values, (_ranking(sources[0]),), sources, tuple(near), around)
-    fits = len(near) <= len(fusion.lists[0]) and len(around) == len(near) * (len(near) - 1) // 2
-    return fusion if fits else replace(fusion, lack="what it kept of its passages does not fit its list")
+    sources = flow.sources(span)
+    lists = tuple(map(_ranking, sources))
+    by_hand = next((n for n, source in enumerate(sources, 1) if source.unknown), None)
+    called = "its list" if len(sources) == 1 else f"list {by_hand}"
+    lack = BY_HAND.format(called) if by_hand else ""
+    near, pairs = (output.near, output.alike) if isinstance(output, Selection) else ((), ())
+    return _checked(Fusion(span, method, values, lists, sources, near, pairs, lack))
 
 
 def _checked(fusion: Fusion) -> Fusion:
-    """Only what gives the stored ranking again is trusted with other values."""
+    """Only what gives the stored ranking again is trusted with other values: a run may come from anywhere."""
     if fusion.lack:
         return fusion
+    if fusion.method == "marginal" and fusion.span.hits and not fusion.near:
+        return replace(fusion, lack=DEEP)
     try:
         same = recompute(fusion, {}) == fusion.span.hits
-    except (BadInput, ArithmeticError):
+    except (BadInput, ArithmeticError, LookupError, TypeError, ValueError):
         same = False
-    return fusion if same else replace(fusion, lack="what is stored of its lists does not give its ranking")
+    return fusion if same else replace(fusion, lack=OTHER)
 
 
-def _sources(
-    span: Span, result: RouteResult, others: Sequence[RouteResult]
-) -> tuple[Span | None, ...] | None:
-    """The steps that made the lists; None where that cannot be told."""
-    found = _by_id(span.inputs["lists"], result)
-    if found is not None or not span.shared_with:
-        return found
-    owner, _, number_ = span.shared_with.partition("#")
-    theirs = next((other for other in others if other.route == owner), None)
-    step = next((s for s in theirs.spans if str(s.id) == number_), None) if theirs else None
-    named = step.inputs.get("lists") if step is not None else None
-    if theirs is None or not isinstance(named, list) or len(named) != len(span.inputs["lists"]):
-        return None
-    lists = _by_id(named, theirs)
-    if lists is None:
-        return None
-    # The same rankings stand under this route's own steps, which took them over in their turn.
-    own = [s for s in result.spans if s.hits and s.id != span.id]
-    return tuple(one and next((s for s in own if s.hits == one.hits), one) for one in lists)
-
-
-def _by_id(named: Sequence[Any], result: RouteResult) -> tuple[Span | None, ...] | None:
-    """The steps with these ids; an empty list has none. None where one is missing or is no id."""
-    spans = {span.id: span for span in result.spans if span.hits is not None}
-    if not all(one is None or (isinstance(one, int) and one in spans) for one in named):
-        return None
-    return tuple(None if one is None else spans[one] for one in named)
-
-
-def _ranking(source: Span | None) -> Ranking:
-    """A step's list as fusion takes it; only ids and scores matter to it."""
-    hits = source.hits or () if source is not None else ()
-    return tuple(Hit(Passage(id, "", "", ""), score) for id, score in hits)
+def _ranking(source: Source) -> Ranking:
+    """A list as fusion takes it; only ids and scores matter to it."""
+    hits = source.span.hits or () if source.span is not None else ()
+    part = hits[source.start : source.start + source.size]
+    return tuple(Hit(Passage(id, "", "", ""), score) for id, score in part)
 
 
 def _cut(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Ranking, ...]:
@@ -257,17 +194,8 @@ def _one(fusion: Fusion, ranking: Ranking, weight: float, values: Mapping[str, A
 def _fitted(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Shares:
     """The parts of fitted weights, each list's times what stands in for its weight: 1 as it was fitted."""
     times = _weights(values, len(lists))
-    rows = [[one * by for one in row] for row, by in zip(fusion.span.inputs["fitted"], times, strict=True)]
-    return parts(lists, rows, fusion.span.inputs["candidates"])
-
-
-def _rows(value: Any, count: int) -> bool:
-    """Whether a stored value has a row of fitted weights for each of so many lists."""
-    return (
-        isinstance(value, list)
-        and len(value) == count
-        and all(_numbers(row) and len(row) == len(FEATURES) for row in value)
-    )
+    rows = [[one * by for one in row] for row, by in zip(fusion.span.args["fitted"], times, strict=True)]
+    return parts(lists, rows, fusion.span.args["candidates"])
 
 
 def _weights(values: Mapping[str, Any], count: int) -> tuple[float, ...]:
@@ -279,7 +207,7 @@ def _picks(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Any, ...]:
     if size > len(fusion.near):
         raise BadInput(f"a pool of {size}: only what {len(fusion.near)} passages resemble is kept")
     alike = unpack(fusion.pairs, len(fusion.near))[:size, :size]
-    by_place = fusion.span.inputs.get("relevance") == "rank"
+    by_place = fusion.span.args.get("relevance") == "rank"
     wanted = places(size) if by_place else np.asarray(fusion.near[:size], np.float64)
     return mmr(wanted, alike, values["lam"], values["k"])
 
@@ -288,11 +216,3 @@ def _reordered(fusion: Fusion, values: Mapping[str, Any]) -> Scored:
     ids = [hit.passage.id for hit in fusion.lists[0]]
     chosen = [ids[pick.row] for pick in _picks(fusion, values)]
     return tuple((id, 1 / rank) for rank, id in enumerate(dict.fromkeys((*chosen, *ids)), 1))
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _numbers(value: Any) -> TypeGuard[list[float]]:
-    return isinstance(value, list) and all(map(number, value))

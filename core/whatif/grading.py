@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Literal, get_args
 
-from core.reading import Grade, Grading
+from core.outputs import Grading, PassageGrade, Round
 from core.steps import grade as graded
 from core.steps.grade import Action, Verdict
 from core.steps.reflect import Next, Reason, next_round
@@ -23,26 +23,10 @@ class Bands:
     could not be had, which are neither a pass nor a fail. Each best first.
     """
 
-    above: tuple[Grade, ...]
-    between: tuple[Grade, ...]
-    below: tuple[Grade, ...]
-    without: tuple[Grade, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MeanRule:
-    """A round's mean grade on the grader's own scale against a threshold, as `core.steps.reflect` decides."""
-
-    mean: float | None
-    before: float | None  # the mean of the round before
-    number: int
-    threshold: float
-    gain: float
-    rounds: int
-
-    def decide(self, threshold: float, gain: float) -> tuple[Next, Reason | None]:
-        """What follows with another threshold and another least gain."""
-        return next_round(self.mean, self.before, self.number, threshold, gain, self.rounds)
+    above: tuple[PassageGrade, ...]
+    between: tuple[PassageGrade, ...]
+    below: tuple[PassageGrade, ...]
+    without: tuple[PassageGrade, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +70,14 @@ class Tally:
         return self.discarded / self.present if self.present else None
 
 
-def known(grade: Grade) -> bool:
-    """Whether there is a grade that can be compared."""
-    return grade.value is not None and math.isfinite(grade.value)
+def known(grade: PassageGrade) -> float | None:
+    """The grade, where there is one that can be compared."""
+    return grade.grade if grade.grade is not None and math.isfinite(grade.grade) else None
 
 
-def bands(grades: Iterable[Grade], low: float, high: float) -> Bands:
+def bands(grades: Iterable[PassageGrade], low: float, high: float) -> Bands:
     """`grades` by the two thresholds; one on a threshold is above it."""
-    ordered = sorted(grades, key=lambda one: -(one.value or 0.0) if known(one) else math.inf)
-    values = [(one, one.value if known(one) else None) for one in ordered]
+    values = sorted(((one, known(one)) for one in grades), key=lambda pair: -(pair[1] or 0.0))
     return Bands(
         tuple(one for one, value in values if value is not None and value >= high),
         tuple(one for one, value in values if value is not None and low <= value < high),
@@ -103,51 +86,38 @@ def bands(grades: Iterable[Grade], low: float, high: float) -> Bands:
     )
 
 
-def at(grades: Iterable[Grade], low: float, high: float, evaluator: str = "") -> Verdict:
+def at(grades: Iterable[PassageGrade], low: float, high: float, evaluator: str = "") -> Verdict:
     """The verdict of the step that decides by the best grade; BadInput where `low` is above `high`."""
     return graded.verdict(given(grades), low, high, evaluator)
 
 
-def given(grades: Iterable[Grade]) -> tuple[graded.Grade, ...]:
+def given(grades: Iterable[PassageGrade]) -> tuple[graded.Grade, ...]:
     """`grades` as the step that decides takes them."""
-    return tuple(
-        graded.Grade(one.id, one.value, "scored")
-        if known(one)
-        else graded.Grade(one.id, None, "error" if one.state == "error" else "not scored", one.why)
-        for one in grades
-    )
+    return tuple(graded.Grade(one.id, known(one), one.state, one.why) for one in grades)
 
 
 def by_best(grading: Grading) -> bool:
-    """Whether the step decided by its best grade, so that other thresholds can be tried on it: its decision
-    is one of the three, and follows from the grades and thresholds that are stored.
+    """Whether the step decided by its best grade, so that other thresholds can be tried on it, and what is
+    stored gives its decision again.
     """
-    if grading.decision not in ACTIONS or not grading.low <= grading.high:
+    if grading.round is not None or not grading.low <= grading.high:
         return False
     return at(grading.grades, grading.low, grading.high).decision == grading.decision
 
 
-def by_mean(grading: Grading) -> MeanRule | None:
-    """The rule of a step that decided by the mean of a round, or None where it did not, or where what is
-    stored does not give its decision again.
+def by_mean(grading: Grading) -> Round | None:
+    """The round of a step that decided by its mean, or None where it did not, or where what is stored does
+    not give its decision again.
     """
-    output, inputs = grading.span.output, grading.span.inputs
-    earlier = inputs.get("earlier")
-    if not isinstance(output, Mapping) or not isinstance(earlier, list):
+    judged = grading.round
+    if judged is None or again(judged, judged.threshold, judged.gain)[0] != grading.decision:
         return None
-    mean, before = output.get("mean"), earlier[-1] if earlier else None
-    threshold, gain, rounds = (inputs.get(name) for name in ("threshold", "gain", "rounds"))
-    if not (number(threshold) and number(gain) and number(rounds)):
-        return None
-    if not all(one is None or number(one) for one in (mean, before)):
-        return None
-    rule = MeanRule(mean, before, len(earlier) + 1, float(threshold), float(gain), int(rounds))
-    return rule if rule.decide(rule.threshold, rule.gain)[0] == grading.decision else None
+    return judged
 
 
-def number(value: Any) -> TypeGuard[float]:
-    """Whether a stored value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def again(judged: Round, threshold: float, gain: float) -> tuple[Next, Reason | None]:
+    """What follows from a round with another threshold and another least gain."""
+    return next_round(judged.mean, judged.before, judged.number, threshold, gain, judged.rounds)
 
 
 def tally(cases: Sequence[Case], low: float, high: float) -> Tally:

@@ -1,4 +1,4 @@
-"""Which knobs of a route set what was tried on a stored step, and what can be tried at all."""
+"""Which parameters of a route set what was tried on a stored step, and what can be tried at all."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from typing import Any
 
 from core.route import KnobSpec, Route
 from core.types import Span
-from core.whatif.fusion import Fusion, number
+from core.whatif.fusion import Fusion
 
-MAX_K, MAX_WEIGHT = 1000, 10.0  # where no knob says what is sensible
+MAX_K, MAX_WEIGHT = 1000, 10.0  # where no parameter says what is sensible
+SHARE = "alpha"  # what a parameter means that sets the second weight of two; the first is the rest of 1
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One setting of a fusion that can be moved. `names` are the settings it sets, all to the same value;
-    `low` and `high` are None for a choice; `knob` is None where the route has none for it.
+    """One setting of a fusion that can be moved. `names` are the settings that it sets to its value, `rest`
+    those that get what is left of 1; `low` and `high` are None for a choice; `knob` is the route's parameter,
+    None where it has none for it.
     """
 
     name: str
     label: str
     value: Any
     names: tuple[str, ...]
+    rest: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
     whole: bool = False
@@ -32,61 +35,78 @@ class Control:
 
     def changes(self, value: Any) -> dict[str, Any]:
         """What moving it to `value` changes; nothing where it stays."""
-        return {} if value == self.value else dict.fromkeys(self.names, value)
+        if value == self.value:
+            return {}
+        rest = dict.fromkeys(self.rest, 1 - value) if self.rest else {}
+        return {**dict.fromkeys(self.names, value), **rest}
 
 
-def tuned(knob: KnobSpec) -> tuple[str, ...]:
-    """The settings of a step that a knob sets: "weights.2,3" sets weights.2 and weights.3."""
-    stem, dot, numbers = knob.tunes.partition(".")
-    return tuple(f"{stem}.{n}" for n in numbers.split(",")) if dot else (stem,) if stem else ()
+def sets(knob: KnobSpec, span: Span, value: Any) -> dict[str, Any]:
+    """What `value` of a route's parameter sets of a step: {} where it set nothing of it."""
+    found = {name: value for name, parameter in span.set_by.items() if parameter == knob.name}
+    return {**found, "weights.0": 1 - value} if found and knob.tunes == SHARE else found
 
 
 def as_knobs(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The knobs of `route` that make its next run do what `changes` does to the step `span`.
+    """The parameters of `route` that make its next run do what `changes` does to the step `span`.
 
-    `changes` are by the input of the step ("k", "weights.0", "alpha", "low"...). None where some change has
-    no knob, or one knob would have to take several values. BadInput for a value that the knob does not allow.
+    `changes` are by the argument of the step ("k", "weights.0", "low"...). None where some change has no
+    parameter, or one parameter would have to take several values. BadInput for a value that it does not
+    allow.
     """
     found: dict[str, Any] = {}
     met: set[str] = set()
     for knob in route.knobs:
-        names = tuned(knob)
-        if not names or not any(name in changes for name in names):
+        own = [name for name, parameter in span.set_by.items() if parameter == knob.name]
+        if not own:
             continue
-        wanted = {changes[name] if name in changes else _given(span, name) for name in names}
-        if len(wanted) > 1:
+        value = changes.get(own[0], argument(span, own[0]))
+        wanted = sets(knob, span, value)
+        if wanted.keys().isdisjoint(changes):
+            continue
+        if any(changes.get(name, argument(span, name)) != one for name, one in wanted.items()):
             return None
-        found[knob.name] = route.settle({knob.name: wanted.pop()})[knob.name]
-        met.update(names)
+        found[knob.name] = route.settle({knob.name: value})[knob.name]
+        met.update(wanted)
     return found if met >= set(changes) else None
 
 
-def controls(
-    route: Route | None, knobs: Mapping[str, Any], fusion: Fusion, names: Sequence[str]
-) -> list[Control]:
-    """What of `fusion` can be moved, the settings that its route has a knob for with the knob's bounds.
+def argument(span: Span, name: str) -> Any:
+    """An argument of a step by its dotted name, None where it has no such argument."""
+    value: Any = span.args
+    for part in name.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
 
-    `knobs` are those the route ran with: a knob is taken for this step's only if its value is the step's.
+
+def controls(route: Route | None, fusion: Fusion, names: Sequence[str]) -> list[Control]:
+    """What of `fusion` can be moved; the settings that a parameter of its route set, with its bounds.
+
     `names` are what the lists are called.
     """
-    own = _own(route, knobs, fusion)
-    groups = list(own)
-    if ("alpha",) in own:
-        groups = [group for group in groups if not group[0].startswith("weights.")]
-    grouped = {name for group in groups for name in group}
-    for name in fusion.values:
-        if name not in grouped and not (name.startswith("weights.") and "alpha" in grouped):
-            groups.append((name,))
-    if fusion.method != "marginal" and max(map(len, fusion.lists)) > 1:
-        groups.append(("pool",))
-    order = ("alpha", "weights", "norm", "k", "lam", "pool")
-    groups.sort(key=lambda group: (order.index(group[0].partition(".")[0]), group))
-    return [_control(group, fusion, own.get(group), names) for group in groups]
+    groups: list[tuple[KnobSpec | None, tuple[str, ...]]] = [
+        (knob, own)
+        for knob in (route.knobs if route is not None else ())
+        if (own := tuple(n for n, p in fusion.span.set_by.items() if p == knob.name and n in fusion.values))
+    ]
+    taken = {name for knob, own in groups for name in (*own, *_rest(knob))}
+    groups += [(None, (name,)) for name in fusion.values if name not in taken]
+    if fusion.method != "marginal" and _longest(fusion) > 1:
+        groups.append((None, ("pool",)))
+    order = ("weights", "norm", "k", "lam", "pool")
+    groups.sort(key=lambda group: (not _rest(group[0]), order.index(group[1][0].partition(".")[0]), group[1]))
+    return [_control(group, fusion, knob, names) for knob, group in groups]
 
 
 def _control(group: tuple[str, ...], fusion: Fusion, knob: KnobSpec | None, names: Sequence[str]) -> Control:
-    name, help, called = group[0], knob.help if knob else "", knob.name if knob else None
-    value = _now(fusion, name)
+    rest = _rest(knob)
+    name, help, called = SHARE if rest else group[0], knob.help if knob else "", knob.name if knob else None
+    value = fusion.values.get(group[0], _longest(fusion))  # the pool of a fusion is no setting of the step
     if name == "norm":
         choices = ("min_max", "dbsf")
         return Control(name, "normalisation", value, group, choices=choices, help=help, knob=called)
@@ -102,51 +122,30 @@ def _control(group: tuple[str, ...], fusion: Fusion, knob: KnobSpec | None, name
     if name.startswith("weights."):
         label = f"weight of {_name(name, names)}" if len(group) == 1 else (called or "weight")
     whole = isinstance(value, int) and name in ("k", "pool")
-    return Control(name, label, value, group, min(low, value), max(high, value), whole, (), help, called)
+    low, high = min(low, value), max(high, value)
+    return Control(name, label, value, group, rest, low, high, whole, (), help, called)
 
 
-def _now(fusion: Fusion, name: str) -> Any:
-    if name == "alpha":
-        return fusion.values["weights.1"]
-    if name == "pool" and fusion.method != "marginal":
-        return max(map(len, fusion.lists))
-    return fusion.values[name]
+def _rest(knob: KnobSpec | None) -> tuple[str, ...]:
+    """The settings that a parameter leaves the rest of 1 to."""
+    return ("weights.0",) if knob is not None and knob.tunes == SHARE else ()
+
+
+def _longest(fusion: Fusion) -> int:
+    return max(map(len, fusion.lists), default=0)
 
 
 def _bounds(fusion: Fusion, name: str) -> tuple[float, float]:
-    """What is sensible where no knob says it; MMR's pool ends where its span does."""
-    if name in ("lam", "alpha"):
+    """What is sensible where no parameter says it; MMR's pool ends where its span does."""
+    if name in ("lam", SHARE):
         return 0.0, 1.0
     if name.startswith("weights."):
         return 0.0, MAX_WEIGHT
     if name == "pool" and fusion.method != "marginal":
-        return 1, max(map(len, fusion.lists))
+        return 1, _longest(fusion)
     return 1, MAX_K if fusion.method == "rrf" else max(1, len(fusion.near))
-
-
-def _own(route: Route | None, knobs: Mapping[str, Any], fusion: Fusion) -> dict[tuple[str, ...], KnobSpec]:
-    """The knobs that set this step, by the settings they set."""
-    found = {}
-    for knob in route.knobs if route is not None else ():
-        names, value = tuned(knob), knobs.get(knob.name)
-        has = {"alpha": fusion.values.get("weights.1")} if fusion.method == "linear" else {}
-        now = [{**fusion.values, **has}.get(name) for name in names]
-        if names and value is not None and all(one == value for one in now):
-            found[names] = knob
-    return found
 
 
 def _name(setting: str, names: Sequence[str]) -> str:
     at = int(setting.partition(".")[2])
     return names[at] if at < len(names) else f"list {at + 1}"
-
-
-def _given(span: Span, name: str) -> Any:
-    """A setting as the step had it; weights that were not given are 1."""
-    stem, dot, at = name.partition(".")
-    value = span.inputs.get(stem)
-    if not dot:
-        return value
-    if isinstance(value, list) and int(at) < len(value) and number(value[int(at)]):
-        return value[int(at)]
-    return 1.0

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.evaluate.dataset import LabelledSet
-from core.reading import Grading, gradings
+from core.outputs import Decision, Grading
+from core.reading import Recorded, gradings
 from core.steps.correct import Act, act
 from core.steps.grade import Verdict
 from core.types import RouteResult
@@ -40,19 +41,20 @@ def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str)
             continue
         grades = labelled.qrels.get(question.id, {})
         relevant = {id for id, grade in grades.items() if grade >= labelled.relevant_from}
-        present = any(one.id in relevant for one in found[0].grades)
-        cases.append(Case(question.id, given(found[0].grades), present, question.split))
+        judged = found[0].output.grades
+        present = any(one.id in relevant for one in judged)
+        cases.append(Case(question.id, given(judged), present, question.split))
     return Graded(tuple(cases), unlabelled, ungraded)
 
 
-def follows(result: RouteResult, grading: Grading, verdict: Verdict) -> Act | None:
+def follows(result: RouteResult, grading: Recorded[Grading], verdict: Verdict) -> Act | None:
     """What the route would do about `verdict`, where it acted on this grading; None where it did not.
 
     A route that trusted its search never asked beyond: what that would bring is not known, and taken to be
     there.
     """
     for span in result.spans:
-        if span.id > grading.span.id and span.inputs.get("verdict") == grading.decision:
-            lack = span.inputs.get("lack")
-            return act(verdict, lack if isinstance(lack, str) else "")
+        acted = any(link.arg == "verdict" and link.span == grading.span.id for link in span.links)
+        if acted and isinstance(span.output, Decision):
+            return act(verdict, str(span.args.get("lack", "")))
     return None

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isfinite
 
-from core.reading import Kept, Stripping
-from core.reading_ways import ways
+from core.outputs import Decision, Selection, SentenceFilter, Written
+from core.reading import Recorded, recorded
 from core.steps.refine import keep
 from core.types import RouteResult, Span
-from core.whatif.grading import number
 
-SCORES = ("score", "confidence", "probability")  # where the output of a step that decides tells its score
 ENOUGH = ("answer", "abstain")  # what a step does that copies sentences if its evidence reaches the floor
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One score against one threshold: from it on the step goes the first of `ways`, below it the second."""
+    """One score against one threshold, the argument `name` of the step: from it on the step goes the first of
+    `ways`, below it the second.
+    """
 
     result: RouteResult
     span: Span
@@ -25,88 +25,53 @@ class Gate:
     threshold: float
     ways: tuple[str, str]
     decision: str
+    name: str = "threshold"
 
     def decide(self, threshold: float) -> str:
         """Which way it goes with another threshold."""
         return self.ways[0] if self.score >= threshold else self.ways[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """A step that dropped the passages whose score is below a floor; (passage id, score) as it saw them."""
-
-    span: Span
-    scores: tuple[tuple[str, float], ...]
-    floor: float
-
-    def kept(self, floor: float) -> tuple[str, ...]:
-        """The passages with at least `floor`."""
-        return tuple(id for id, score in self.scores if score >= floor)
-
-
 def gates(result: RouteResult) -> list[Gate]:
     """The route's decisions by one score; those that their own numbers do not give again are left out."""
-    found = []
-    for span in result.spans:
-        read = _copied(span) if "evidence" in span.inputs else _decided(span)
-        if read is not None:
-            gate = Gate(result, span, *read)
-            if gate.decide(gate.threshold) == gate.decision:
-                found.append(gate)
-    return found
+    found = [gate for span in result.spans if (gate := _gate(result, span)) is not None]
+    return [one for one in found if isfinite(one.score) and one.decide(one.threshold) == one.decision]
 
 
-def _decided(span: Span) -> tuple[float, float, tuple[str, str], str] | None:
-    output = span.output
-    if not isinstance(output, Mapping) or not isinstance(output.get("decision"), str):
-        return None
-    score = next((output[name] for name in SCORES if number(output.get(name))), None)
-    threshold = output.get("threshold", span.inputs.get("threshold"))
-    both = ways(output)
-    if score is None or not number(threshold) or len(both) != 2:
-        return None
-    if output.get("by") == "no answer":  # it searches whatever the threshold
-        return None
-    return float(score), float(threshold), (both[0], both[1]), output["decision"]
+def _gate(result: RouteResult, span: Span) -> Gate | None:
+    one = span.output
+    if isinstance(one, Decision) and one.score is not None and one.threshold is not None and one.ways[1:]:
+        return Gate(result, span, one.score, one.threshold, (one.ways[0], one.ways[1]), one.decision)
+    if isinstance(one, Written) and one.evidence is not None and one.floor is not None:
+        return Gate(result, span, one.evidence, one.floor, ENOUGH, ENOUGH[one.abstained], "floor")
+    return None
 
 
-def _copied(span: Span) -> tuple[float, float, tuple[str, str], str] | None:
-    score, floor = span.inputs.get("evidence"), span.inputs.get("floor")
-    if not number(score) or not number(floor) or not isinstance(span.output, str):
-        return None
-    return float(score), float(floor), ENOUGH, ENOUGH["note" in span.inputs]
+def nears(result: RouteResult) -> list[Recorded[Selection]]:
+    """The steps that dropped the passages whose cosine is below a floor."""
+    return [
+        one
+        for one in recorded(result.spans, Selection)
+        if one.output.floor is not None and one.output.cosines
+    ]
 
 
-def nears(result: RouteResult) -> list[Near]:
-    """The steps that dropped passages by a floor: their inputs give each score, their hits what was kept."""
-    found = []
-    for span in result.spans:
-        given, floor = span.inputs.get("cosines"), span.inputs.get("floor")
-        if isinstance(given, Mapping) and given and number(floor) and all(map(number, given.values())):
-            near = Near(span, tuple((str(id), float(score)) for id, score in given.items()), float(floor))
-            if set(near.kept(near.floor)) == {id for id, _ in span.hits or ()}:
-                found.append(near)
-    return found
+def reaching(near: Selection, floor: float | None) -> tuple[str, ...]:
+    """The passages with at least `floor`."""
+    return tuple(id for id, score in near.cosines.items() if floor is None or score >= floor)
 
 
-def floor_of(step: Stripping) -> float | None:
-    """The floor that strips were held against; None where none was, or where it does not give again what was
+def floor_of(step: SentenceFilter) -> float | None:
+    """The floor that pieces were held against; None where none was, or where it does not give again what was
     kept.
     """
-    floor = step.span.inputs.get("floor")
-    if not number(floor):
-        return None
-    same = refloored(step, float(floor))
-    return float(floor) if same is not None and same.strips == step.strips else None
+    return step.floor if step.floor is not None and refloored(step, step.floor) == step else None
 
 
-def refloored(step: Stripping, floor: float) -> Stripping | None:
-    """`step` with what another floor keeps; None where a strip has no score."""
-    flat = [(id, strip) for id, strips in step.strips.items() for strip in strips]
-    scored = [(id, strip.score) for id, strip in flat if strip.score is not None and number(strip.score)]
-    if len(scored) < len(flat):
+def refloored(step: SentenceFilter, floor: float) -> SentenceFilter | None:
+    """`step` with what another floor keeps; None where a piece has no score."""
+    scored = [(one.id, one.score) for one in step.sentences if one.score is not None]
+    if len(scored) < len(step.sentences):
         return None
-    anew: dict[str, list[Kept]] = {}
-    for (id, strip), kept in zip(flat, keep(scored, floor), strict=True):
-        anew.setdefault(id, []).append(Kept(strip.id, strip.text, strip.score, kept))
-    return Stripping(step.span, {id: tuple(strips) for id, strips in anew.items()})
+    pairs = zip(step.sentences, keep(scored, floor), strict=True)
+    return replace(step, sentences=tuple(replace(one, kept=kept) for one, kept in pairs))

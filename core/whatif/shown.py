@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.reading import top
-from core.types import RouteResult, Scored, Span
+from core.asked import Asked, asked
+from core.flow import Flow, Source
+from core.types import RouteResult, Scored
 from core.whatif.fusion import PARTS, Fusion, Shares
 
 
@@ -31,34 +32,25 @@ class Row:
 
 
 def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str, ...]:
-    """What the lists are called: by the step that made them, and what it searched with if that is not the
-    question; equal names are numbered.
+    """What the lists are called: by the step that made them, what it searched with if that is not the
+    question, and the part that was taken; equal names are numbered.
     """
     if fusion.method == "marginal":
         return PARTS
-    names = []
-    for source in fusion.sources:
-        text = searched_with(result, source) if source is not None else None
-        name = source.name if source is not None else "an empty list"
-        names.append(name if text is None or text == question else f"{name}: “{text}”")
+    flow, texts = Flow(result), asked(result)
+    names = [_name(source, texts, question) for source in flow.sources(fusion.span)]
     return tuple(
         f"{name} ({names[: n + 1].count(name)})" if names.count(name) > 1 else name
         for n, name in enumerate(names)
     )
 
 
-def searched_with(result: RouteResult, source: Span) -> str | None:
-    """The text a step searched with; a search with a vector has the text that was embedded last before it."""
-    embedded: str | None = None
-    for span in top(result):
-        text = span.inputs.get("text")
-        if span.id == source.id:
-            if isinstance(text, str):
-                return text
-            return embedded if span.kind == "RETRIEVER" else None
-        if span.kind == "EMBEDDING":
-            embedded = text if isinstance(text, str) else None
-    return None
+def _name(source: Source, texts: Mapping[int, Asked], question: str) -> str:
+    if source.span is None:
+        return "a list put together by the route itself" if source.size else "an empty list"
+    one = texts.get(source.span.id)
+    said = f": {one.words}" if one is not None and one.text != question else ""
+    return f"{source.span.name}{said}{'' if source.whole else f', {source.part}'}"
 
 
 def rows(

@@ -295,4 +295,4 @@ def test_a_hostile_link_is_told_as_text(tab):
 
 
 def test_the_made_runs_are_what_the_pages_were_given():
-    assert make_run(run_id="good", mishaps=False).results[4].spans[0].output == STANDALONE
+    assert make_run(run_id="good", mishaps=False).results[4].spans[0].output.texts == (STANDALONE,)

@@ -15,6 +15,7 @@ from core import settings as settings_module
 from core.backends.llm import catalogue, load_llm, stop_server
 from core.backends.llm.fetch import pull
 from core.engine import Request
+from core.outputs import Decision
 from core.settings import PROJECT, Settings
 from core.types import Query, RouteResult
 from tests.fakes import TEXTS, FakeEngine
@@ -83,7 +84,7 @@ def control(result: RouteResult) -> list[str]:
 
 def asked(result: RouteResult) -> list[str]:
     """What calls that see no passage ask the model, without the one word that is told of those."""
-    texts = [str(span.inputs["text"]) for span in result.spans if span.calls and "text" in span.inputs]
+    texts = [str(span.args["text"]) for span in result.spans if span.calls and "text" in span.args]
     return [TOLD.sub("", text) for text in texts if "<passage " not in text]
 
 
@@ -93,7 +94,11 @@ def test_ten_attacks_change_no_route(settings: Settings, tmp_path: Path, route: 
         found, clean = (ask(settings, tmp_path, route, text) for text in (attack, scrambled(attack)))
         assert found.status == clean.status
         chosen, before = (
-            [s.output["decision"] for s in result.spans if s.name == "choose an action" and s.output]
+            [
+                s.output.decision
+                for s in result.spans
+                if s.name == "choose an action" and isinstance(s.output, Decision)
+            ]
             for result in (found, clean)
         )
         if route in READ:

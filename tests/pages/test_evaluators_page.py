@@ -7,6 +7,16 @@ import pytest
 from core.engine import Request
 from core.errors import BadInput
 from core.evaluate.dataset import LabelledSet, Question
+from core.outputs import (
+    Critique,
+    Decision,
+    Grading,
+    PassageGrade,
+    Segment,
+    SegmentTree,
+    Sentence,
+    SentenceFilter,
+)
 from core.reading import gradings, strippings
 from core.types import Query, Span
 from core.whatif import survey as surveys
@@ -83,10 +93,10 @@ def test_it_begins_with_what_was_graded_and_decided(page, corrected):
 
 def test_labels_make_the_first_words(page, stored, monkeypatch):
     (grading,) = gradings(stored["good"].results[-1])
-    ids = [one.id for one in grading.grades]
+    ids = [one.id for one in grading.output.grades]
     monkeypatch.setattr("ui.gold.gold_grades", lambda _: {ids[4]: 3})
     app = page("good")
-    assert "is not in the result" in html(app)
+    assert "doubted 1 labelled passage" in html(app)
     assert "◆ 3" in html(app)
 
 
@@ -95,10 +105,10 @@ def test_labels_make_the_first_words(page, stored, monkeypatch):
 
 def test_moving_a_threshold_decides_anew_at_once(page, corrected):
     (grading,) = gradings(corrected.results[0])
-    assert grading.decision == "correct"
+    assert grading.output.decision == "correct"
     app = page(corrected.id)
     assert "decided: correct" in html(app)
-    assert grading.why in html(app)
+    assert grading.output.why in html(app)
     assert "with these" not in html(app)
     assert "trusted" in html(app)
     key = EDGES.format(corrected.id, grading.span.id)
@@ -134,7 +144,7 @@ def test_the_address_reopens_tab_step_and_thresholds(page, corrected):
     assert "with these" not in html(app), "no range"
     app = page(corrected.id, tab="Kept and dropped", floor="0.900")
     (step,) = strippings(corrected.results[0])
-    assert f"(in the run {step.kept})" in html(app)
+    assert f"(in the run {step.output.kept})" in html(app)
 
 
 def test_a_passage_without_a_grade_is_neither_pass_nor_fail(page, stored):
@@ -146,16 +156,16 @@ def test_a_passage_without_a_grade_is_neither_pass_nor_fail(page, stored):
 @pytest.mark.parametrize("run_id", ["good", "bad", "evil"])
 def test_every_tab_draws_and_hostile_text_is_text(page, stored, engine, run_id):
     run = stored[run_id]
-    made = Span(900, None, HOSTILE[2], "AGENT", 0, 3, {}, {"decision": HOSTILE[1], "why": HOSTILE[0]})
-    strips = [{"id": HOSTILE[0], "text": HOSTILE[0], "score": 0.4, "kept": True}]
-    cut = replace(made, id=901, inputs={"floor": 0.3}, output=strips)
-    draft = replace(made, id=902, output={"draft": HOSTILE[0], "decision": HOSTILE[1], "why": HOSTILE[2]})
-    branch = {"passage": HOSTILE[2], "text": HOSTILE[0], "relevance": 0.2, "support": None, "utility": None,
-              "score": 1.5, "chosen": True, "parent": None, "depth": 1}  # fmt: skip
-    tree = replace(made, id=903, output={"branches": [branch], "decision": HOSTILE[0], "why": ""})
-    odd = replace(made, id=904, kind="EVALUATOR", name=HOSTILE[1], inputs={"low": 0.9, "high": "x"},
-                  output={"grades": [{"id": HOSTILE[0], "grade": 0.4, "why": HOSTILE[1]}, 7, None],
-                          "low": 0.9, "high": float("nan"), "decision": "correct"})  # fmt: skip
+    made = Span(900, None, HOSTILE[2], "AGENT", 0, 3, {}, Decision(HOSTILE[1], (HOSTILE[2],), HOSTILE[0]))
+    cut = replace(made, id=901, output=SentenceFilter((Sentence(HOSTILE[0], HOSTILE[0], 0.4, True),), 0.3))
+    draft = replace(made, id=902, output=Critique(
+        HOSTILE[0], (), None, HOSTILE[1], None, HOSTILE[1], (), HOSTILE[2]
+    ))  # fmt: skip
+    branch = Segment(HOSTILE[2], HOSTILE[0], 0.2, score=1.5, chosen=True)
+    tree = replace(made, id=903, output=SegmentTree(HOSTILE[0], "", (branch,), {}))
+    grades = (PassageGrade(HOSTILE[0], 0.4, "scored", HOSTILE[1]),)
+    odd = replace(made, id=904, kind="EVALUATOR", name=HOSTILE[1], args={"low": 0.9, "high": "x"},
+                  output=Grading(grades, 0.9, float("inf"), "correct", "", ()))  # fmt: skip
     spans = (*run.results[0].spans, made, cut, draft, tree, odd)
     keep(engine, replace(run, results=(replace(run.results[0], spans=spans), *run.results[1:])))
     app = page(run_id)
@@ -175,7 +185,8 @@ def test_every_tab_draws_and_hostile_text_is_text(page, stored, engine, run_id):
 
 def test_decisions_are_told_in_order_with_the_ways_not_taken(page, engine):
     run = make_run(run_id="decided", corpus="tiny")
-    act = {"decision": "use what was found", "why": "the best grade, 0.940, is at least 0.900"}
+    why = "the best grade, 0.940, is at least 0.900"
+    act = Decision("use what was found", ("use what was found", "knowledge gap"), why)
     made = Span(900, None, "round 1", "AGENT", 0, 3, {}, act)
     inner = replace(made, id=901, parent=900)
     changed = replace(run.results[0], spans=(*run.results[0].spans, made, inner))
@@ -183,7 +194,7 @@ def test_decisions_are_told_in_order_with_the_ways_not_taken(page, engine):
     text = html(page("decided", tab="Decisions"))
     assert text.count("</span>round 1<span") == 1, "what is inside a decision is not told again"
     assert 'title="not taken">knowledge gap' in text
-    assert act["why"] in text
+    assert why in text
 
 
 def test_one_threshold_is_tried_on_every_route_that_has_it(page, engine):

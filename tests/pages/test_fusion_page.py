@@ -9,8 +9,9 @@ import pytest
 from core.engine import Request
 from core.evaluate import sets
 from core.evaluate.dataset import LabelledSet, Question
+from core.outputs import Fusion, Selection
 from core.route import routes
-from core.types import Query
+from core.types import Link, Query
 from core.whatif.fusion import fusions, recompute
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
@@ -67,7 +68,7 @@ def slider(app, label):
 
 def span_of(run, route):
     result = next(one for one in run.results if one.route == route)
-    return result, fusions(result, run.results)[0]
+    return result, fusions(result)[0]
 
 
 def test_the_first_route_that_fuses_is_shown_with_the_share_of_each_list(visit, asked):
@@ -224,24 +225,41 @@ def test_hostile_text_is_shown_as_text(visit, engine, asked):
 
 
 @pytest.mark.parametrize(
-    "inputs",
+    "changed",
     [
-        {"lists": ["1 hits", "x"], "k": 60, "weights": None},
-        {"lists": [1, 77], "k": 60, "weights": None},
-        {"lists": [1, 3], "k": float("nan"), "weights": None},
-        {"lists": [1, 3], "k": -1, "weights": [1.0, "a"]},
-        {"lists": [1, 3], "norm": "min_max", "weights": [1.0]},
-        {"lists": [], "k": 60, "weights": []},
-        {"lam": 0.5, "k": 3, "pool": 9, "lists": [1], "near": [0.5], "alike": [1, 2, 3]},
-        {"lam": 0.5, "k": 3, "pool": 9, "near": "x", "alike": None},
+        {"args": {"k": "sixty"}},
+        {"args": {"k": float("nan"), "weights": None}},
+        {"args": {"k": -1, "weights": [1.0, "a"]}},
+        {"args": {"k": 60, "weights": [1.0]}},
+        {"args": {}},
+        {"links": ()},
+        {"links": (Link("lists[0]", 1, 7), Link("lists[1]", 77, 7))},
+        {"links": (Link("lists[0]", 1, 7), Link("lists[1]", 3, -7, -2))},
+        {"links": (Link("lists[0]", 4, 7), Link("hits", 1, 7))},
+        {"args": {"norm": "min_max", "weights": [1.0]}, "output": Fusion("linear")},
+        {"args": {"norm": ["x"]}, "output": Fusion("linear")},
+        {"args": {"fitted": "x", "candidates": 3}, "output": Fusion("fitted")},
+        {"args": {"lam": 0.5, "k": 3, "pool": 9}, "output": Selection("mmr", near=(0.5,), alike=(1, 2, 3))},
+        {"args": {"lam": "x", "k": 3, "pool": 9}, "links": (Link("hits", 1, 7),),
+         "output": Selection("mmr", near=(0.5,) * 7, alike=(1,) * 21)},
+        {"output": Selection("mmr")},
     ],
-)
-def test_spans_of_an_import_may_hold_anything(visit, engine, asked, inputs):
+)  # fmt: skip
+def test_spans_of_an_import_may_hold_anything(visit, engine, asked, changed):
     result, fusion = span_of(asked, "hybrid_rrf")
-    spans = tuple(replace(s, inputs=inputs) if s.id == fusion.span.id else s for s in result.spans)
+    spans = tuple(replace(s, **changed) if s.id == fusion.span.id else s for s in result.spans)
     engine.store.save(replace(asked, id="bent", results=(replace(result, spans=spans),)))
     app = visit("fusion.py", run="bent")
-    assert app.subheader or "cannot be tried with other values" in shown(app)
+    assert "cannot be tried with other values" in shown(app)
+
+
+def test_a_list_that_the_route_made_itself_is_said_to_be_so(visit, engine, asked):
+    result, fusion = span_of(asked, "hybrid_rrf")
+    mine = replace(fusion.span, links=(fusion.span.links[0], Link("lists[1]", None, 7)))
+    spans = tuple(mine if s.id == mine.id else s for s in result.spans)
+    engine.store.save(replace(asked, id="own", results=(replace(result, spans=spans),)))
+    app = visit("fusion.py", run="own")
+    assert "cannot be tried with other values: list 2 was made by the route itself" in shown(app)
 
 
 def test_without_a_run_it_says_what_to_do(visit):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.engine import Request
+from core.outputs import MatchedPassage, Search, TokenMatches
 from core.types import Query, RouteResult, Span
 from tests.pages.reading import html
 from tests.runs import HOSTILE, make_run
@@ -38,7 +39,7 @@ def test_heatmap_and_terms_are_drawn_from_the_stored_run(visit, engine, matched,
     assert "<bdi>send</bdi> 1.00" in page
     assert f"{late.hits[0].score:.2f}" in page
     assert "hash terms · search learned term weights" in page
-    for term, weight in sparse.spans[0].inputs["expansion"]:
+    for term, weight in sparse.spans[0].output.expansion:
         assert f'<bdi>{term}</bdi></td><td class="num">{weight:.2f}' in page
     for hit in sparse.hits[:5]:
         assert f'<td class="num">{hit.score:.2f}</td>' in page
@@ -55,16 +56,14 @@ def test_a_run_without_matches_says_so(visit, stored):
 
 
 def test_hostile_tokens_and_terms_are_shown_as_text(visit, engine):
-    tokens = [*HOSTILE, "plain"]
-    rows = [[0.5] * len(tokens)] * len(tokens)
+    tokens = (*HOSTILE, "plain")
+    rows = ((0.5,) * len(tokens),) * len(tokens)
     id = next(iter(make_run(hostile=True).passages))
-    hit = {"id": id, "best": [[t, 0.5] for t in tokens], "passage": tokens, "tokens": 400, "cosines": rows}
-    terms = [[token, 1.5] for token in tokens]
-    inputs = {
-        "model": HOSTILE[0], "match": {"query": tokens, "hits": [hit, {"id": HOSTILE[2], "best": "none"}]},
-        "expansion": terms, "terms": 40, "matched": {id: terms},
-    }  # fmt: skip
-    span = Span(1, None, HOSTILE[1], "RERANKER", 0, 1, inputs)
+    hit = MatchedPassage(id, tuple((t, 0.5) for t in tokens), tokens, 400, rows)
+    told = TokenMatches(tokens, (hit, MatchedPassage(HOSTILE[2], ())))
+    terms = tuple((token, 1.5) for token in tokens)
+    output = Search(model=HOSTILE[0], terms=40, expansion=terms, matched={id: terms}, tokens=told)
+    span = Span(1, None, HOSTILE[1], "RERANKER", 0, 1, {}, output)
     result = RouteResult("unheard_of", HOSTILE[2], "ok", 1.0, spans=(span,))
     engine.store.save(replace(make_run(hostile=True, run_id="tokens", corpus="tiny"), results=(result,)))
     assert engine.store.flush()

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from core.engine import Request
+from core.outputs import SentenceFilter
 from core.reading import gradings, strippings
 from core.types import Query
 from tests.fakes import ScriptedLLM
@@ -47,25 +48,26 @@ def corrected(engine, texts, question="My box arrived crushed", **knobs):
 
 def test_strips_kept_and_dropped_are_shown_under_their_passage(engine):
     run = corrected(engine, {"crushed:0-400": LONG}, evaluator="llm", strip_floor=0.3)
-    (step,) = strippings(run.results[0])
-    assert 0 < step.kept < step.count
+    step = strippings(run.results[0])[0].output
+    count = len(step.sentences)
+    assert 0 < step.kept < count
     seen = Seen(strips(run))
     text = " ".join(seen.texts)
-    assert f"kept: {step.kept} of {step.count} strips" in text
+    assert f"kept: {step.kept} of {count} strips" in text
     assert "0.3" in text
     assert seen.texts.count("kept") == step.kept
-    assert seen.texts.count("dropped") == step.count - step.kept
+    assert seen.texts.count("dropped") == count - step.kept
     assert "Crushed:0-400" in text
 
 
 @pytest.mark.parametrize("evaluator", ["lightweight", "llm"])
 def test_the_table_of_grades_shows_each_with_where_it_lies(engine, evaluator):
     run = corrected(engine, {"crushed:0-400": LONG, "keys:0-80": "Keys are kept."}, evaluator=evaluator)
-    (grading,) = gradings(run.results[0])
+    grading = gradings(run.results[0])[0].output
     seen = Seen(table(run, {}, grading, grading.low, grading.high))
     for grade in grading.grades:
-        assert f"{grade.value:.3f}" in " ".join(seen.texts)
-    above = sum(grade.value >= grading.high for grade in grading.grades)
+        assert f"{grade.grade:.3f}" in " ".join(seen.texts)
+    above = sum(grade.grade >= grading.high for grade in grading.grades)
     assert seen.texts.count("trusted") == above
     moved = Seen(table(run, {}, grading, 0.0, 0.0))
     assert moved.texts.count("trusted") == len(grading.grades)
@@ -74,7 +76,7 @@ def test_the_table_of_grades_shows_each_with_where_it_lies(engine, evaluator):
 def test_hostile_text_is_only_text(engine):
     texts = {f"{n}:0-9": f"box {evil} crushed" for n, evil in enumerate(HOSTILE)}
     run = corrected(engine, texts, question=f"My box {HOSTILE[0]}", evaluator="llm")
-    (grading,) = gradings(run.results[0])
+    grading = gradings(run.results[0])[0].output
     for html in (strips(run), table(run, {}, grading, grading.low, grading.high)):
         seen = Seen(html)
         assert not seen.tags & {"img", "script", "svg", "style", "a"}
@@ -86,9 +88,7 @@ def test_a_run_without_strips_has_no_block(engine):
     assert strips(run) == ""
 
 
-def test_outputs_that_only_look_like_strips_are_left_out(stored):
+def test_a_filter_without_pieces_has_no_block(stored):
     run = stored["good"]
-    result = run.results[0]
-    odd = [["kept"], {"kept": "yes", "text": "x"}, {"kept": True}, None, 3]
-    spans = tuple(replace(span, output=odd) for span in result.spans)
-    assert strippings(replace(result, spans=spans)) == []
+    spans = tuple(replace(span, output=SentenceFilter((), 0.3)) for span in run.results[0].spans)
+    assert strippings(replace(run.results[0], spans=spans)) == []

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from core.errors import Unavailable
+from core.outputs import Search
 from core.query_map import cosine
 from core.reading_texts import finds
 from core.request import Request
@@ -45,7 +46,8 @@ def both(run, id="both"):
     spans = [old.spans[0], old.spans[1]]
     for n, text in enumerate((run.query.text, *VARIANTS)):
         hits = tuple((one.passage.id, one.score) for one in ranking(pool[12 * n :], n, 30))
-        spans.append(Span(3 + n, None, "search BM25", "RETRIEVER", 0, 1, {"text": text}, None, hits))
+        searched = Search((text,))
+        spans.append(Span(3 + n, None, "search BM25", "RETRIEVER", 0, 1, {"text": text}, searched, hits))
     results = tuple(replace(old, spans=tuple(spans)) if one is old else one for one in run.results)
     return replace(run, id=id, results=results)
 

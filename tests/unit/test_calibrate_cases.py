@@ -1,17 +1,20 @@
 """Which thresholds spans have, what labels say of their scores, and what knobs they are."""
 
+from dataclasses import replace
+
 import pytest
 
 from core.errors import BadInput
 from core.evaluate import keeping
 from core.evaluate.dataset import LabelledSet, Question
+from core.outputs import Decision, Grading, PassageGrade, Round, Selection, Sentence, SentenceFilter, Written
 from core.settings import Settings
 from core.store.presets import Preset
 from core.tune import gather
 from core.tune.cases import found
 from core.tune.saving import Setting, changes, merged, setting, settled, told
 from core.tune.targets import BEST, NO_GOLD, NO_GRADE, NO_QUOTE, NOT_TOLD, UNLABELLED
-from core.types import Query, Span
+from core.types import Link, Query, Span
 from tests.calibrated import asked, crag, evidence, graded, kept, result
 
 LABELLED = LabelledSet(
@@ -59,22 +62,19 @@ def test_questions_that_labels_say_nothing_of_are_left_out():
 
 def test_a_grading_whose_own_numbers_do_not_give_its_decision_is_none():
     span = graded({"p": 0.4})
-    output = {**span.output, "decision": "correct"}
-    assert not one(result("crag", Span(1, None, "g", "EVALUATOR", 0, 1, {}, output))).targets
+    output = replace(span.output, decision="correct")
+    assert not one(result("crag", replace(span, output=output))).targets
 
 
 def test_the_mean_of_the_first_round_is_on_its_own_scale():
-    def round_(id, mean, earlier):
-        grades = [
-            {"id": "p", "grade": (mean - 1) / 4, "state": "scored", "why": "", "value": mean, "by": None}
-        ]
-        inputs = {"earlier": earlier, "threshold": 4.0, "gain": 0.1, "rounds": 2}
-        decision = "enough" if mean >= 4 else "try again" if not earlier else "stop"
-        output = {"grades": grades, "decision": decision, "reason": None, "why": "", "mean": mean,
-                  "gain": None, "question": "?", "low": 0.75, "high": 0.75}  # fmt: skip
-        return Span(id, None, "grade the round", "EVALUATOR", 0, 1, inputs, output)
+    def round_(id, mean, before):
+        decision = "enough" if mean >= 4 else "try again" if before is None else "stop"
+        judged = Round("?", mean, before, 1 if before is None else 2, 4.0, 0.1, 2)
+        grades = (PassageGrade("p", (mean - 1) / 4, "scored", "", mean),)
+        output = Grading(grades, 0.75, 0.75, decision, "", (), "llm", judged)
+        return Span(id, None, "grade the round", "EVALUATOR", 0, 1, {"threshold": 4.0}, output)
 
-    (target,) = one(result("self_reflective", round_(1, 3.0, []), round_(2, 4.5, [3.0]))).targets
+    (target,) = one(result("self_reflective", round_(1, 3.0, None), round_(2, 4.5, 3.0))).targets
     assert (target.name, target.shipped, pairs(target)) == ("threshold", 4.0, [(3.0, True)])
     assert not target.probability
 
@@ -86,11 +86,14 @@ def test_evidence_is_right_where_a_relevant_passage_was_read():
     assert pairs(target) == [(0.7, False)]
     (target,) = one(result("any", evidence(0.7, [])[1])).targets
     assert target.left_out == {NOT_TOLD: 1}
+    answer, held = evidence(0.7, ["x", "p"])
+    (target,) = one(result("any", answer, replace(held, set_by={"threshold": "sure"}))).targets
+    assert not target.by_settings, "a parameter of the route set it"
 
 
 def test_copied_answers_have_a_floor_that_is_no_setting():
-    span = Span(1, None, "copy sentences", "CHAIN", 0, 1,
-                {"evidence": 0.6, "floor": 0.5, "shown": ["p"]}, "a sentence")  # fmt: skip
+    output = Written("a sentence", shown=("p",), copied=True, evidence=0.6, floor=0.5)
+    span = Span(1, None, "copy sentences", "CHAIN", 0, 1, {"floor": 0.5}, output)
     (target,) = one(result("any", span)).targets
     assert (pairs(target), target.by_settings) == ([(0.6, True)], False)
     with pytest.raises(BadInput, match="no route 'any'"):
@@ -98,12 +101,12 @@ def test_copied_answers_have_a_floor_that_is_no_setting():
 
 
 def sure(text, score, threshold=0.9):
-    decision = "answer without retrieval" if score >= threshold else "retrieve"
-    said = {"text": text, "mean": score, "minimum": score, "unknown": False}
-    told_ = {"decision": decision, "why": "", "confidence": score, "by": "mean"}
+    ways = ("answer without retrieval", "retrieve")
+    output = Decision(ways[score < threshold], ways, "", score, threshold)
     return (
-        Span(1, None, "answer without searching", "LLM", 0, 1, {}, said),
-        Span(2, None, "decide by confidence", "EVALUATOR", 0, 1, {"threshold": threshold}, told_),
+        Span(1, None, "answer without searching", "LLM", 0, 1, {}, Written(text, unaided=True)),
+        Span(2, None, "decide by confidence", "EVALUATOR", 0, 1, {"threshold": threshold}, output,
+             links=(Link("unaided", 1, 1),)),
     )  # fmt: skip
 
 
@@ -114,10 +117,14 @@ def test_confidence_is_right_where_the_unaided_answer_is():
     assert pairs(target) == [(0.3, False)]
     (target,) = one(result("confidence", *sure("It is Paris.", 0.95)), "no").targets
     assert target.left_out == {NO_GOLD: 1}
+    answer, decided = sure("It is Paris.", 0.95)
+    got = one(result("confidence", answer, replace(decided, links=())))
+    assert not got.targets, "it was not decided on that answer"
+    assert list(got.unjudged) == [("confidence", "decide by confidence")]
 
 
 def test_a_decision_that_labels_cannot_judge_is_told():
-    output = {"decision": "retrieve", "why": "", "probability": 0.8, "threshold": 0.5, "by": "model"}
+    output = Decision("retrieve", ("retrieve", "no retrieval"), "", 0.8, 0.5)
     got = one(result("r", Span(1, None, "look it up?", "EVALUATOR", 0, 1, {}, output)))
     told_ = "labels do not say when “retrieve” is right and when “no retrieval”"
     assert got.unjudged == {("r", "look it up?"): told_}
@@ -125,17 +132,17 @@ def test_a_decision_that_labels_cannot_judge_is_told():
 
 
 def test_floors_of_passages_and_of_pieces():
-    near = Span(1, None, "drop", "EVALUATOR", 0, 1, {"cosines": {"p": 0.6, "x": 0.1}, "floor": 0.3}, None,
-                (("p", 1.0),))  # fmt: skip
+    dropped = Selection("floor", cosines={"p": 0.6, "x": 0.1}, floor=0.3)
+    near = Span(1, None, "drop", "EVALUATOR", 0, 1, {"floor": 0.3}, dropped, (("p", 1.0),))
     (target,) = one(result("compress", near)).targets
     assert (pairs(target), target.name, target.probability) == ([(0.6, True), (0.1, False)], "floor", False)
     pieces = [("a", "The fee is 9.", 0.5), ("b", "Pay by card. It is", 0.4), ("c", "Closed on Monday.", 0.1)]
-    output = [{"id": "p", "text": text, "score": score, "kept": score >= 0.3} for _, text, score in pieces]
-    strips = Span(1, None, "strips", "EVALUATOR", 0, 1, {"floor": 0.3}, output)
+    sentences = tuple(Sentence("p", text, score, score >= 0.3) for _, text, score in pieces)
+    strips = Span(1, None, "strips", "EVALUATOR", 0, 1, {"floor": 0.3}, SentenceFilter(sentences, 0.3))
     (target,) = one(result("compress", strips), quotes={"yes": ["Pay  by card."]}).targets
     assert pairs(target) == [(0.4, True), (0.1, False)]
     assert target.left_out == {BEST: 1}
-    assert target.name == "strip_floor"
+    assert target.name == "floor"
     (target,) = one(result("compress", strips)).targets
     assert target.left_out == {NO_QUOTE: 3}
 
@@ -163,7 +170,8 @@ def test_a_threshold_is_a_knob_of_its_route_or_the_evidence_of_all():
     assert setting(answer, 0.4) == Setting("crag", evidence=0.4)
     with pytest.raises(BadInput, match=r"from 0 to 1, not 1\.2"):
         setting(answer, 1.2)
-    adaptive = found([("q1", crag(1, "adaptive"))], asked(3)).targets[0]
+    plain = result("adaptive", graded({"p1": 0.4}))
+    adaptive = found([("q1", plain)], asked(3)).targets[0]
     with pytest.raises(BadInput, match="has no knob for the threshold of “grade and decide”"):
         setting(adaptive, 0.4)
     with pytest.raises(BadInput, match="is not allowed"):

@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 from core.charts import waterfall
 from core.charts.look import KINDS, milliseconds, scale, shade
 from core.moves import moves, ranks
-from core.reading import (
-    asked_again,
-    gradings,
-    reuse,
-    rewritings,
-    source,
-)
-from core.types import Hit, Passage, RouteResult, Span
+from core.outputs import NOTHING, Reply, Rewrite, Written
+from core.reading import asked_again, describe, gradings, reuse, source
+from core.reading_texts import rewrites
+from core.types import Hit, Link, Passage, RouteResult, Span
 from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run, passages, ranking
 
 
@@ -73,24 +69,26 @@ def test_a_repeated_passage_counts_at_its_first_rank():
 # Reading spans.
 
 
-def test_rewritings_are_what_was_searched_with():
-    one = rewritings(route(RUN, "rewrite"))
-    assert [(r.before, r.after, r.single) for r in one] == [(QUESTION, (STANDALONE,), True)]
-    several = rewritings(route(RUN, "rag_fusion"))
-    assert [(r.after, r.single) for r in several] == [(tuple(VARIANTS), False)]
-    assert [r.after for r in rewritings(route(RUN, "hyde"))] == [(IMAGINED,)]
-    assert rewritings(route(RUN, "bm25")) == []
+def test_rewrites_are_what_was_searched_with():
+    one = [rewrite for _, rewrite in rewrites(route(RUN, "rewrite"))]
+    assert [(r.before, r.texts, r.single) for r in one] == [(QUESTION, (STANDALONE,), True)]
+    several = [rewrite for _, rewrite in rewrites(route(RUN, "rag_fusion"))]
+    assert [(r.texts, r.single) for r in several] == [(tuple(VARIANTS), False)]
+    assert [r.texts for _, r in rewrites(route(RUN, "hyde"))] == [(IMAGINED,)]
+    assert rewrites(route(RUN, "bm25")) == []
 
 
 def test_an_answer_is_no_rewriting():
-    span = Span(1, None, "write answer", "LLM", 0, 5, {"text": "q"}, "It is so [1].")
-    assert rewritings(RouteResult("r", "R", "ok", 5, answer="It is so [1].", spans=(span,))) == []
-    assert rewritings(RouteResult("r", "R", "ok", 5, answer=None, spans=(span,))) != []
+    span = Span(1, None, "write answer", "LLM", 0, 5, {"text": "q"}, Written("It is so [1]."))
+    other = replace(span, output=Rewrite("q", ("It is so [1].",), "question"))
+    assert rewrites(RouteResult("r", "R", "ok", 5, answer="It is so [1].", spans=(span,))) == []
+    assert rewrites(RouteResult("r", "R", "ok", 5, answer="It is so [1].", spans=(other,))) != []
 
 
 def test_gradings_keep_three_states():
-    (grading,) = gradings(route(RUN, "crag"))
-    assert [grade.value for grade in grading.grades] == [0.94, 0.71, None, 0.33, 0.08]
+    (step,) = gradings(route(RUN, "crag"))
+    grading = step.output
+    assert [grade.grade for grade in grading.grades] == [0.94, 0.71, None, 0.33, 0.08]
     assert grading.grades[2].state == "error"
     assert (grading.low, grading.high, grading.decision) == (0.2, 0.9, "correct")
 
@@ -98,11 +96,11 @@ def test_gradings_keep_three_states():
 def test_grades_given_before_a_step_ended_are_kept():
     crag = route(RUN, "crag")
     spans = tuple(
-        replace(s, output=None, error="time is up") if "decide" in s.name else s for s in crag.spans
+        replace(s, output=NOTHING, error="time is up") if "decide" in s.name else s for s in crag.spans
     )
-    (grading,) = gradings(replace(crag, spans=spans))
-    assert [grade.value for grade in grading.grades] == [0.94, 0.71, None, 0.33, 0.08]
-    assert grading.decision == ""
+    (step,) = gradings(replace(crag, spans=spans))
+    assert [grade.grade for grade in step.output.grades] == [0.94, 0.71, None, 0.33, 0.08]
+    assert (step.output.low, step.output.high, step.output.decision) == (0.2, 0.9, "")
 
 
 def test_reuse_adds_up_by_reason():
@@ -118,14 +116,32 @@ def test_reuse_adds_up_by_reason():
 
 
 def test_a_second_try_of_the_model_is_told():
-    spans = (
-        Span(1, None, "write", "LLM", 0, 9, {"text": "q"}, "good"),
-        Span(2, 1, "ask m", "LLM", 0, 4, {"prompt": "variants/1"}, "As an AI language model"),
-        Span(3, 1, "ask m", "LLM", 4, 5, {"prompt": "variants/1/firmer"}, "good"),
-    )
+    def call(id, attempt, text):
+        return Span(id, 1, "ask m", "LLM", 0, 4, {"attempt": attempt}, Reply(text))
+
+    first = Span(1, None, "write", "LLM", 0, 9, {"text": "q"}, Rewrite("q", ("good",), "question"))
+    spans = (first, call(2, 1, "fine"), call(3, 1, "As an AI language model"), call(4, 2, "good"))
     result = RouteResult("r", "R", "ok", 9, spans=spans)
-    assert asked_again(result, spans[0]) == "As an AI language model"
+    assert asked_again(result, first) == "As an AI language model"
+    assert asked_again(replace(result, spans=spans[:3]), first) is None
     assert asked_again(route(RUN, "rewrite"), route(RUN, "rewrite").spans[0]) is None
+
+
+def test_what_a_step_was_given_is_told_in_words():
+    hybrid = route(RUN, "hybrid_rrf").spans
+    fused = hybrid[-1]
+    assert [describe(link, hybrid) for link in fused.links] == [
+        ("list 1", "search BM25, ranks 1 to 30"), ("list 2", "search vectors, ranks 1 to 30"),
+    ]  # fmt: skip
+    assert describe(Link("vector", 2, 384), hybrid) == ("vector", "embed")
+    assert describe(Link("hits", 1, 5, 20), hybrid) == ("hits", "search BM25, ranks 21 to 25")
+    assert describe(Link("hits", 1, 1, 3), hybrid) == ("hits", "search BM25, rank 4")
+    assert describe(Link("rest", 1, 0), hybrid) == ("rest", "search BM25, no passage")
+    assert describe(Link("lists[1]", None, 3), hybrid) == ("list 2", "made by hand by the route")
+    assert describe(Link("hits", 99, 3), hybrid) == ("hits", "step 99, which is not kept")
+    twice = (*hybrid, replace(hybrid[0], id=5))
+    assert describe(Link("hits", 5, 2), twice) == ("hits", "search BM25 (step 5), ranks 1 to 2")
+    assert describe(Link("drafts[2].text", 5, 1), hybrid[:1])[0] == "draft 3.text"
 
 
 # Colours.

@@ -11,7 +11,6 @@ from core.engine import Request
 from core.enrich.children import SIZE
 from core.errors import BadInput, ModelFailed, Unavailable
 from core.evaluate.kept import best_sentence, survived
-from core.reading import excerpts as excerpts_of
 from core.route import Need, routes
 from core.steps.compress import numbers, tokens
 from core.steps.refine import cut
@@ -139,7 +138,7 @@ def test_an_answer_written_later_is_written_from_the_same_excerpts(tmp_path):
     added = engine.add_answer(run, "compress")
     assert added.results[0].answer == "Yes [1]."
     assert llm.requests == at_once.requests
-    assert excerpts_of(run.results[1]) == {}
+    assert run.results[1].basis.excerpts == {}
     engine.add_answer(run, "hybrid_rrf")
     assert "red brick" in llm.requests[-1].messages[-1].content
 

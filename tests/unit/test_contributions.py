@@ -12,7 +12,8 @@ from core.backends.sparse import K1, B, BM25Index, write_index
 from core.backends.terms import Analyzer, analyzer
 from core.contributions import Marker, contributions, searched_by_terms, searched_texts
 from core.corpus.passages import searchable
-from core.types import Hit, Passage, Query, RouteResult, Run, Span
+from core.outputs import Embedding, Search
+from core.types import Hit, Link, Passage, Query, RouteResult, Run, Span
 from tests.runs import make_run
 
 ENGLISH = analyzer("english")
@@ -126,14 +127,23 @@ def test_letters_that_grow_in_lower_case_move_nothing():
 
 
 def test_the_searches_by_terms_and_their_stored_scores():
-    def search(id, text, **inputs):
-        return Span(id, None, "s", "RETRIEVER", 0, 1, {"text": text, **inputs}, hits=((f"p{id}", float(id)),))
+    def search(id, *texts, links=(), **args):
+        hits = ((f"p{id}", float(id)),)
+        return Span(id, None, "s", "RETRIEVER", 0, 1, args, Search(texts), hits, links)
 
-    spans = (search(1, "other", engine="bm25s"), search(2, "q", engine="bm25s"), search(3, "keys"),
-             search(4, ["q"], engine="bm25s"), search(5, "q", engine="rank-bm25"))  # fmt: skip
+    vectors = [
+        Span(6, None, "embed", "EMBEDDING", 0, 1, {}, Embedding(("near",))),
+        Span(7, None, "mean", "EMBEDDING", 0, 1, {}, Embedding(("one", "two"))),
+    ]
+    spans = (
+        search(1, "other", engine="bm25s"), search(2, "q", engine="bm25s"), search(3, "keys"),
+        search(4, engine="bm25s"), search(5, "q", engine="rank-bm25"), *vectors,
+        search(8, links=(Link("vector", 6, 384),)), search(9, links=(Link("vector", 7, 384),)),
+        search(10, links=(Link("vector", None, 384),)),
+    )  # fmt: skip
     result = RouteResult("r", "R", "ok", 1.0, hits=(Hit(passage(0, "", ""), 1.0),), spans=spans)
     run = Run("r", "", Query("q"), "c", "f", {}, (result,))
     assert searched_by_terms(run) == {"q": {"p2": 2.0, "p5": 5.0}, "other": {"p1": 1.0}}
     assert list(searched_by_terms(run)) == ["q", "other"]
-    assert searched_texts(run) == {"q", "other", "keys"}
+    assert searched_texts(run) == {"q", "other", "keys", "near"}
     assert searched_by_terms(replace(make_run(), results=())) == {}

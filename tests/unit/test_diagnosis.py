@@ -1,5 +1,6 @@
 """Diagnoses of routes on a labelled question, against hand-worked numbers."""
 
+from dataclasses import replace
 from math import log2
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from core.backends.terms import Analyzer
 from core.diagnosis import diagnose, disputed, mode_of, ndcg
 from core.funnel import Funnel
+from core.outputs import Rerank, Rewrite, Search, Written
 from core.relevance import relevant
-from core.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
+from core.types import Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 
 
 def passage(id, text="a text"):
@@ -18,13 +20,16 @@ def passage(id, text="a text"):
 def made(name, ids, *, ms=10.0, answer_ms=0.0, status="ok", spans=None, error=None):
     hits = tuple(Hit(passage(id), 1 / rank) for rank, id in enumerate(ids, 1))
     found = tuple((hit.passage.id, hit.score) for hit in hits)
-    own = (Span(1, None, f"search {name}", "RETRIEVER", 0, ms, {"text": "why"}, hits=found),)
-    asked = {"text": "why", "hits": "5 hits"}
-    own += (Span(2, None, "write answer", "LLM", ms, answer_ms, asked, output="so"),)
+    asked = {"text": "why"}
+    own = (Span(1, None, f"search {name}", "RETRIEVER", 0, ms, asked, Search(("why",)), found),)
+    own += (Span(2, None, "write answer", "LLM", ms, answer_ms, asked, Written("so")),)
     ms += answer_ms
+    spans = own if spans is None else spans
+    last = next((one.id for one in reversed(spans) if one.hits is not None), None)
     return RouteResult(
-        name, name.title(), status, ms, hits=hits, spans=own if spans is None else spans, error=error
-    )
+        name, name.title(), status, ms, hits=hits, spans=spans, error=error,
+        origin=Link("hits", last, len(hits)) if hits else None,
+    )  # fmt: skip
 
 
 def run_of(*results, text="why", history=()):
@@ -69,12 +74,11 @@ def test_ndcg_is_that_of_the_definition():
 
 
 def test_the_step_to_blame_lost_most():
-    lists = {"hits": "4 hits"}
     first = (("a", 4.0), ("b", 3.0), ("x", 2.0), ("y", 1.0))
     after = (("x", 4.0), ("y", 3.0), ("a", 2.0), ("b", 1.0))
     spans = (
-        Span(1, None, "search", "RETRIEVER", 0, 1, {"text": "why"}, hits=first),
-        Span(2, None, "rerank", "RERANKER", 1, 1, lists, hits=after),
+        Span(1, None, "search", "RETRIEVER", 0, 1, {"text": "why"}, Search(("why",)), first),
+        Span(2, None, "rerank", "RERANKER", 1, 1, {}, Rerank(), after, (Link("hits", 1, 4),)),
     )
     one = diagnosed(run_of(made("r", "xyab", spans=spans)), {"a": 2, "b": 2, "c": 2})["r"]
     assert (one.blamed.kind, one.blamed.step.name, one.there) == ("reranked away", "rerank", 2)
@@ -91,6 +95,14 @@ def test_advice_where_nothing_holds_it_claims_no_more():
         "No route of this run has it in its top 2. No list of this run holds it: only another way to search"
         " can. The question is a follow-up, and no route of this run rewrote it."
     )
+
+
+def test_a_follow_up_that_a_route_rewrote_is_not_said_to_be_unwritten():
+    run = run_of(made("r", "xy"), history=(Turn("user", "before"),))
+    for after, told in ((("why",), True), (("why before",), False)):
+        wrote = Span(3, None, "rewrite", "LLM", 0, 1, {}, Rewrite("why", after, "question"))
+        again = replace(run, results=(replace(run.results[0], spans=(*run.results[0].spans, wrote)),))
+        assert ("no route of this run rewrote it" in diagnosed(again, {"z": 3})["r"].advice) == told
 
 
 def test_routes_without_a_ranking_come_after_those_that_lost():

@@ -1,32 +1,29 @@
-"""Drafts of stored runs: read by the shape of their spans, and shown as text."""
+"""Drafts of stored runs: read off their spans, and shown as text."""
 
 from dataclasses import replace
 
 from core.engine import Request
-from core.reading import gradings, rewritings
-from core.reading_drafts import writing
+from core.outputs import ClaimChanges, Criticised, Critique, DraftChoice, Written
+from core.reading import gradings
+from core.reading_answers import writing
+from core.reading_texts import rewrites
 from core.types import Query, Span
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import HOSTILE, make_run
 from ui.drafts import drafts
 
-FIRST = {
-    "draft": "Take photos of the box [1]. Towels are free.",
-    "claims": [
-        {"claim": "Photos are taken", "supported": False, "passage": None},
-        {"claim": "Towels are free", "supported": False, "passage": None},
-    ],
-    "share": 0.0, "feedback": "Leave out the towels.", "changes": None,
-    "decision": "refine", "reason": None, "why": "0 of 2 claims supported; refinement 1 of 2",
-}  # fmt: skip
-SECOND = {
-    "draft": "Take six photos of the box [1].",
-    "claims": [{"claim": "Photos are taken", "supported": True, "passage": 1}],
-    "share": 1.0, "feedback": "",
-    "changes": {"kept": [], "dropped": ["Towels are free"], "added": [], "changed": ["Photos are taken"]},
-    "decision": "stop", "reason": "all claims supported", "why": "1 of 1 claims supported",
-}  # fmt: skip
-KEPT = {"decision": "draft 2 of 2", "reason": "all claims supported", "why": "stopped: all", "kept": 2}
+FIRST = Critique(
+    "Take photos of the box [1]. Towels are free.",
+    (Criticised("Photos are taken", False), Criticised("Towels are free", False)),
+    0.0, "Leave out the towels.", None, "refine", ("refine", "stop"),
+    "0 of 2 claims supported; refinement 1 of 2",
+)  # fmt: skip
+SECOND = Critique(
+    "Take six photos of the box [1].", (Criticised("Photos are taken", True, 1),), 1.0, "",
+    ClaimChanges(dropped=("Towels are free",), changed=("Photos are taken",)), "stop", ("refine", "stop"),
+    "1 of 1 claims supported", "all claims supported",
+)  # fmt: skip
+KEPT = DraftChoice(2, 2, "draft 2 of 2", "all claims supported", "stopped: all")
 
 
 def run_with(*outputs):
@@ -39,11 +36,14 @@ def run_with(*outputs):
 
 def test_drafts_are_read_with_their_claims_and_the_one_kept():
     found = writing(run_with(FIRST, SECOND, KEPT).results[0])
-    assert [one.text for one in found.drafts] == [FIRST["draft"], SECOND["draft"]]
+    assert [one.output for one in found.drafts] == [FIRST, SECOND]
+    assert [one.span.id for one in found.drafts] == [1, 2]
     assert (found.kept, found.why) == (2, "stopped: all")
-    assert found.drafts[1].share == 1.0
-    assert found.drafts[1].changes["dropped"] == ("Towels are free",)
-    assert [claim.supported for claim in found.drafts[0].claims] == [False, False]
+
+
+def test_what_judged_no_draft_has_none():
+    assert writing(run_with(Written("An answer."), KEPT).results[0]) is None
+    assert (writing(run_with(FIRST).results[0]).kept, writing(run_with(FIRST).results[0]).why) == (None, "")
 
 
 def test_the_page_shows_what_changed_and_what_was_decided():
@@ -62,25 +62,16 @@ def test_a_run_without_drafts_says_so():
     assert "No route of this run" in drafts(make_run())
 
 
-def test_odd_and_hostile_spans_are_shown_as_text():
+def test_hostile_spans_are_shown_as_text():
     for text in HOSTILE:
-        odd = {
-            "draft": text,
-            "claims": [{"claim": text}, text, {"claim": 3, "supported": "yes", "passage": True}],
-            "share": True, "feedback": [text], "changes": {"dropped": [text], "kept": text}, "decision": text,
-            "why": {"a": text},
-        }  # fmt: skip
-        page = str(drafts(run_with(odd, {"draft": "x"}, {"kept": 9, "why": text}, {"kept": None})))
+        odd = Critique(
+            text, (Criticised(text, None), Criticised(text, False, 9)), None, text,
+            ClaimChanges((text,), (text,), (text,), (text,)), text, (text,), text,
+        )  # fmt: skip
+        page = str(drafts(run_with(odd, odd, DraftChoice(9, 2, text, text, text))))
         for mark in ("<img", "<script", "<svg", "</style>", 'onmouseover="alert'):
             assert mark not in page
-    assert writing(run_with({"draft": 3}, {"kept": 1}).results[0]) is None
-
-
-def test_a_draft_inside_a_judged_draft_is_not_told_twice():
-    run = run_with(FIRST)
-    child = Span(2, 1, "criticise", "LLM", 0.0, 5.0, output=FIRST)
-    result = replace(run.results[0], spans=(*run.results[0].spans, child))
-    assert len(writing(result).drafts) == 1
+        assert "not told" in page
 
 
 def test_what_the_engine_records_is_what_is_read(tmp_path):
@@ -90,9 +81,9 @@ def test_what_the_engine_records_is_what_is_read(tmp_path):
     request = Request(Query("My box arrived crushed"), "tiny", ("self_correct",))
     run = FakeEngine(tmp_path, llm=llm).ask(request)
     found = writing(run.results[0])
-    assert [one.text for one in found.drafts] == ["One [1].", "Two [1]."]
-    assert found.drafts[found.kept - 1].text == run.results[0].answer == "Two [1]."
-    assert found.drafts[1].changes["changed"] == ("a",)
-    assert not rewritings(run.results[0]), "no draft is taken for a question"
+    assert [one.output.draft for one in found.drafts] == ["One [1].", "Two [1]."]
+    assert found.drafts[found.kept - 1].output.draft == run.results[0].answer == "Two [1]."
+    assert found.drafts[1].output.changes.changed == ("a",)
+    assert not rewrites(run.results[0]), "no draft is taken for a question"
     assert not gradings(run.results[0])
     assert "<ins>Two</ins>" in drafts(run)

@@ -54,8 +54,8 @@ def test_the_model_reads_numbered_passages_and_is_asked_first_whether_they_answe
 )
 def test_evidence_is_held_against_its_threshold(tmp_path, said, decision, why):
     result, llm = asked(tmp_path, {"evidence": said, "answer": "For 24 hours [1]."})
-    assert [one.decision for one in decisions(result)] == [decision]
-    assert why in decisions(result)[0].why
+    assert [one.output.decision for one in decisions(result)] == [decision]
+    assert why in decisions(result)[0].output.why
     assert result.abstained == (decision == "abstain")
     assert result.answer == (NOT_ANSWERED if decision == "abstain" else "For 24 hours [1].")
     assert len(llm.requests) == (1 if decision == "abstain" else 2)
@@ -91,10 +91,14 @@ def test_nothing_found_is_no_reason_to_ask_a_model(tmp_path):
     assert "the model was not asked" in span(result, "write answer").attributes["note"]
 
 
-def test_a_model_that_fails_fails_the_route_and_keeps_the_spans(tmp_path):
+def test_a_model_that_fails_fails_the_answer_and_not_what_was_found(tmp_path):
     result, _ = asked(tmp_path, {"evidence": ModelFailed("the endpoint answered HTML")})
-    assert result.status == "failed"
-    assert span(result, "fuse by reciprocal rank").hits
+    assert (result.status, result.error, result.answer_status) == ("ok", None, "failed")
+    assert "the endpoint answered HTML" in result.answer_error
+    assert (result.answer, checked(result)) == (None, None)
+    assert [(hit.passage.id, hit.score) for hit in result.hits] == list(
+        span(result, "fuse by reciprocal rank").hits
+    )
 
 
 def test_an_answer_is_copied_without_a_model(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from core.engine import Request
 from core.errors import BadInput, ModelFailed
-from core.reading import question, rewritings
+from core.reading_texts import rewrites
 from core.steps import POOL, Memo, Steps
 from core.steps.decompose import fill_in, quoted_in, references
 from core.steps.fuse import linear
@@ -103,7 +103,7 @@ GENERAL = "What are the rules for damaged parcels?"
 
 
 def test_step_back_fuses_the_lists_of_both_questions(tmp_path):
-    result, _, run = ask(tmp_path, "step_back", {"step-back": f"1. {GENERAL}"}, weight=2.5, k=7)
+    result, *_ = ask(tmp_path, "step_back", {"step-back": f"1. {GENERAL}"}, weight=2.5, k=7)
     assert texts_searched(result) == [QUESTION, GENERAL]
     corpus = FakeEngine(tmp_path).fakes["tiny"]
     expected = {}
@@ -115,8 +115,8 @@ def test_step_back_fuses_the_lists_of_both_questions(tmp_path):
             for rank, hit in enumerate(found, 1):
                 expected[hit.passage.id] = expected.get(hit.passage.id, 0) + weight / (7 + rank)
     assert {h.passage.id: h.score for h in result.hits} == pytest.approx(expected)
-    assert [(r.before, r.after) for r in rewritings(result)] == [(QUESTION, (GENERAL,))]
-    assert question(run, result) == QUESTION, "the general question does not replace the one asked"
+    assert [(r.before, r.texts) for _, r in rewrites(result)] == [(QUESTION, (GENERAL,))]
+    assert result.basis.question == QUESTION, "the general question does not replace the one asked"
 
 
 @pytest.mark.parametrize("reply", [QUESTION, "how do I report a crushed BOX", f'"{QUESTION}"', " \n "])
@@ -251,7 +251,7 @@ def hybrid_scores(tmp_path, text):
 
 @pytest.mark.parametrize("with_question", [True, False])
 def test_decomposition_merges_by_best_score_and_keeps_who_found_what(tmp_path, with_question):
-    result, _, run = ask(tmp_path, "decompose", {"decompose": PARTS}, with_question=with_question)
+    result, *_ = ask(tmp_path, "decompose", {"decompose": PARTS}, with_question=with_question)
     texts = [QUESTION] * with_question + PARTS.splitlines()
     assert texts_searched(result) == texts
     scores = [hybrid_scores(tmp_path, text) for text in texts]
@@ -266,8 +266,8 @@ def test_decomposition_merges_by_best_score_and_keeps_who_found_what(tmp_path, w
         for one, place in zip(scores, places, strict=True):
             ordered = sorted(one, key=lambda i: (-round(one[i], 9), i))
             assert place == (ordered.index(id) + 1 if id in one else None)
-    assert [r.after for r in rewritings(result)] == [tuple(PARTS.splitlines())]
-    assert question(run, result) == QUESTION
+    assert [r.texts for _, r in rewrites(result)] == [tuple(PARTS.splitlines())]
+    assert result.basis.question == QUESTION
 
 
 def test_a_sub_question_of_lower_raw_scores_can_still_lead(tmp_path):
@@ -330,7 +330,7 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
     assert second.attributes["note"] == "the passages do not say it, so it is left out"
     filled = spans(result, "fill in earlier answers")
     assert [span.attributes.get("note") for span in filled] == [None, "no answer to #2: left out"]
-    assert [(r.before, r.after) for r in rewritings(result)][1:] == [
+    assert [(r.before, r.texts) for _, r in rewrites(result)][1:] == [
         ("Who pays for #1?", ("Who pays for six sides?",)),
         ("Is express better than #2?", ("Is express better than?",)),
     ]

@@ -4,29 +4,49 @@ from dataclasses import replace
 
 import pytest
 
+from core.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer
 from core.reading_texts import (
     changed,
     finds,
     found_in,
     imagined,
     outcome,
+    searched_keys,
     searches,
     standing_for,
     written,
 )
 from core.reading_tree import MOST, tree
 from core.relevance import relevant
-from core.types import Hit, Passage, Query, RouteResult, Span
+from core.types import Hit, Link, Passage, Query, RouteResult, Span
 from tests.runs import IMAGINED, STANDALONE, VARIANTS, make_run
 
 
-def span(number, name, kind, inputs, output=None, hits=None, parent=None):
-    listed = None if hits is None else tuple((id, 1.0 / n) for n, id in enumerate(hits, 1))
-    return Span(number, parent, name, kind, 0, 1, inputs, output, listed)
+def scored(ids):
+    return tuple((id, 1.0 / n) for n, id in enumerate(ids, 1))
+
+
+def span(number, name, kind, output=NOTHING, hits=None, *, args=None, links=(), note=""):
+    listed = None if hits is None else scored(hits)
+    notes = {"note": note} if note else {}
+    return Span(number, None, name, kind, 0, 1, args or {}, output, listed, tuple(links), attributes=notes)
 
 
 def bm25(number, text, hits):
-    return span(number, "search BM25", "RETRIEVER", {"text": text, "k": 100}, hits=hits)
+    return span(number, "search BM25", "RETRIEVER", Search((text,)), hits, args={"text": text, "k": 100})
+
+
+def embed(number, *texts, name="embed", **more):
+    return span(number, name, "EMBEDDING", Embedding(texts, **more))
+
+
+def dense(number, vector, hits):
+    """A search with the vector that step `vector` made; None: that the route made."""
+    return span(number, "search vectors", "RETRIEVER", Search(), hits, links=[Link("vector", vector, 384)])
+
+
+def wrote(number, before, *texts, role="question", name="rewrite"):
+    return span(number, name, "LLM", Rewrite(before, texts, role))
 
 
 def route(name, final, *spans):
@@ -42,11 +62,11 @@ PLAIN = route("plain", "abc", bm25(1, "q", "abc"))
 SEVERAL = route(
     "several",
     "ax",
-    span(1, "write", "LLM", {"text": "q"}, ["v1", "v2"]),
+    wrote(1, "q", "v1", "v2", role="variants", name="write"),
     bm25(2, "q", "ab"),
     bm25(3, "v1", "bx"),
-    span(4, "embed", "EMBEDDING", {"text": "v2"}),
-    span(5, "search vectors", "RETRIEVER", {"vector": "2 vector"}, hits="xyb"),
+    embed(4, "v2"),
+    dense(5, 4, "xyb"),
 )
 RUN = make_run(mishaps=False)
 
@@ -87,7 +107,7 @@ def test_a_text_searched_twice_has_its_passages_by_best_rank():
 
 
 def test_a_route_without_the_question_is_compared_with_the_same_search_of_others():
-    words = route("w", "z", span(1, "rewrite", "LLM", {"text": "q"}, "other"), bm25(2, "other", "za"))
+    words = route("w", "z", wrote(1, "q", "other"), bm25(2, "other", "za"))
     first, second = finds(run_of(PLAIN, words), words, 2)
     assert (first.text, first.elsewhere, first.found, first.only) == ("q", True, ("a", "b"), ("b",))
     assert (second.text, second.elsewhere, second.only, second.kept) == ("other", False, ("z",), ("z",))
@@ -95,41 +115,47 @@ def test_a_route_without_the_question_is_compared_with_the_same_search_of_others
 
 
 def test_a_mean_has_finds_of_its_own():
-    mean = route(
-        "m", "xa", span(1, "mean", "EMBEDDING", {"texts": ["one"], "question": "q"}),
-        span(2, "search vectors", "RETRIEVER", {"vector": "v"}, hits="ax"),
-    )  # fmt: skip
-    dense = route(
-        "d", "ab", span(1, "embed", "EMBEDDING", {"text": "q"}),
-        span(2, "search vectors", "RETRIEVER", {"vector": "v"}, hits="ab"),
-    )  # fmt: skip
-    found = finds(run_of(dense, mean), mean, 10)
+    mean = route("m", "xa", embed(1, "one", name="mean", question="q"), dense(2, 1, "ax"))
+    plain = route("d", "ab", embed(1, "q"), dense(2, 1, "ab"))
+    found = finds(run_of(plain, mean), mean, 10)
     assert [(one.text, one.mean, one.only, one.kept) for one in found] == [
         ("q", (), ("b",), ()), ("", ("one", "q"), ("x",), ("x",)),
     ]  # fmt: skip
 
 
-def test_a_mean_is_no_texts_search_and_a_stale_vector_none():
-    mean = {"texts": ["one", "two"], "question": "q"}
+def test_a_search_has_the_vector_that_its_link_names_whatever_was_embedded_last():
     spans = (
-        span(1, "embed", "EMBEDDING", {"text": "stale"}),
-        span(2, "mean", "EMBEDDING", mean),
-        span(3, "search vectors", "RETRIEVER", {"vector": "v"}, hits="ab"),
-        span(4, "look up", "RETRIEVER", {"words": "w"}, hits="c"),
-        span(5, "other", "RETRIEVER", {}, hits="d"),
+        embed(1, "first"),
+        embed(2, "one", "two", name="mean", question="q"),
+        dense(3, 2, "ab"),
+        span(4, "look up", "RETRIEVER", Search(("w",)), "c", args={"words": "w"}),
+        dense(5, 1, "d"),
+        span(6, "search tokens", "RETRIEVER", Search(), "e", links=[Link("asked", 1, 1)]),
+        dense(7, None, "f"),
+        dense(8, 4, "g"),
+        span(9, "other", "RETRIEVER", NOTHING, "h"),
     )
     found = searches(route("r", "", *spans))
-    assert [(one.text, one.mean) for one in found] == [(None, ("one", "two", "q")), ("w", ())]
-    assert found_by_text(route("r", "", *spans), 9) == {"w": {"c"}}
+    assert [(one.text, one.mean, one.step) for one in found] == [
+        (None, ("one", "two", "q"), "mean"), ("w", (), ""), ("first", (), ""), ("first", (), ""),
+        (None, (), ""), (None, (), ""),
+    ]  # fmt: skip
+    assert found_by_text(route("r", "", *spans), 9) == {"w": {"c"}, "first": {"d", "e"}}
 
 
-def test_a_vector_mixed_with_what_no_span_tells_is_not_the_questions():
+def test_a_vector_of_the_routes_own_making_has_finds_of_its_own():
+    own = route("o", "ab", embed(1, "q"), dense(2, 1, "a"), dense(3, None, "b"))
+    assert [(one.text, one.mean, one.step, one.only) for one in finds(run_of(own), own, 9)] == [
+        ("q", (), "", ("a",)), ("", (), "", ("b",)),
+    ]  # fmt: skip
+    assert changed(run_of(own), own)
+
+
+def test_a_vector_drawn_to_recalled_turns_is_not_the_questions():
     spans = (
-        span(1, "embed", "EMBEDDING", {"text": "q"}),
-        span(2, "search vectors", "RETRIEVER", {"vector": "v"}, hits="a"),
-        span(3, "mean with turns", "EMBEDDING", {"text": "q", "recalled": "1 hits", "weight": 1.0}),
-        span(4, "search vectors", "RETRIEVER", {"vector": "v"}, hits="b"),
-    )
+        embed(1, "q"), dense(2, 1, "a"),
+        embed(3, "q", name="mean with turns", recalled=("memory/s/1",)), dense(4, 3, "b"),
+    )  # fmt: skip
     mixed = route("m", "ab", *spans)
     assert [(one.text, one.mean, one.step) for one in searches(mixed)] == [
         ("q", (), ""), (None, ("q",), "mean with turns"),
@@ -142,20 +168,15 @@ def test_a_vector_mixed_with_what_no_span_tells_is_not_the_questions():
 
 
 def test_lists_of_samples_belong_to_their_texts():
-    each = span(1, "search with each", "RETRIEVER", {"texts": ["one", "two"]}, {"overlap": 0})
-    lists = [span(2, "first", "RETRIEVER", {}, hits="ab", parent=1)]
-    assert searches(route("r", "", each, *lists)) == []  # one list of two: whose, cannot be told
-    lists.append(span(3, "second", "RETRIEVER", {}, hits="c", parent=1))
-    assert found_by_text(route("r", "", each, *lists), 9) == {"one": {"a", "b"}, "two": {"c"}}
+    each = SampleSearches(("one", "two"), (scored("ab"), scored("c")), 0.0, ())
+    made = route("r", "", span(1, "search with each", "RETRIEVER", each))
+    assert found_by_text(made, 9) == {"one": {"a", "b"}, "two": {"c"}}
 
 
-def test_imagined_passages_are_averaged_or_long():
+def test_imagined_are_the_passages_that_a_step_wrote():
     assert imagined(stored("hyde")) == [IMAGINED]
     assert imagined(stored("rag_fusion")) == []
-    short = route(
-        "r", "", span(1, "w", "LLM", {"text": "q"}, ["short"]),
-        span(2, "mean", "EMBEDDING", {"texts": ["short"]}),
-    )  # fmt: skip
+    short = route("r", "", wrote(1, "q", "short", role="passages"), wrote(2, "q", "v" * 200, role="variants"))
     assert imagined(short) == ["short"]
 
 
@@ -174,9 +195,7 @@ def test_what_counts_as_a_find(gold, expected):
 
 
 def test_the_outcome_by_hand():
-    lost = route(
-        "lost", "z", span(1, "rewrite", "LLM", {"text": "q"}, "other"), bm25(2, "other", "z"),
-    )  # fmt: skip
+    lost = route("lost", "z", wrote(1, "q", "other"), bm25(2, "other", "z"))
     silent = route("silent", "a")
     found = outcome(run_of(PLAIN, SEVERAL, lost, silent), {"y": 3, "a": 2, "x": 2, "c": 1}, 10)
     assert (found.changed, found.same, found.silent) == (("Several", "Lost"), ("Plain",), ("Silent",))
@@ -185,19 +204,17 @@ def test_the_outcome_by_hand():
 
 
 def test_a_loss_is_told_of_the_same_search_alone():
-    dense = route(
-        "d", "a", span(1, "embed", "EMBEDDING", {"text": "q"}),
-        span(2, "search vectors", "RETRIEVER", {"vector": "v"}, hits="a"),
-    )  # fmt: skip
-    words = route("w", "z", span(1, "rewrite", "LLM", {"text": "q"}, "other"), bm25(2, "other", "z"))
-    assert outcome(run_of(dense, words), {"a": 3}, 10).losses == ()
+    near = route("d", "a", embed(1, "q"), dense(2, 1, "a"))
+    words = route("w", "z", wrote(1, "q", "other"), bm25(2, "other", "z"))
+    assert outcome(run_of(near, words), {"a": 3}, 10).losses == ()
 
 
 def test_texts_that_stand_for_a_passage():
-    keyed = span(1, "search keys", "RETRIEVER", {"text": "q", "found by": {"a": "key", "b": 3}}, hits="ab")
+    keyed = span(1, "search keys", "RETRIEVER", Search(("q",), keys={"a": "key", "b": ""}), "ab")
     assert standing_for(route("r", "ab", keyed), "a") == [(keyed, "key")]
     assert standing_for(route("r", "ab", keyed), "b") == []
-    assert standing_for(route("r", "", replace(keyed, inputs={"found by": ["a"]})), "a") == []
+    assert searched_keys(route("r", "ab", keyed))
+    assert not searched_keys(PLAIN)
 
 
 # The tree.
@@ -223,28 +240,27 @@ def test_variants_hang_below_the_question():
 def test_parts_in_turn_hang_below_the_answer_they_need():
     made = route(
         "turn", "b",
-        span(1, "split", "LLM", {"text": "q", "in_turn": True}, ["Who made it?", "Where was #1 born?"]),
+        wrote(1, "q", "Who made it?", "Where was #1 born?", role="parts"),
         bm25(2, "q", "a"),
         bm25(3, "Who made it?", "ab"),
-        span(4, "look for a short answer", "LLM", {"question": "Who made it?", "hits": "2 hits"}, "Ada"),
-        span(5, "fill in", "CHAIN", {"text": "Where was #1 born?", "answers": ["Ada"], "question": "q"},
-             "Where was Ada born?"),
+        span(4, "look for a short answer", "LLM", ShortAnswer("Who made it?", "Ada", "a"), note="sure"),
+        wrote(5, "Where was #1 born?", "Where was Ada born?"),
         bm25(6, "Where was Ada born?", "c"),
     )  # fmt: skip
     root = tree(run_of(made), made, 10)
     assert shape(root) == {"q": [{"Who made it?": [{"Where was #1 born?": [{"Where was Ada born?": []}]}]}]}
     who = root.branches[0]
-    assert (who.answer, who.found, who.branches[0].found) == ("Ada", ("a", "b"), None)
+    assert (who.answer, who.note, who.found, who.branches[0].found) == ("Ada", "sure", ("a", "b"), None)
+
+
+def chose(number, decision, text):
+    return span(number, "reason", "AGENT", Decision(decision, ("search", "answered"), "", text=text))
 
 
 def test_sentences_and_actions_hang_below_the_search_before_them():
     made = route(
-        "loop", "a", bm25(1, "q", "a"),
-        span(2, "reason", "AGENT", {"question": "q"}, {"sentence": "First.", "decision": "search"}),
-        bm25(3, "First.", "b"),
-        span(4, "choose", "AGENT", {"question": "q"}, {"input": "then", "decision": "search"}),
-        bm25(5, "then", ""),
-        span(6, "reason", "AGENT", {"question": "q"}, {"sentence": "So it is.", "decision": "answered"}),
+        "loop", "a", bm25(1, "q", "a"), chose(2, "search", "First."), bm25(3, "First.", "b"),
+        chose(4, "search", "then"), bm25(5, "then", ""), chose(6, "answered", "So it is."),
     )  # fmt: skip
     root = tree(run_of(made), made, 10)
     assert shape(root) == {"q": [{"First.": [{"then": []}]}]}
@@ -252,15 +268,19 @@ def test_sentences_and_actions_hang_below_the_search_before_them():
 
 
 def test_a_tree_of_anything_ends():
-    odd = [[], {"a": 1}, 3, None, ["q", 5], "q"]
+    texts = [(), ("",), ("q", "#1 #2 #9", "q"), ("r",)]
+    outputs = [NOTHING, *(Rewrite(one, (*some,), "parts") for one in ("", "q", "r") for some in texts)]
+    outputs += [Decision("x", (), "", text=text) for text in ("", "q", "new")]
+    outputs += [ShortAnswer(text, text) for text in ("", "q", "r")]
+    outputs += [Search(one) for one in texts] + [SampleSearches(one, (), None, ()) for one in texts]
     spans = [
-        span(n, "x", kind, {"text": one, "question": one, "texts": one, "note": one, "hits": 1}, one, "a")
-        for n, (kind, one) in enumerate(
-            ((k, o) for k in ("LLM", "AGENT", "RETRIEVER", "CHAIN") for o in odd), 1
-        )
+        span(n, "x", kind, one, "a", args={"text": 1, "question": ["q"]}, note="n")
+        for n, (kind, one) in enumerate(((k, o) for k in ("LLM", "RETRIEVER") for o in outputs), 1)
     ]
-    made = route("odd", "a", *spans, bm25(99, "r", "a"), *(bm25(100 + n, f"t{n}", "a") for n in range(90)))
-    assert sum(1 for _ in tree(run_of(made), made, 10).all()) <= MOST
+    last = len(spans) + 1
+    many = (bm25(last + n, f"t{n}", "a") for n in range(90))
+    made = route("odd", "a", *spans, *many)
+    assert 50 < sum(1 for _ in tree(run_of(made), made, 10).all()) <= MOST
     outcome(run_of(made), {"a": 3}, 10)
 
 

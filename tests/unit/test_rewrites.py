@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.outputs import Rewrite, Search
 from core.types import Span
 from tests.runs import HOSTILE, make_run
 from ui.rewrites import texts, word_diff
@@ -32,9 +33,10 @@ class Reader(HTMLParser):
 def evil(run):
     """The run with a route that searched with every hostile text."""
     hits = tuple((id, 1.0) for id in list(run.passages)[:12])
-    spans = [Span(1, None, HOSTILE[1], "LLM", 0, 1, {"text": "q", "note": HOSTILE[2]}, list(HOSTILE))]
+    wrote = Rewrite("q", HOSTILE, "variants")
+    spans = [Span(1, None, HOSTILE[1], "LLM", 0, 1, {"text": "q"}, wrote, attributes={"note": HOSTILE[2]})]
     spans += [
-        Span(n, None, "search BM25", "RETRIEVER", 0, 1, {"text": text}, None, hits)
+        Span(n, None, "search BM25", "RETRIEVER", 0, 1, {"text": text}, Search((text,)), hits)
         for n, text in enumerate(HOSTILE, 2)
     ]
     return replace(run, results=(replace(run.results[0], title=HOSTILE[0], spans=tuple(spans)), *run.results))

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.outputs import Pass, Reply, Rewrite
 from core.run_diff import RouteDiff, run_diff
 from core.run_diff_told import came_to, first_apart, headline, ranking, value, was, why
 from core.trace_diff import MISSING, Change, RankingDiff, StepDiff, ranking_diff, steps_diff
-from core.types import Hit, Passage, Query, Span, Turn
+from core.types import Hit, Link, Passage, Query, Span, Turn
 from tests.runs import make_run
 from tests.strategies import some_runs
 
@@ -28,6 +29,11 @@ def change(run, route, **fields):
 
 def span(id, name, kind="CHAIN", **fields):
     return Span(id, None, name, kind, 0.0, 1.0, **fields)
+
+
+def fused(id, *made, size=2):
+    """A step that fused what steps made."""
+    return span(id, "fuse", links=tuple(Link(f"lists[{n}]", one, size) for n, one in enumerate(made)))
 
 
 def mirrored(one):
@@ -86,12 +92,22 @@ few = st.sampled_from(["a", "b", "c"])
 traces = st.lists(
     st.builds(
         lambda name, kind, text, lists, parent, shared, output, ids: Span(
-            0, parent, name, kind, 0.0, 1.0, {"text": text, "lists": lists}, output, ids, shared_with=shared
+            0,
+            parent,
+            name,
+            kind,
+            0.0,
+            1.0,
+            {"text": text},
+            Pass(output),
+            ids,
+            tuple(Link(f"lists[{n}]", id, 2) for n, id in enumerate(lists)),
+            shared_with=shared,
         ),
         few,
         st.sampled_from(["CHAIN", "LLM"]),
         few,
-        st.lists(st.integers(1, 6), max_size=2),
+        st.lists(st.none() | st.integers(1, 6), max_size=2),
         st.none() | st.integers(1, 6),
         st.none() | st.just("x#1"),
         st.none() | few,
@@ -237,12 +253,12 @@ def test_scores_differ_only_beyond_the_last_digits():
 
 
 def test_steps_are_aligned_around_one_that_was_added():
-    before = [span(1, "search"), span(2, "embed", "EMBEDDING"), span(3, "fuse", inputs={"lists": [1, 2]})]
+    before = [span(1, "search"), span(2, "embed", "EMBEDDING"), fused(3, 1, 2)]
     after = [
-        span(1, "rewrite", "LLM", output="new words"),
-        span(2, "search", inputs={"text": "new words"}),
+        span(1, "rewrite", "LLM", output=Rewrite("words", ("new words",), "question")),
+        span(2, "search", args={"text": "new words"}),
         span(3, "embed", "EMBEDDING"),
-        span(4, "fuse", inputs={"lists": [2, 3]}),
+        fused(4, 2, 3),
     ]
     found = steps_diff(before, after)
     assert [(s.before and s.before.name, s.after and s.after.name) for s in found] == [
@@ -256,44 +272,54 @@ def test_steps_are_aligned_around_one_that_was_added():
 
 
 def test_a_step_that_fuses_another_list_differs():
-    before = [span(1, "search"), span(2, "embed"), span(3, "fuse", inputs={"lists": [1, 2]})]
-    after = [span(1, "search"), span(2, "other"), span(3, "fuse", inputs={"lists": [1, 2]})]
+    before = [span(1, "search", hits=(("a", 1.0), ("b", 0.5))), span(2, "embed"), fused(3, 1, 2)]
+    after = [before[0], span(2, "other"), fused(3, 1, 2)]
     assert steps_diff(before, before)[2].same
-    assert steps_diff(before, [*before[:2], span(3, "fuse", inputs={"lists": [1, 1]})])[2].inputs == (
-        Change("lists", [1, 2], [1, 1]),
+    assert steps_diff(before, [*before[:2], fused(3, 1, 1)])[2].inputs == (
+        Change("lists[1]", "embed", "search, ranks 1 to 2"),
     )
-    assert [step.same for step in steps_diff(before, after)] == [True, False, False, True]
+    found = steps_diff(before, after)
+    assert [step.same for step in found] == [True, False, False, False]
+    assert found[3].inputs == (Change("lists[1]", "embed", "other"),), "step 2 of both, but not the same step"
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        (Link("lists[1]", 1, 1), "search, rank 1"),
+        (Link("lists[1]", 1, 2, 1), "search, ranks 2 to 3"),
+        (Link("lists[1]", None, 2), "made by hand by the route"),
+        (None, MISSING),
+    ],
+)
+def test_another_part_of_a_list_or_one_made_by_hand_is_a_difference(link, said):
+    search, step = span(1, "search", hits=(("a", 1.0), ("b", 0.5))), fused(2, 1, 1)
+    other = replace(step, links=(step.links[0], link) if link else step.links[:1])
+    (change_,) = steps_diff([search, step], [search, other])[1].inputs
+    assert change_ == Change("lists[1]", "search, ranks 1 to 2", said)
 
 
 def test_branches_that_end_in_another_order_are_no_difference():
     before = [
-        span(1, "search", inputs={"text": "a"}),
+        span(1, "search", args={"text": "a"}),
         span(2, "embed"),
-        span(3, "search", inputs={"text": "b"}),
+        span(3, "search", args={"text": "b"}),
     ]
     after = [replace(before[2], id=1), replace(before[0], id=2), replace(before[1], id=3)]
-    fused = span(4, "fuse", inputs={"lists": [1, 3]})
-    found = steps_diff([*before, fused], [*after, replace(fused, inputs={"lists": [2, 1]})])
+    found = steps_diff([*before, fused(4, 1, 3)], [*after, fused(4, 2, 1)])
     assert [step.same for step in found] == [True] * 4
     assert [step.before.id for step in found] == [1, 2, 3, 4]
     assert [step.after.id for step in found] == [2, 3, 1, 4]
 
 
 def test_work_that_another_route_did_has_its_steps_there():
-    ask = replace(span(2, "ask", "LLM", inputs={"text": "q"}), parent=1)
-    alone = [span(1, "rewrite", "LLM", output="x"), ask]
-    shared = [span(1, "rewrite", "LLM", output="x", shared_with="hyde#1")]
+    ask = replace(span(2, "ask", "LLM", args={"text": "q"}), parent=1)
+    alone = [span(1, "rewrite", "LLM", output=Reply("x")), ask]
+    shared = [span(1, "rewrite", "LLM", output=Reply("x"), shared_with="hyde#1")]
     found = steps_diff(alone, shared)
     assert [(step.same, step.elsewhere) for step in found] == [(True, False), (True, True)]
     lost = steps_diff(alone, [replace(shared[0], shared_with=None)])
     assert [(step.same, step.elsewhere) for step in lost] == [(True, False), (False, False)]
-
-
-def test_lists_told_by_their_length_alone_are_left_to_the_hits():
-    before = [span(1, "fuse", inputs={"lists": ["100 hits"]}, hits=(("a", 1.0),))]
-    after = [span(1, "fuse", inputs={"lists": [1]}, hits=(("a", 1.0),))]
-    assert steps_diff(before, after)[0].same
-    assert not steps_diff(before, [replace(after[0], hits=(("b", 1.0),))])[0].same
 
 
 def test_a_list_that_changed_is_told_by_what_it_lost_and_gained():
@@ -305,15 +331,17 @@ def test_a_list_that_changed_is_told_by_what_it_lost_and_gained():
 def test_the_first_step_that_came_to_something_else_is_the_reason():
     rewrite = next(r for r in RUN.results if r.route == "rewrite")
     spans = tuple(
-        replace(s, output="What about the second vase?")
+        replace(s, output=Pass("What about the second vase?"))
         if s.id == 1
-        else replace(s, inputs={**s.inputs, "made": "2026-11-19"})
+        else replace(s, output=replace(s.output, made="2026-11-19"))
+        if isinstance(s.output, Reply)
+        else s
         for s in rewrite.spans
     )
     found = run_diff(RUN, change(RUN, "rewrite", spans=spans, status="failed", error="E", hits=()))
     (route,) = found.differing
     apart = first_apart(route)
-    assert apart.output.after == "What about the second vase?"
+    assert apart.output.after == Pass("What about the second vase?")
     assert [step for step in route.steps if not step.same] == [apart]  # when a call was made is no difference
     said = "from step 1, “rewrite as a standalone question”, with the same input and another result"
     assert why(found, route) == said

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from core.backends.base import Completion, TokenLogprob
 from core.engine import Request
 from core.errors import ModelFailed
-from core.reading import gradings, rewritings
+from core.reading import gradings
+from core.reading_texts import rewrites
 from core.steps.odds import DIGITS, odds
 from core.steps.reflect import ScaleGrade, by_value, next_round
 from core.steps.replies import booleans
@@ -93,8 +94,8 @@ def test_a_good_first_round_is_enough(tmp_path):
     assert {request.max_tokens for request in llm.requests} == {2}
     assert [g.value for g in round_.grades] == [pytest.approx(3.75)] * 4
     (grading,) = gradings(result)
-    assert grading.low == grading.high == 0.375
-    assert [grade.value for grade in grading.grades] == [pytest.approx(0.6875)] * 4
+    assert grading.output.low == grading.output.high == 0.375
+    assert [grade.grade for grade in grading.output.grades] == [pytest.approx(0.6875)] * 4
 
 
 def test_a_poor_round_is_asked_again_with_what_it_found_and_the_best_is_kept(tmp_path):
@@ -112,7 +113,7 @@ def test_a_poor_round_is_asked_again_with_what_it_found_and_the_best_is_kept(tmp
     (kept,) = output(result, "keep the best round")
     assert kept.decision == "round 2 of 2"
     assert result.hits[0].passage.id == "crushed:0-80"
-    assert [one.after for one in rewritings(result)] == [("photos and report within 48 hours",)]
+    assert [one.texts for _, one in rewrites(result)] == [("photos and report within 48 hours",)]
 
 
 def test_the_first_round_is_kept_where_the_second_is_worse(tmp_path):

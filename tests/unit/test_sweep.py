@@ -105,14 +105,14 @@ TUNED = [
     (name, knob)
     for name in NO_MODEL + ASKING
     for knob in routes()[name].knobs
-    if knob.tunes and knob.tunes.partition(".")[0] not in ("by", "strip_floor", "turns")
+    if knob.tunes and knob.tunes.partition(".")[0] not in ("by", "floor", "turns")
 ]
 HOW = {
     ("hybrid_rrf", "k"): "fusion", ("hybrid_rrf", "dense_weight"): "fusion",
     ("hybrid_rrf", "bm25_weight"): "fusion", ("hybrid_linear", "alpha"): "fusion",
     ("hybrid_linear", "norm"): "fusion", ("mmr", "lam"): "fusion", ("mmr", "pool"): "fusion",
     ("mmr", "k"): "fusion", ("parent", "alpha"): "fusion", ("contextual_headings", "alpha"): "fusion",
-    ("memory", "memory_weight"): "fusion", ("rag_fusion", "k"): "fusion", ("step_back", "k"): "fusion",
+    ("memory", "memory_weight"): "fusion", ("memory", "enough"): "decisions", ("rag_fusion", "k"): "fusion", ("step_back", "k"): "fusion",
     ("step_back", "weight"): "fusion", ("rewrite", "weight"): "fusion", ("crag", "low"): "decisions",
     ("crag", "high"): "decisions", ("self_reflective", "threshold"): "decisions",
     ("self_reflective", "gain"): "decisions", ("confidence", "threshold"): "decisions",

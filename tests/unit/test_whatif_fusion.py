@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from core.charts.shares import colours, label, share_bars, told
 from core.engine import Request
 from core.errors import BadInput
-from core.route import routes
+from core.outputs import Embedding, Rerank, Search, Selection, Written
+from core.outputs import Fusion as Fused
+from core.route import Route, routes
 from core.store.codec import dumps, from_document, to_document
-from core.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
+from core.types import Answer, Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.whatif.fusion import counterpart, fusions, outcome, recompute, shares
-from core.whatif.knobs import as_knobs, controls, tuned
+from core.whatif.knobs import as_knobs, controls, sets
 from core.whatif.shown import arrow, list_names, moved, rows
 from core.whatif.shown import given as given_shares
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -29,11 +31,12 @@ QUESTION = Query(
     "How do I return a fragile vase and claim the refund?",
     (Turn("user", "My parcel with the vase arrived crushed."), Turn("assistant", "Take a photo.")),
 )
-FUSED = ("k", "alpha", "norm", "lam", "pool", "weights")  # settings of fusion steps
-TUNED = {
-    name: [k for k in route.knobs if k.tunes.partition(".")[0] in FUSED] for name, route in routes().items()
-}
-TUNED = {name: knobs for name, knobs in TUNED.items() if knobs}
+TUNED = {  # routes whose parameters set their last fusion
+    "contextual": ("alpha",), "contextual_headings": ("alpha",), "hybrid_linear": ("alpha", "norm"),
+    "hybrid_rrf": ("k", "dense_weight", "bm25_weight"), "memory": ("memory_weight",),
+    "mmr": ("lam", "pool", "k"), "multistage": ("lam",), "parent": ("alpha",), "rag_fusion": ("k",),
+    "rewrite": ("weight",), "step_back": ("weight", "k"),
+}  # fmt: skip
 ON = {"parent": {"alpha": 0.5}, "memory": {"expand": False, "enough": 1.01}}  # so that something is fused
 
 
@@ -83,7 +86,7 @@ def test_the_shares_of_a_score_add_up_to_it(everything):
         for fusion in fusions(result):
             parts = shares(fusion, {})
             if fusion.method == "marginal":
-                told_ = {one["id"]: one["score"] for one in fusion.span.inputs["chosen"]}
+                told_ = {one.id: one.score for one in fusion.span.output.chosen}
                 assert {id: sum(both) for id, both in parts.items()} == pytest.approx(told_)
             else:
                 assert {id: sum(part, 0.0) for id, part in parts.items()} == dict(fusion.span.hits)
@@ -97,7 +100,7 @@ def value_of(knob, draw):
         return draw(st.sampled_from(knob.choices))
     if knob.type is int:
         return draw(st.integers(int(knob.low), int(knob.high)))
-    low = 0.1 if knob.tunes.startswith("weights.2") else knob.low  # with 0 such lists are not searched
+    low = 0.1 if knob.name.endswith("weight") else knob.low  # with 0 some lists are not searched
     high = 0.99 if knob.tunes == "alpha" else knob.high
     return round(draw(st.floats(low, high)), 3)
 
@@ -108,21 +111,42 @@ def value_of(knob, draw):
 def test_other_knobs_give_what_a_new_run_gives(engine, name, data):
     route, on = routes()[name], ON.get(name, {})
     first = one(engine, name, on)
-    found = fusions(first)
-    fusion = next(f for f in reversed(found) if all(n in {**f.values, "alpha": 0} for k in TUNED[name]
-                                                    for n in tuned(k)))  # fmt: skip
-    wanted = {knob.name: value_of(knob, data.draw) for knob in TUNED[name]}
-    changes = {setting: wanted[knob.name] for knob in TUNED[name] for setting in tuned(knob)}
+    own = [knob for knob in route.knobs if knob.name in TUNED[name]]
+    assert len(own) == len(TUNED[name])
+    fusion = next(one for one in reversed(fusions(first)) if one.span.set_by)
+    wanted = {knob.name: value_of(knob, data.draw) for knob in own}
+    changes = {
+        name: value for knob in own for name, value in sets(knob, fusion.span, wanted[knob.name]).items()
+    }
     again = one(engine, name, {**on, **wanted})
     made = outcome(first, fusion, recompute(fusion, changes))
     assert made.hits == tuple((hit.passage.id, hit.score) for hit in again.hits)
     kept = as_knobs(route, fusion.span, changes)
     assert kept == wanted
-    moved_ = {control.name: control for control in controls(route, first.knobs, fusion, [])}
-    for knob in TUNED[name]:
-        assert moved_[tuned(knob)[0]].knob == knob.name
-        assert moved_[tuned(knob)[0]].names == tuned(knob)
-        assert moved_[tuned(knob)[0]].low != 0 or not knob.tunes.startswith("weights.2")
+    moved_ = {control.knob: control for control in controls(route, fusion, [])}
+    for knob in own:
+        control = moved_[knob.name]
+        assert control.changes(wanted[knob.name]) in ({}, sets(knob, fusion.span, wanted[knob.name]))
+        assert control.low != 0 or "weights.2" not in control.names
+
+
+def test_what_a_parameter_tunes_is_what_it_sets_of_a_step(everything, engine):
+    """What a route declares, for pages that have no trace at hand, is what its steps record."""
+    traced = {result.route: result for result in everything.results}
+    traced |= {name: one(engine, name, on) for name, on in ON.items()}
+    recorded = {
+        (name, parameter, argument.partition(".")[0])
+        for name, result in traced.items()
+        for span in result.spans
+        for argument, parameter in span.set_by.items()
+    }
+    missing = []
+    for name, route in routes().items():
+        for knob in route.knobs:
+            stem = "weights" if knob.tunes == "alpha" else knob.tunes.partition(".")[0]
+            if stem and (name, knob.name, stem) not in recorded:
+                missing.append((name, knob.name, knob.tunes))
+    assert missing == []
 
 
 @given(st.integers(1, 100), st.floats(0, 1), st.integers(1, 100))
@@ -141,19 +165,27 @@ def test_a_pool_cuts_the_lists_before_they_are_fused():
     assert recompute(fusion, {"pool": 1, "weights.1": 2}) == (("b", 2 / 61), ("a", 1 / 61))
 
 
-def by_hand(**inputs):
+def linked(*sources):
+    """Links of lists: a span with its first two passages, or a whole link."""
+    return tuple(
+        replace(one, arg=f"lists[{n}]") if isinstance(one, Link) else Link(f"lists[{n}]", one, 2)
+        for n, one in enumerate(sources)
+    )
+
+
+def by_hand(lists=(1, 3), **args):
     """BM25 found a, b; vectors b, c; fused with k = 60."""
     sparse, dense = (("a", 5.0), ("b", 4.0)), (("b", 0.9), ("c", 0.8))
     fused = (("b", 1 / 62 + 1 / 61), ("a", 1 / 61), ("c", 1 / 62))
-    given_ = {"lists": [1, 3], "k": 60, "weights": [1.0, 1.0], **inputs}
     spans = (
-        Span(1, None, "search BM25", "RETRIEVER", 0, 1, {"text": "why"}, None, sparse),
-        Span(2, None, "embed", "EMBEDDING", 1, 1, {"text": "how"}),
-        Span(3, None, "search vectors", "RETRIEVER", 2, 1, {"vector": "3 vector"}, None, dense),
-        Span(4, None, "fuse by reciprocal rank", "CHAIN", 3, 1, given_, None, fused),
-    )
+        Span(1, None, "search BM25", "RETRIEVER", 0, 1, {"text": "why"}, Search(("why",)), sparse),
+        Span(2, None, "embed", "EMBEDDING", 1, 1, {"text": "how"}, Embedding(("how",))),
+        Span(3, None, "search vectors", "RETRIEVER", 2, 1, {}, Search(), dense, (Link("vector", 2, 3),)),
+        Span(4, None, "fuse by reciprocal rank", "CHAIN", 3, 1, {"k": 60, "weights": [1.0, 1.0], **args},
+             Fused("rrf"), fused, linked(*lists)),
+    )  # fmt: skip
     hits = tuple(Hit(Passage(id, id, id.upper(), "", 0, 9), score) for id, score in fused)
-    return RouteResult("r", "R", "ok", 4.0, hits=hits, spans=spans)
+    return RouteResult("r", "R", "ok", 4.0, hits=hits, spans=spans, origin=Link("hits", 4, 3))
 
 
 def test_ranks_and_shares_by_hand():
@@ -190,41 +222,84 @@ def test_steps_after_a_fusion_are_stale():
     result = by_hand()
     (fusion,) = fusions(result)
     assert outcome(result, fusion, fusion.span.hits).stale == ()
-    answer = Span(5, None, "write answer", "LLM", 4, 1, {}, "So.")
+    answer = Span(5, None, "write answer", "LLM", 4, 1, {}, Written("So."))
     written = replace(result, spans=(*result.spans, answer))
     made = outcome(written, fusion, fusion.span.hits)
     assert made.hits == fusion.span.hits
     assert made.stale == (answer,)
-    again = replace(answer, name="rerank", kind="RERANKER", output=None, hits=fusion.span.hits)
-    reranked = replace(result, spans=(*result.spans, again))
+    again = replace(answer, name="rerank", kind="RERANKER", output=Rerank(), hits=fusion.span.hits)
+    reranked = replace(result, spans=(*result.spans, again), origin=Link("hits", 5, 3))
     assert outcome(reranked, fusion, fusion.span.hits).hits is None, "even where it moved nothing"
-    cut = replace(result, hits=result.hits[:2])
+    assert outcome(replace(result, origin=Link("hits", None, 3)), fusion, fusion.span.hits).hits is None
+    cut = replace(result, hits=result.hits[1:2], origin=Link("hits", 4, 1, 1))
     assert (
         outcome(cut, fusion, recompute(fusion, {"weights.1": 9})).hits
-        == recompute(fusion, {"weights.1": 9})[:2]
+        == (recompute(fusion, {"weights.1": 9})[1:2])
     )
 
 
-def test_a_shared_step_of_an_early_version_is_read_through_its_owner():
-    owner = replace(by_hand(), route="owner")
-    mine = by_hand(lists=["2 hits", "2 hits"])
-    spans = tuple(replace(s, shared_with="owner#4") if s.id == 4 else s for s in mine.spans)
-    mine = replace(mine, spans=spans)
-    assert "not kept" in fusions(mine)[0].lack
-    (found,) = fusions(mine, [mine, owner])
-    assert found.lack == ""
-    assert [source.id for source in found.sources] == [1, 3]
-    with pytest.raises(BadInput, match="cannot be done again"):
-        recompute(fusions(mine)[0], {})
+def test_a_list_that_the_route_made_itself_is_not_guessed():
+    (fusion,) = fusions(by_hand([1, Link("", None, 2)]))
+    assert fusion.lack == "list 2 was made by the route itself, not by a step, so the run does not keep it"
+    with pytest.raises(BadInput, match="cannot be done again: list 2 was made by the route itself"):
+        recompute(fusion, {})
+
+
+def test_parts_of_lists_are_fused_as_they_were():
+    """Of each list the part that the route passed on, also where another list is equal to it."""
+    part = by_hand([Link("", 1, 1, 1), Link("", 3, 1)])
+    fused = (("b", 1 / 61 + 1 / 61),)
+    part = replace(part, spans=(*part.spans[:3], replace(part.spans[3], hits=fused)))
+    (fusion,) = fusions(part)
+    assert fusion.lack == ""
+    assert [[hit.passage.id for hit in ranking] for ranking in fusion.lists] == [["b"], ["b"]]
+    assert recompute(fusion, {"weights.1": 2}) == (("b", 1 / 61 + 2 / 61),)
+    assert list_names(part, fusion, "why") == (
+        "search BM25, ranks 2 to 2", "search vectors: “how”, the first 1",
+    )  # fmt: skip
+
+
+def test_empty_lists_are_fused_as_they_were():
+    nothing = replace(by_hand([Link("", None, 0), 3]).spans[3], hits=(("b", 1 / 61), ("c", 1 / 62)))
+    one_empty = by_hand()
+    one_empty = replace(one_empty, spans=(*one_empty.spans[:3], nothing))
+    (fusion,) = fusions(one_empty)
+    assert (fusion.lack, [len(ranking) for ranking in fusion.lists]) == ("", [0, 2])
+    assert recompute(fusion, {"weights.1": 2}) == (("b", 2 / 61), ("c", 2 / 62))
+    names = list_names(one_empty, fusion, "why")
+    assert names[0] == "an empty list"
+    assert [c.name for c in controls(None, fusion, names)] == ["weights.0", "weights.1", "k", "pool"]
+    none = replace(nothing, hits=(), links=(Link("lists", None, 0),), args={"k": 60, "weights": None})
+    (fusion,) = fusions(replace(one_empty, spans=(none,), hits=(), origin=None))
+    assert (fusion.lack, recompute(fusion, {"k": 9}), shares(fusion, {})) == ("", (), {})
+    assert [control.name for control in controls(None, fusion, ["nothing"])] == ["weights.0", "k"]
 
 
 @pytest.mark.parametrize(
-    "inputs",
-    [{"k": 61}, {"weights": [1.0, 2.0]}, {"lists": [1, 1]}, {"lists": [3, 3]}, {"lists": [1, 4]}],
-)
-def test_what_does_not_give_the_stored_ranking_is_not_trusted(inputs):
-    (fusion,) = fusions(by_hand(**inputs))
+    ("lists", "args"),
+    [((1, 3), {"k": 61}), ((1, 3), {"k": None}), ((1, 3), {"weights": [1.0, 2.0]}), ((1, 1), {}),
+     ((3, 3), {}), ((1, 3), {"k": "60"}), ((1, 3), {"weights": [1.0]})],
+)  # fmt: skip
+def test_what_does_not_give_the_stored_ranking_is_not_trusted(lists, args):
+    (fusion,) = fusions(by_hand(lists, **args))
     assert fusion.lack == "what is stored of its lists does not give its ranking"
+
+
+def test_a_route_of_five_lines_is_fused_again_from_what_it_really_passed_on(engine, monkeypatch):
+    """Slices, lists put one behind another by a step and by hand, an empty list, in the real engine."""
+
+    def five(query, do, *, k: int = 60):
+        sparse, dense = do.sparse(query.text), do.dense(query.text)
+        behind = do.concat(sparse[5:9], dense[:2])
+        known = do.rrf((sparse[:20], dense[3:12], behind, ()), k)
+        return Answer(do.rrf((known, tuple(dense[:3]) + tuple(sparse[:1]))))
+
+    monkeypatch.setitem(routes(), "five", Route("five", "Five", "hybrid", "", None, (), (), five))
+    first, second = fusions(one(engine, "five", {}))
+    assert first.lack == ""
+    assert [len(ranking) for ranking in first.lists] == [20, 9, 6, 0]
+    assert recompute(first, {}) == first.span.hits
+    assert second.lack == "list 2 was made by the route itself, not by a step, so the run does not keep it"
 
 
 def test_settings_that_a_step_does_not_have_are_refused():
@@ -237,18 +312,19 @@ def test_settings_that_a_step_does_not_have_are_refused():
 
 def test_an_early_diversity_step_says_why_it_cannot_be_tried(engine):
     result = one(engine, "mmr", {})
-    bare = {k: v for k, v in result.spans[-1].inputs.items() if k not in ("near", "alike", "lists")}
-    early = replace(result, spans=(*result.spans[:-1], replace(result.spans[-1], inputs=bare)))
-    (fusion,) = fusions(early)
-    assert "made by an earlier version" in fusion.lack
+    bare = replace(result.spans[-1], output=Selection("mmr", result.spans[-1].output.chosen))
+    (fusion,) = fusions(replace(result, spans=(*result.spans[:-1], bare)))
+    assert "of an earlier version" in fusion.lack
 
 
 def test_the_counterpart_is_the_step_over_as_many_lists():
     (fusion,) = fusions(by_hand())
     other = by_hand()
     assert counterpart(other, fusion, ranks=True).span == other.spans[-1]
-    three = by_hand(lists=[1, 3, None], weights=[1.0, 1.0, 1.0])
+    three = by_hand([1, 3, Link("", None, 0)], weights=[1.0, 1.0, 1.0])
+    assert fusions(three)[0].lack == ""
     assert counterpart(three, fusion, ranks=True) is None
+    assert counterpart(replace(other, origin=Link("hits", 3, 2)), fusion, ranks=True) is None
 
 
 def test_only_what_knobs_set_can_be_kept(everything):
@@ -261,19 +337,28 @@ def test_only_what_knobs_set_can_be_kept(everything):
     with pytest.raises(BadInput, match="from 1 to 1000"):
         as_knobs(route, fusion.span, {"k": 0})
     pair = routes()["step_back"]
-    weights = {"weights": [1.0, 1.0, 0.5, 0.5]}
-    both = Span(1, None, "fuse", "CHAIN", 0, 0, weights)
+    both = Span(
+        1, None, "fuse", "CHAIN", 0, 0, {"weights": [1.0, 1.0, 0.5, 0.5]},
+        set_by={"weights.2": "weight", "weights.3": "weight"},
+    )  # fmt: skip
     assert as_knobs(pair, both, {"weights.2": 2.0, "weights.3": 2.0}) == {"weight": 2.0}
     assert as_knobs(pair, both, {"weights.2": 2.0}) is None, "the other list would move too"
+    assert as_knobs(pair, both, {"weights.3": 2.0}) is None
     assert as_knobs(pair, both, {"weights.2": 0.5}) == {"weight": 0.5}
+    shared = routes()["hybrid_linear"]
+    half = replace(both, args={"weights": [0.5, 0.5]}, set_by={"weights.1": "alpha"})
+    assert as_knobs(shared, half, {"weights.0": 1 - 0.7, "weights.1": 0.7}) == {"alpha": 0.7}
+    assert as_knobs(shared, half, {"weights.1": 0.7}) is None, "the other list gets what is left of 1"
 
 
 def test_a_knob_of_another_step_is_not_taken_for_this_one():
+    """The step's k is 60, as is the route's, which set nothing of it."""
     route = routes()["hybrid_rrf"]
-    (fusion,) = fusions(by_hand())
-    knobs = {"k": 7, "dense_weight": 1.0, "bm25_weight": 1.0}
-    found = {control.name: control for control in controls(route, knobs, fusion, ["words", "vectors"])}
-    assert found["k"].knob is None
+    result = by_hand()
+    spans = (*result.spans[:3], replace(result.spans[3], set_by={"weights.0": "bm25_weight"}))
+    (fusion,) = fusions(replace(result, spans=spans))
+    found = {control.name: control for control in controls(route, fusion, ["words", "vectors"])}
+    assert (found["k"].knob, found["weights.1"].knob) == (None, None)
     assert found["weights.0"].knob == "bm25_weight"
     assert found["weights.0"].label == "weight of words"
     assert found["weights.0"].changes(1.0) == {}

@@ -10,21 +10,18 @@ from core.charts.grades import grade_strip, strip_told, threshold_curves
 from core.engine import Request
 from core.errors import BadInput
 from core.evaluate.dataset import LabelledSet, Question
-from core.reading import Grade, Grading, gradings, strippings
+from core.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
+from core.reading import Recorded, gradings, strippings
 from core.reading_answers import decisions
 from core.reading_grades import decided, findings, held
 from core.reading_thresholds import changed, told
-from core.reading_ways import ways
 from core.route import routes
-from core.steps.grade import verdict
-from core.steps.imitate import LookUp
-from core.trace import plain
 from core.types import Query, RouteResult, Span
-from core.whatif.grading import Case, at, bands, by_best, by_mean, sweep, tally
+from core.whatif.grading import Case, again, at, bands, by_best, by_mean, sweep, tally
 from core.whatif.grading import given as as_given
 from core.whatif.keeping import threshold_knobs
 from core.whatif.labelled_grades import follows, graded
-from core.whatif.scored import floor_of, gates, nears, refloored
+from core.whatif.scored import floor_of, gates, nears, reaching, refloored
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
 
@@ -37,14 +34,14 @@ TEXTS = {
 QUESTION = "My box arrived crushed"
 value = st.one_of(st.none(), st.floats(0, 1), st.just(float("nan")))
 grade_lists = st.lists(value, max_size=8).map(
-    lambda values: tuple(Grade(f"p{n}", one, "scored", "") for n, one in enumerate(values))
+    lambda values: tuple(PassageGrade(f"p{n}", one, "scored") for n, one in enumerate(values))
 )
 edges = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
 
 
 def some(*values):
     return tuple(
-        Grade(f"p{n}", one, "error" if one is None else "scored", "") for n, one in enumerate(values)
+        PassageGrade(f"p{n}", one, "error" if one is None else "scored") for n, one in enumerate(values)
     )
 
 
@@ -54,7 +51,7 @@ def case(present, *values, split="dev"):
 
 @pytest.fixture
 def asked(tmp_path):
-    """Run one route over a tiny corpus by the real steps; the result's spans are plain JSON values."""
+    """Run one route over a tiny corpus by the real steps; the result has its spans."""
 
     def ask(route, replies=None, answers="none", style=None, **knobs):
         engine = FakeEngine(tmp_path, texts=TEXTS, llm=ScriptedLLM(replies or {}))
@@ -76,9 +73,9 @@ def asked(tmp_path):
 
 def test_bands_are_told_apart_and_what_has_no_grade_is_in_none():
     found = bands(some(0.2, 0.9, None, 0.5, 0.1, 0.95), 0.2, 0.9)
-    assert [one.value for one in found.above] == [0.95, 0.9]
-    assert [one.value for one in found.between] == [0.5, 0.2]
-    assert [one.value for one in found.below] == [0.1]
+    assert [one.grade for one in found.above] == [0.95, 0.9]
+    assert [one.grade for one in found.between] == [0.5, 0.2]
+    assert [one.grade for one in found.below] == [0.1]
     assert [one.id for one in found.without] == ["p2"]
 
 
@@ -122,9 +119,11 @@ def test_nothing_changed_decides_the_same_and_raising_high_never_trusts_more(gra
 @pytest.mark.parametrize("evaluator", ["lightweight", "llm"])
 def test_the_stored_decision_follows_from_the_stored_grades(asked, evaluator):
     result = asked("crag", {"grade": "0.95"}, evaluator=evaluator)
-    (grading,) = gradings(result)
+    (step,) = gradings(result)
+    grading = step.output
     assert by_best(grading)
     assert by_mean(grading) is None
+    assert grading.evaluator == evaluator
     found = at(grading.grades, grading.low, grading.high)
     assert (found.decision, found.why) == (grading.decision, grading.why)
     assert not by_best(replace(grading, decision="correct" if grading.decision != "correct" else "incorrect"))
@@ -134,49 +133,59 @@ def test_the_stored_decision_follows_from_the_stored_grades(asked, evaluator):
 
 def test_what_follows_from_other_thresholds_is_what_the_route_does(asked):
     result = asked("crag", {"grade": "0.95"}, evaluator="llm")
-    (grading,) = gradings(result)
-    assert grading.decision == "correct"
+    (step,) = gradings(result)
+    assert step.output.decision == "correct"
     acts = [
-        follows(result, grading, at(grading.grades, low, high)).decision
+        follows(result, step, at(step.output.grades, low, high)).decision
         for low, high in ((0.1, 0.9), (0.1, 0.99), (0.98, 0.99))
     ]
     assert acts == ["use what was found", "add the web", "replace it by the web"]
+    other = Recorded(replace(step.span, id=step.span.id - 1), step.output)
+    assert follows(result, other, at(step.output.grades, 0.1, 0.9)) is None, "it acted on another step"
     lacking = asked("crag", {"grade": "0.05"}, evaluator="llm")
-    (grading,) = gradings(lacking)
-    assert (
-        follows(lacking, grading, at(grading.grades, grading.low, grading.high)).decision == "knowledge gap"
-    )
+    (step,) = gradings(lacking)
+    grading = step.output
+    assert follows(lacking, step, at(grading.grades, grading.low, grading.high)).decision == "knowledge gap"
     crag = make_run(mishaps=False).results[-1]
-    (grading,) = gradings(crag)
-    assert follows(crag, grading, at(grading.grades, 0.2, 0.9)) is None, "no step of it acted on the verdict"
+    (step,) = gradings(crag)
+    assert follows(crag, step, at(step.output.grades, 0.2, 0.9)) is None, "no step of it acted on the verdict"
 
 
 def test_a_round_decides_by_its_mean(asked):
     digits = {"1": 0.0, "2": 0.7, "3": 0.3}
     result = asked("self_reflective", {"scale": digits, "reformulate": "Another?"}, rounds=2)
-    first = gradings(result)[0]
-    rule = by_mean(first)
-    assert rule.mean == pytest.approx(2.3)
-    assert rule.decide(rule.threshold, rule.gain)[0] == first.decision == "try again"
-    assert rule.decide(2.2, 0.1) == ("enough", "good enough")
+    first = gradings(result)[0].output
+    judged = by_mean(first)
+    assert judged.mean == pytest.approx(2.3)
+    assert again(judged, judged.threshold, judged.gain)[0] == first.decision == "try again"
+    assert again(judged, 2.2, 0.1) == ("enough", "good enough")
     assert not by_best(first)
-    second = by_mean(gradings(result)[1])
-    assert (second.before, second.number) == (rule.mean, 2)
-    assert second.decide(2.5, 0.1) == ("stop", "no gain")
-    assert second.decide(2.5, 0.0) == ("stop", "rounds used up")
+    second = by_mean(gradings(result)[1].output)
+    assert (second.before, second.number) == (judged.mean, 2)
+    assert again(second, 2.5, 0.1) == ("stop", "no gain")
+    assert again(second, 2.5, 0.0) == ("stop", "rounds used up")
 
 
 @pytest.mark.parametrize(
-    "inputs",
-    [{"earlier": "none"}, {"earlier": ["x"]}, {"threshold": "2.5"}, {"gain": None}, {"rounds": True},
-     {"threshold": float("nan")}],
-)  # fmt: skip
-def test_odd_rounds_have_no_rule(inputs):
-    good = {"earlier": [], "threshold": 2.5, "gain": 0.1, "rounds": 3}
-    output = {"mean": 2.0, "decision": "try again"}
-    grading = Grading(Span(1, None, "g", "EVALUATOR", 0, 1, good, output), some(0.2), 0.4, 0.4, "try again")
-    assert by_mean(grading) is not None
-    assert by_mean(replace(grading, span=replace(grading.span, inputs={**good, **inputs}))) is None
+    "odd", [{"mean": 2.6}, {"mean": None}, {"before": 1.95}, {"number": 3}, {"rounds": 1}]
+)
+def test_a_round_whose_numbers_do_not_give_its_decision_has_no_rule(odd):
+    judged = Round("q", 2.0, 1.5, 2, 2.5, 0.1, 3)
+    grading = Grading(some(0.2), 0.4, 0.4, "try again", "", (), round=judged)
+    assert by_mean(grading) == judged
+    assert by_mean(replace(grading, round=replace(judged, **odd))) is None
+    assert by_mean(replace(grading, round=None)) is None
+
+
+def test_what_a_grader_that_did_not_end_gave_until_then_is_kept(asked):
+    result = asked("crag", {"grade": "0.95"}, evaluator="llm")
+    (step,) = gradings(result)
+    broken = replace(step.span, output=NOTHING, error="the route's time is up")
+    spans = tuple(broken if span is step.span else span for span in result.spans)
+    (found,) = gradings(replace(result, spans=spans))
+    assert found.output.grades == step.output.grades
+    assert (found.output.low, found.output.high) == (step.output.low, step.output.high)
+    assert (found.output.decision, by_best(found.output)) == ("", False)
 
 
 # One score against one threshold.
@@ -192,7 +201,9 @@ def test_every_kind_of_decision_by_one_score_is_decided_again(asked):
     first = unsure[0]
     assert (first.span.name, first.score, first.decision) == ("decide by confidence", 0.7, "retrieve")
     assert first.decide(0.7) == "answer without retrieval"
-    (looked,) = gated({}, plain(LookUp("retrieve", "", 0.7, 0.5, "probabilities")))
+    judged = {"relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0}}
+    (looked,) = gates(asked("critique_loop", {**judged, "look-up": "0.7"}))
+    assert (looked.score, looked.decision) == (0.7, "retrieve")
     assert (looked.decide(0.7), looked.decide(0.8)) == ("retrieve", "no retrieval")
 
 
@@ -206,53 +217,70 @@ def test_copied_sentences_tell_their_evidence_and_floor(asked):
     assert gate.decide(gate.score) == "answer"
 
 
-def gated(inputs, output):
-    span = Span(1, None, "s", "EVALUATOR", 0, 1, inputs, output)
+def gated(output):
+    span = Span(1, None, "s", "EVALUATOR", 0, 1, {}, output)
     return gates(RouteResult("r", "R", "ok", 1.0, spans=(span,)))
 
 
 def test_scores_that_do_not_give_the_decision_again_are_left_out():
-    good = {"decision": "answer", "why": "", "score": 0.7, "threshold": 0.5}
-    assert len(gated({}, good)) == 1
+    good = Decision("answer", ("answer", "abstain"), "", 0.7, 0.5)
+    assert len(gated(good)) == 1
     for odd in (
-        {"score": 0.3}, {"score": None}, {"score": "0.7"}, {"score": float("nan")}, {"threshold": None},
-        {"decision": "maybe"}, {"decision": 3}, {"more": 1},
+        {"score": 0.3}, {"score": None}, {"score": float("nan")}, {"threshold": None}, {"decision": "maybe"},
+        {"ways": ("answer",)},
     ):  # fmt: skip
-        assert gated({}, {**good, **odd}) == []
-    unaided = {"decision": "retrieve", "why": "", "confidence": 0.0, "by": "no answer"}
-    assert gated({"threshold": 0.9}, unaided) == [], "without an answer it searches whatever the threshold"
-    assert len(gated({"threshold": 0.9}, {**unaided, "by": "mean"})) == 1
+        assert gated(replace(good, **odd)) == []
+
+
+def test_without_an_answer_there_is_no_score_to_hold_against_a_threshold(asked):
+    found = gates(asked("confidence", {"closed-answer": "unknown", "answer": "So [1]."}, threshold=0.9))
+    assert "decide by confidence" not in [gate.span.name for gate in found]
 
 
 def test_passages_and_strips_at_another_floor(asked):
     result = asked("compress", floor=-1.0, strip_floor=0.3)
     (near,) = nears(result)
-    assert len(near.kept(-1.0)) == len(near.scores)
-    best = max(score for _, score in near.scores)
-    assert [id for id, score in near.scores if score == best] == list(near.kept(best))
-    (step,) = strippings(result)
+    cosines = near.output.cosines
+    assert reaching(near.output, -1.0) == tuple(cosines)
+    assert [id for id, _ in near.span.hits] == list(cosines)
+    best = max(cosines.values())
+    assert [id for id, score in cosines.items() if score == best] == list(reaching(near.output, best))
+    step = strippings(result)[0].output
     assert floor_of(step) == 0.3
-    assert refloored(step, 0.3).strips == step.strips
-    assert refloored(step, -1.0).kept == step.count
-    again = strippings(asked("compress", floor=-1.0, strip_floor=0.6))[0]
-    assert refloored(step, 0.6).strips == again.strips, "as the step itself does with that floor"
-    for strips in refloored(step, 1.1).strips.values():
-        best = max(strip.score for strip in strips)
-        assert {strip.score for strip in strips if strip.kept} == {best}, "each passage keeps its best"
+    dropped = replace(step, sentences=(*step.sentences[:-1], replace(step.sentences[-1], kept=False)))
+    assert floor_of(dropped) is None, "its floor does not give again what was kept"
+    assert refloored(step, 0.3) == step
+    assert refloored(step, -1.0).kept == len(step.sentences)
+    unscored = replace(step, sentences=(replace(step.sentences[0], score=None), *step.sentences[1:]))
+    assert refloored(unscored, 0.3) is None
+    again_ = strippings(asked("compress", floor=-1.0, strip_floor=0.6))[0].output
+    assert refloored(step, 0.6).sentences == again_.sentences, "as the step itself does with that floor"
+    for pieces in refloored(step, 1.1).by_passage.values():
+        best = max(piece.score for piece in pieces)
+        assert {piece.score for piece in pieces if piece.kept} == {best}, "each passage keeps its best"
 
 
 # Ways.
 
 
 def test_the_ways_not_taken_are_those_the_step_declares(asked):
-    assert ways(plain(verdict((), 0.2, 0.9, "llm"))) == ("correct", "ambiguous", "incorrect")
-    assert ways({"decision": "use what was found", "why": ""})[-1] == "knowledge gap"
-    assert ways({"decision": "hybrid", "terms": []}) == ("hybrid", "hyde")
-    assert ways({"decision": "draft 1 of 1", "why": ""}) == ()
-    assert ways({"decision": "answer"}) == (), "fields are missing"
-    assert ways({"decision": ["answer"], "why": ""}) == ()
-    result = asked("hyde_gated", {"hypothesize": "A passage."})
-    assert all(one.decision in ways(one.span.output) for one in decisions(result))
+    told_ = {
+        one.span.name: one.output for one in decisions(asked("crag", {"grade": "0.95"}, evaluator="llm"))
+    }
+    assert told_["grade and decide"].ways == ("correct", "ambiguous", "incorrect")
+    assert told_["act on the grades"].ways[-1] == "knowledge gap"
+    gated_ = decisions(asked("hyde_gated", {"hypothesize": "A passage."}))
+    assert [one.output.ways for one in gated_] == [("hybrid", "hyde")]
+    assert all(one.output.decision in one.output.ways for one in gated_)
+
+
+def test_a_round_that_was_kept_is_a_decision_and_other_selections_are_none(asked):
+    digits = {"1": 0.0, "2": 0.7, "3": 0.3}
+    result = asked("self_reflective", {"scale": digits, "reformulate": "Another?"}, rounds=2)
+    kept = decisions(result)[-1]
+    assert (kept.span.name, kept.output.decision) == ("keep the best round", "round 1 of 2")
+    assert isinstance(kept.output, Selection)
+    assert decisions(asked("mmr")) == []
 
 
 # Knobs.
@@ -261,25 +289,27 @@ def test_the_ways_not_taken_are_those_the_step_declares(asked):
 def test_thresholds_become_the_knobs_of_their_own_step(asked):
     crag = asked("crag", evaluator="lightweight")
     (grading,) = gradings(crag)
-    was = {"low": grading.low, "high": grading.high}
+    assert crag.knobs["high"] == 0.0 < grading.output.high, "as calibrated"
 
-    def kept(result, span, changes, stored):
-        return threshold_knobs(routes()[result.route], result.knobs, span, changes, stored)
+    def kept(result, span, changes):
+        return threshold_knobs(routes()[result.route], span, changes)
 
-    assert kept(crag, grading.span, {"high": 0.7}, was) == {"high": 0.7}
-    assert kept(crag, grading.span, {"low": 0.0}, was) == {"low": 0.001}, "0 stands for the calibrated one"
-    assert kept(crag, grading.span, {}, was) == {}
-    assert kept(crag, grading.span, {"unheard of": 0.7}, was) is None
+    assert kept(crag, grading.span, {"high": 0.7}) == {"high": 0.7}
+    assert kept(crag, grading.span, {"low": 0.0}) == {"low": 0.001}, "0 stands for the calibrated one"
+    assert kept(crag, grading.span, {}) == {}
+    assert kept(crag, grading.span, {"unheard of": 0.7}) is None
     with pytest.raises(BadInput, match="high"):
-        kept(crag, grading.span, {"high": 7.0}, was)
+        kept(crag, grading.span, {"high": 7.0})
     (step,) = strippings(crag)
-    assert kept(crag, step.span, {"strip_floor": 0.4}, {"strip_floor": 0.25}) == {"strip_floor": 0.4}
+    assert kept(crag, step.span, {"floor": 0.4}) == {"strip_floor": 0.4}
     writes = {"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1].", "closed-answer": "Tuesday."}
-    unsure = asked("confidence", {**writes, "confidence": "70"})
+    unsure = asked("confidence", {**writes, "confidence": "50"}, threshold=0.58)
     first, second = gates(unsure)
-    assert kept(unsure, first.span, {"threshold": 0.5}, {"threshold": first.threshold}) == {"threshold": 0.5}
-    other = kept(unsure, second.span, {"threshold": 0.5}, {"threshold": second.threshold})
-    assert other is None, "the route's knob of that name is another step's"
+    assert (first.threshold, second.threshold) == (0.58, unsure.knobs["threshold"])
+    assert (first.span.name, second.span.name) == ("decide by confidence", "is the answer in the passages")
+    assert kept(unsure, first.span, {"threshold": 0.5}) == {"threshold": 0.5}
+    other = kept(unsure, second.span, {"threshold": 0.5})
+    assert other is None, "the route's knob of that name is another step's, though their values are equal"
 
 
 # Over many questions.
@@ -324,7 +354,7 @@ def test_along_a_curve_raising_a_threshold_never_trusts_more(given_cases, pair):
 def test_questions_count_where_their_labels_say_something():
     result = make_run(mishaps=False).results[-1]
     (grading,) = gradings(result)
-    ids = [one.id for one in grading.grades]
+    ids = [one.id for one in grading.output.grades]
     questions = tuple(
         Question(id, Query(id), split="dev", answerable=answerable)
         for id, answerable in (("found", True), ("elsewhere", True), ("none", False), ("unknown", None),
@@ -349,7 +379,9 @@ def test_questions_count_where_their_labels_say_something():
 def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     run = make_run(mishaps=False)
     (grading,) = gradings(run.results[-1])
-    ids = [one.id for one in grading.grades]
+    ids = [one.id for one in grading.output.grades]
+    left = tuple(hit for hit in run.results[-1].hits if hit.passage.id != ids[4])
+    run = replace(run, results=(*run.results[:-1], replace(run.results[-1], hits=left)))
     lines = findings(run, {ids[4]: 3, ids[0]: 0})
     assert len(lines) == 2
     assert "1 labelled passage that “grade and decide” graded is not in the result" in lines[0]
@@ -371,7 +403,7 @@ def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
 
 def test_decisions_in_one_line_count_repeats():
     def span(n, decision):
-        return Span(n, None, "s", "CHAIN", 0, 1, {}, {"decision": decision, "why": ""})
+        return Span(n, None, "s", "CHAIN", 0, 1, {}, Decision(decision, (), ""))
 
     spans = tuple(span(n, word) for n, word in enumerate(("go on", "go on", "stop", "a", "b", "c"), 1))
     run = make_run()
@@ -421,7 +453,7 @@ def test_a_run_without_models_asks_neither_a_model_nor_the_web(tmp_path, models)
     (result,) = run.results
     (grading,) = gradings(result)
     assert result.status == "ok"
-    assert grading.decision == "incorrect"
+    assert grading.output.decision == "incorrect"
     assert bool(engine.fake_llm.requests) == models, "keywords for the web are asked of the model"
     assert any(span.name == "search the web" for span in result.spans) == models
     (failed,) = engine.ask(Request(Query(QUESTION), "tiny", ("hyde",), models=False)).results

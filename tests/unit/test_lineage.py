@@ -1,0 +1,177 @@
+"""What readers once guessed wrong, as routes of tests run by the real engine: where lists come from, and
+where a passage was lost.
+"""
+
+import random
+
+import pytest
+
+from core.engine import Request
+from core.flow import Flow
+from core.funnel import Funnel
+from core.route import routes
+from core.types import Query
+from core.whatif.fusion import fusions
+from core.whatif.shown import list_names
+from tests.added import added
+from tests.fakes import FakeEngine, ScriptedLLM
+
+WORDS = ("parcel", "seal", "customs", "vase", "refund", "label", "photo", "carrier")
+QUESTION = "parcel seal refund"
+
+
+def texts(count):
+    draw = random.Random(3)
+    return {
+        f"d{n // 2}:{n:02}-99": f"parcel seal {' '.join(draw.choices(WORDS, k=3 + n % 5))} number{n}"
+        for n in range(count)
+    }
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Runs one of the routes of tests over `count` passages."""
+    with added():
+
+        def run(name, count=60, question=QUESTION, replies=None):
+            home = tmp_path_factory.mktemp("home")
+            engine = FakeEngine(home, texts=texts(count), llm=ScriptedLLM(replies or {}))
+            (result,) = engine.ask(Request(Query(question), "tiny", (name,))).results
+            assert (result.status, result.error) == ("ok", None)
+            return result
+
+        yield run
+    assert "cut_lists" not in routes()
+
+
+def made(result, name, at=0):
+    return [span for span in result.spans if span.name == name][at]
+
+
+def given(result, step):
+    """(the step that made it, from, size) of each list that a step was given."""
+    return [
+        (one.span.id if one.span is not None else None, one.start, one.size)
+        for one in Flow(result).sources(step)
+    ]
+
+
+def fate(result, id, depth=10):
+    one = Funnel(result).fate(id, depth)
+    return one.kind, one.step.id if one.step is not None else None, one.was, one.rank
+
+
+def ids(span):
+    return [id for id, _ in span.hits]
+
+
+def test_the_first_of_two_rounds_that_found_the_same_passages_was_kept(run):
+    grades = iter(("5", "4", "2", "1"))
+    result = run("kept_round", 40, replies={"scale": lambda _: {next(grades): 1.0}})
+    first, second = (made(result, "search vectors", at) for at in (0, 1))
+    assert set(ids(first)) == set(ids(second))
+    assert len(first.hits) == 40
+    kept = made(result, "keep the best round")
+    assert given(result, kept) == [(first.id, 0, 40)]
+    away = next(id for id in ids(second)[:5] if ids(first).index(id) >= 10)
+    rank = ids(first).index(away) + 1
+    assert fate(result, away, 5) == ("list not used", second.id, ids(second).index(away) + 1, rank)
+
+
+def test_each_of_four_fused_lists_is_called_by_the_step_that_made_it_and_what_that_searched_with(run):
+    result = run("four_ways")
+    fused = made(result, "fuse by fitted weights")
+    names = ("search BM25", "search vectors", "score by matching tokens", "search vectors of keys")
+    made_by = [made(result, name) for name in names]
+    assert given(result, fused) == [(span.id, 0, len(span.hits)) for span in made_by]
+    funnel = Funnel(result)
+    assert [funnel.asked(span) for span in made_by] == [
+        f"“{QUESTION}”",
+        f"“{QUESTION}”",
+        None,
+        f"“{QUESTION}”",
+    ]
+    (fusion,) = fusions(result)
+    assert list_names(result, fusion, QUESTION) == names
+    assert list_names(result, fusion, "another")[3] == f"search vectors of keys: “{QUESTION}”"
+
+
+def test_a_passage_behind_the_part_of_a_list_that_was_fused_was_cut_by_the_route(run):
+    result = run("cut_lists")
+    sparse, dense = made(result, "search BM25"), made(result, "search vectors")
+    fused = made(result, "fuse by reciprocal rank")
+    assert given(result, fused) == [(sparse.id, 0, 20), (dense.id, 0, 20)]
+    lost = next(id for id in ids(sparse)[20:] if id in ids(dense)[20:])
+    was = min(ids(sparse).index(lost), ids(dense).index(lost)) + 1
+    assert was > 20
+    for depth in (5, 10, 50):
+        assert fate(result, lost, depth) == ("cut by the route", fused.id, was, None)
+    where = "search BM25" if ids(sparse).index(lost) + 1 == was else "search vectors"
+    assert Funnel(result).fate(lost, 10).words == (
+        f"At {was} in “{where}”, but the route gave “fuse by reciprocal rank” the first 20 only."
+    )
+    (fusion,) = fusions(result)
+    assert list_names(result, fusion, QUESTION) == (
+        "search BM25, the first 20", "search vectors, the first 20",
+    )  # fmt: skip
+
+
+def test_as_many_looked_up_as_were_collected_are_two_lists(run):
+    result = run("looked_up")
+    found, looked = made(result, "search BM25"), made(result, "look up words")
+    had, has = (made(result, "collect what is new", at) for at in (0, 1))
+    assert (len(had.hits), given(result, had)) == (9, [(None, 0, 0), (found.id, 0, 60)])
+    assert len(looked.hits) >= 9
+    assert given(result, has) == [(had.id, 0, 9), (looked.id, 0, 9)]
+    assert given(result, looked) == []
+    brought = next(id for id in ids(looked)[:9] if id not in ids(had))
+    assert Funnel(result).stages(brought)[2].used is True
+    rank = ids(made(result, "append the rest")).index(brought) + 1
+    was = ids(looked).index(brought) + 1
+    assert fate(result, brought, 9) == ("put behind", has.id, was, rank)
+
+
+def test_a_reranking_is_of_the_list_it_was_given_whatever_was_found_in_between(run):
+    result = run("other_list", 30)
+    sparse, dense = made(result, "search BM25"), made(result, "search vectors")
+    assert set(ids(sparse)) == set(ids(dense))
+    reranked = made(result, "rerank by BM25, cosine and MaxSim")
+    assert given(result, reranked) == [(sparse.id, 0, 30)]
+    assert [stage.used for stage in Funnel(result).stages("any")] == [True, False, True]
+
+
+def test_an_empty_list_that_was_fused_counts(run):
+    result = run("empty_list")
+    fused = made(result, "fuse by reciprocal rank")
+    sparse, empty = (made(result, "search BM25", at) for at in (0, 1))
+    dense = made(result, "search vectors")
+    assert given(result, fused) == [(sparse.id, 0, 60), (empty.id, 0, 0), (dense.id, 0, 60)]
+    lost = next(id for id in ids(sparse)[:3] if id not in ids(fused)[:3])
+    assert "not in 1 of 3 lists" in Funnel(result).fate(lost, 3).words
+    (fusion,) = fusions(result)
+    assert list_names(result, fusion, QUESTION) == (
+        "search BM25", "search BM25: “zyzzyva”", "search vectors",
+    )  # fmt: skip
+
+
+def test_a_route_with_python_of_its_own_is_told_as_far_as_the_trace_says(run):
+    result = run("own_python")
+    sparse, dense = made(result, "search BM25"), made(result, "search vectors")
+    behind, fused = made(result, "put lists one behind another"), made(result, "fuse by reciprocal rank")
+    long = sum(len(text) > 60 for text in texts(60).values())
+    assert given(result, behind) == [(sparse.id, 0, 5), (dense.id, 5, 10)]
+    assert given(result, fused) == [(sparse.id, 0, 8), (behind.id, 0, len(behind.hits)), (None, 0, long)]
+    assert given(result, None) == [(fused.id, 0, 12)]
+    lost = next(id for id in ids(sparse)[:8] if id not in ids(fused)[:12])
+    assert fate(result, lost)[:3] == ("fused away", fused.id, ids(sparse).index(lost) + 1)
+    assert "1 of 3 lists put together by the route itself" in Funnel(result).fate(lost, 10).words
+    gone = next(id for id in ids(dense)[20:] if id not in ids(fused) and id not in ids(sparse)[:10])
+    assert fate(result, gone)[:2] == ("not recorded", fused.id)
+    assert "together itself, so its trace cannot show" in Funnel(result).fate(gone, 10).words
+    cut = ids(fused)[12]
+    assert fate(result, cut, 20) == ("cut by the route", None, 13, None)
+    (fusion,) = fusions(result)
+    assert list_names(result, fusion, QUESTION) == (
+        "search BM25, the first 8", "put lists one behind another",
+        "a list put together by the route itself",
+    )  # fmt: skip
