@@ -305,6 +305,7 @@ def test_what_readers_say_of_every_step_of_every_route_is_so(
         for request in requests:
             with watched() as watch:
                 run = engine.ask(request)
+            assert not watch.twice, "what a step gave tells which step gave it"
             ids = draw.sample(sorted(run.passages), min(12, len(run.passages)))
             compared = sum(check(watch, result, ids, depth) for result in run.results)
             assert compared > (200 if request.routes == names else 2)
