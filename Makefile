@@ -4,6 +4,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 PORT ?= 8501
 MODEL ?= default          # `make run MODEL=fast` takes the smaller model
+MUTATE ?=                 # e.g. "trace --sample 40 --seed 3"
 TORCH_ARGS ?=             # e.g. an index of CPU-only builds
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup test test-unit test-slow test-browser test-models test-bench lint format bench shots docs clean
+.PHONY: run setup test test-unit test-slow test-browser test-models test-bench test-mutation lint format bench shots docs clean
 
 run: setup  ## install, fetch models, build corpora, open the dashboard
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -59,6 +60,9 @@ test-bench: $(VENV)/.installed-dev  ## SciFact against the published figures, de
 	@test -n "$(SCIFACT)" || { echo "SciFact is not beside the project (or below ROUTESCOPE_BENCH_DATA)"; exit 1; }
 	$(PY) -m core index "$(SCIFACT)" --name scifact
 	$(PYTEST) -m bench tests/unit/test_scifact.py
+
+test-mutation: $(VENV)/.installed-dev  ## are small faults noticed? an hour and more, not in CI: see docs/testing.md
+	$(PY) -m scripts.mutation $(MUTATE)
 
 lint: $(VENV)/.installed-dev
 	$(PY) -m ruff check .

@@ -78,6 +78,7 @@ class Trace:
     _done: dict[int, Span] = field(default_factory=dict)
     _place: dict[int, tuple[int, ...]] = field(default_factory=dict)  # sort key of each span
     _open: dict[int, OpenSpan] = field(default_factory=dict)
+    _on: dict[int, _Branch] = field(default_factory=dict)  # the branch of each open span: its clock
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _next: int = field(init=False)
     _made: dict[int, tuple[object, int]] = field(default_factory=dict)
@@ -115,6 +116,7 @@ class Trace:
             self._next += 1
             self._open[opened.id] = opened
             self._place[opened.id] = (*here.path, opened.id)
+            self._on[opened.id] = here
         here.parent = opened.id
         try:
             yield opened
@@ -130,7 +132,7 @@ class Trace:
                 self._done[opened.id] = opened.close(
                     own if opened.original_ms is None else opened.original_ms
                 )
-                del self._open[opened.id]
+                del self._open[opened.id], self._on[opened.id]
 
     def parallel(self, calls: Sequence[Callable[[], T]]) -> list[T]:
         """Run `calls` in threads of their own; afterwards the clock stands where the slowest ended."""
@@ -221,7 +223,9 @@ class Trace:
         """
         with self._lock:
             wall = self._wall()
-            running = [o.close(max(0.0, wall - o.start_ms)) for o in self._open.values()]
+            running = [
+                o.close(max(0.0, wall + self._on[o.id].skew - o.start_ms)) for o in self._open.values()
+            ]
             return tuple(sorted([*self._done.values(), *running], key=lambda span: self._place[span.id]))
 
     def abandon(self, reason: str) -> tuple[Span, ...]:

@@ -253,7 +253,7 @@ def make_run(
                 {},
                 error,
                 origin=Link("hits", last, len(hits)) if hits else None,
-            )  # fmt: skip
+            )
         )
 
     steps = Steps()

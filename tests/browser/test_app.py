@@ -78,7 +78,7 @@ def test_ask_with_the_keyboard_and_reopen_by_link(tab):
     began = time.perf_counter()
     ask(page)
     page.wait_for_selector(".rs-hit")
-    assert time.perf_counter() - began < 15  # generous: other work may share the machine
+    assert time.perf_counter() - began < 60  # generous: other work may share the machine
     finish(page)
     assert "?run=" in page.url
     titles = page.locator(".rs-head .name span:first-child").all_inner_texts()

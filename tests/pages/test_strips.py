@@ -77,10 +77,16 @@ def test_hostile_text_is_only_text(engine):
     texts = {f"{n}:0-9": f"box {evil} crushed" for n, evil in enumerate(HOSTILE)}
     run = corrected(engine, texts, question=f"My box {HOSTILE[0]}", evaluator="llm")
     grading = gradings(run.results[0])[0].output
-    for html in (strips(run), table(run, {}, grading, grading.low, grading.high)):
+    titled = {passage.id: replace(passage, title=HOSTILE[0]) for passage in run.passages.values()}
+    run = replace(run, passages=titled)
+    for html, told in (
+        (strips(run), " ".join(HOSTILE[:3]).split()),
+        (table(run, {}, grading, grading.low, grading.high), HOSTILE[0].split()),
+    ):
         seen = Seen(html)
         assert not seen.tags & {"img", "script", "svg", "style", "a"}
-        assert any("alert" in text for text in seen.texts) or "alert" not in html
+        text = " ".join(seen.texts)
+        assert all(word in text for word in told), "it is shown, whole"
 
 
 def test_a_run_without_strips_has_no_block(engine):

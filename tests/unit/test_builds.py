@@ -44,7 +44,7 @@ def test_a_build_reports_and_ends(tmp_path, slow):
     with pytest.raises(BadInput, match="'one' is under way already"):
         builds.start("one", "somewhere", Settings(home=tmp_path))
     slow.set()
-    build.wait(5)
+    build.wait(60)
     assert (build.done, build.error, build.stopped) == (True, None, False)
     assert builds.get("one") is build
     assert build not in builds.under_way()
@@ -53,7 +53,7 @@ def test_a_build_reports_and_ends(tmp_path, slow):
 def test_a_build_can_be_stopped_and_begun_again(tmp_path, slow):
     build = begin(tmp_path, "two")
     build.cancel()
-    build.wait(5)
+    build.wait(60)
     assert (build.done, build.stopped, build.error) == (True, True, None)
     assert begin(tmp_path, "two") is not build
     slow.set()
@@ -62,7 +62,7 @@ def test_a_build_can_be_stopped_and_begun_again(tmp_path, slow):
 def test_a_builds_error_is_kept_for_the_page(tmp_path, slow):
     slow.set()
     build = builds.start("three", "broken", Settings(home=tmp_path))
-    build.wait(5)
+    build.wait(60)
     assert build.error == "broken/corpus.jsonl line 2: not JSON"
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from core.evaluate.dataset import LabelledSet, Question
 from core.tune.calibrate import (
     OBJECTIVES,
     WANTED,
+    Measured,
     Split,
+    _interval,
     calibrate,
     choose,
     compared,
@@ -228,6 +231,8 @@ def test_a_tidy_threshold_decides_as_the_middle(low, more):
     assert low < tidy(low, score) <= score
     assert tidy(None, score) <= score
     assert tidy(0.5, 0.66) == 0.58
+    above = float(np.nextafter(0.5, 1))
+    assert tidy(0.5, above) == above, "no number lies between them"
 
 
 def test_questions_are_split_as_they_say_else_in_halves():
@@ -242,6 +247,11 @@ def test_questions_are_split_as_they_say_else_in_halves():
     assert (len(parts.dev), len(parts.held_out)) == (4, 5)
     assert not parts.dev & parts.held_out
     assert parts == split(questions(["test"] * 9))
+    # drawn, not cut: files often have their questions in an order that means something
+    assert parts.dev == {"q4", "q5", "q6", "q7"}
+    turned = questions(["test"] * 9)
+    assert parts == split(replace(turned, questions=turned.questions[::-1])), "whatever the order of the file"
+    assert split(questions(["dev"] * 2 + ["train"])).made
 
 
 def whole(shipped=0.5, flip=False):
@@ -267,11 +277,35 @@ def test_a_calibration_in_words():
         "0.68 chosen on 20 dev questions by the highest F1. On 20 questions held out: precis"
     )
     assert "The shipped 0.5 gives precision 0.60 [" in said
-    assert ("no difference shown" in said) == (not found.shown)
+    # p is .12, though the interval of the difference leaves 0 out: that is not enough
+    assert found.difference.interval[0] > 0
+    assert not found.shown
+    assert said.endswith("p = 0.120: no difference shown.")
     assert halves(found) == ""
     assert "two halves" in halves(calibrate(whole(), Split(PARTS.dev, PARTS.held_out, True), "f1"))
     assert "From this threshold on it trusts. That is right where there is one." in about(whole())
     assert "unless there is one" in about(target(HAND, acts="below"))
+
+
+@pytest.mark.parametrize(
+    ("interval", "p", "shown"),
+    [
+        ((0.1, 0.4), 0.049, True), ((-0.4, -0.1), 0.049, True), ((0.1, 0.4), 0.05, False),
+        ((0.1, 0.4), 0.12, False), ((0.0, 0.4), 0.01, False), ((-0.4, 0.0), 0.01, False),
+        ((-0.1, 0.4), 0.01, False), (None, 0.01, False),
+    ],
+)  # fmt: skip
+def test_a_difference_is_shown_by_its_interval_and_by_p_below_five_percent(interval, p, shown):
+    found = calibrate(whole(), PARTS, "f1")
+    assert replace(found, difference=Measured(0.2, interval), p=p).shown is shown
+
+
+def test_an_interval_needs_a_value_in_nineteen_of_twenty_resamples():
+    drawn = np.arange(100.0)
+    drawn[:5] = np.nan
+    assert _interval(drawn) == pytest.approx(tuple(np.percentile(drawn[5:], [2.5, 97.5])))
+    drawn[5] = np.nan
+    assert _interval(drawn) is None
 
 
 def test_one_that_is_no_better_says_so():

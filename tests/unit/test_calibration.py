@@ -37,6 +37,11 @@ def test_the_regions_keep_the_wanted_precision_or_are_empty(cases, precision, mi
 def test_nothing_to_fit_on_is_an_error():
     with pytest.raises(BadInput, match="at least one"):
         fit([], [])
+    for scores, labels in (([0.1, 0.9], [True]), ([0.9], [True, False])):
+        with pytest.raises(BadInput, match=f"{len(scores)} scores and {len(labels)} labels"):
+            fit(scores, labels)
+    with pytest.raises(BadInput, match="needs both kinds"):
+        cut([0.1, 0.5, 0.9], [True, False])
 
 
 def test_one_threshold_by_hand():

@@ -189,7 +189,7 @@ def test_every_exception_is_one_line(engine, call, monkeypatch, error, code, tol
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, call):
-    made = FakeEngine(tmp_path, llm=ScriptedLLM(delay=30))
+    made = FakeEngine(tmp_path, llm=ScriptedLLM(delay=3600))
     monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
     monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
     start = made.start
@@ -209,9 +209,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, call):
         return job
 
     monkeypatch.setattr(made, "start", begin)
-    began = time.monotonic()
     code, out, err = call(*ASK, "--routes", "bm25,hyde,dense", "--json")
-    assert time.monotonic() - began < 5
     statuses = {result["route"]: result["status"] for result in json.loads(out)["results"]}
     assert (code, statuses) == (1, {"bm25": "ok", "hyde": "cancelled", "dense": "ok"})
     assert "what is done is kept" in err

@@ -116,11 +116,11 @@ def test_without_a_web_search_there_is_a_gap_or_it_goes_on_and_says_so(
 def test_an_unbuilt_snapshot_is_a_warning_and_a_gap_not_an_unavailable_route(tmp_path: Any) -> None:
     engine = FakeEngine(tmp_path)
     job = engine.start(Request(Query(CRUSHED), "tiny", ("crag",), {"crag": {"low": 0.95}}))
-    result = job.wait(10).results[0]
+    result = job.wait(60).results[0]
     assert (result.status, result.abstained) == ("ok", True)
     assert any("no web search" in warning for warning in job.warnings)
     quiet = FakeEngine(tmp_path, web_search="none").start(Request(Query(CRUSHED), "tiny", ("crag",)))
-    quiet.wait(10)
+    quiet.wait(60)
     assert not quiet.warnings
 
 

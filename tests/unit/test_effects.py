@@ -191,6 +191,7 @@ def test_what_is_detectable_is_seen_with_the_power_asked_for(n, alpha, sd):
     found = effects.detectable(n, sd, alpha=alpha)
     if found is None:
         assert n < 4  # with 2 or 3 questions a strict alpha asks for more than any difference
+        assert effects.power_of(n, 1e4 / math.sqrt(n), alpha=alpha) < 0.8, "10,000 standard errors"
         return
     assert effects.power_of(n, found / sd, alpha=alpha) == pytest.approx(0.8, abs=1e-6)
     assert found == pytest.approx(effects.detectable(n, 1.0, alpha=alpha) * sd)

@@ -1,7 +1,6 @@
 """What is called and what it can do: told from measured calls, never assumed."""
 
 import threading
-import time
 
 import pytest
 
@@ -82,8 +81,6 @@ def test_every_endpoint_is_listed_without_a_call_and_tried_on_demand(tmp_path, m
 def test_the_embedder_is_timed(tmp_path):
     engine = FakeEngine(tmp_path)
     one = next(one for one in endpoints.endpoints(engine) if one.name == "embedder")
-    began = time.perf_counter()
     facts = dict(endpoints.attempt(engine, one, lambda *_: None, threading.Event()).facts)
     assert facts["dimensions"] == "64"
     assert facts["a question"].endswith(" ms")
-    assert time.perf_counter() - began < 5

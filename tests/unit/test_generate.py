@@ -136,7 +136,7 @@ def test_the_text_can_be_read_while_it_is_written(tmp_path):
     class Writing(ScriptedLLM):
         def complete(self, request, *, timeout, cancel, written=None):
             if written is not None:
-                began.wait(5)
+                began.wait(60)
                 for text in ("For", "For 24"):
                     written(text)
                     seen.extend(job.pending())

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -161,7 +160,12 @@ def test_a_pooling_that_fails_says_so(engine, call, questions, monkeypatch):
 
 
 def test_a_pooling_that_is_stopped_keeps_what_it_has(engine, call, questions, monkeypatch):
-    asked, start = threading.Event(), FakeEngine.start
+    asked, stopped, start, cancel = (
+        threading.Event(),
+        threading.Event(),
+        FakeEngine.start,
+        pool.Pooling.cancel,
+    )
 
     @contextmanager
     def stoppable():
@@ -170,10 +174,15 @@ def test_a_pooling_that_is_stopped_keeps_what_it_has(engine, call, questions, mo
     def slow(self, request):
         if request.query.text.startswith("Does"):  # the second question
             asked.set()
-            time.sleep(1.0)
+            assert stopped.wait(60)
         return start(self, request)
 
+    def stop(self):
+        cancel(self)
+        stopped.set()
+
     call("create", "s", "--corpus", "tiny", "--questions", questions)
+    monkeypatch.setattr(pool.Pooling, "cancel", stop)
     monkeypatch.setattr(labels, "stoppable", stoppable)
     monkeypatch.setattr(FakeEngine, "start", slow)
     code, out, _ = call("pool", "s", "--routes", "bm25", "--json")

@@ -152,6 +152,13 @@ def test_an_answer_that_should_be_json_is_checked(finish: str, words: str) -> No
     assert words in failure(answer('{"a": ', finish_reason=finish), replace(ASK, schema=SCHEMA))
 
 
+@pytest.mark.parametrize(
+    ("status", "said"), [(299, "broken JSON"), (300, "redirects"), (399, "redirects"), (400, "status 400")]
+)
+def test_every_status_of_a_redirect_and_no_other_is_one(status: int, said: str) -> None:
+    assert said in failure(http("no", status=f"{status} Such"))
+
+
 def test_redirects_are_not_followed() -> None:
     with loopback(answer()) as elsewhere:
         text = failure(http("", status="307 Temporary Redirect", more=f"Location: {elsewhere.url}/v1\r\n"))
@@ -172,19 +179,21 @@ def test_the_deadline_is_total_and_closes_the_connection(reply: Any) -> None:
         began = time.monotonic()
         with pytest.raises(ModelTimedOut, match=r"within 0\.3 s"):
             client_.complete(ASK, timeout=0.3, cancel=threading.Event())
-        assert 0.29 < time.monotonic() - began < 0.6
-        assert server.hung_up.wait(1)
+        assert time.monotonic() - began > 0.29  # a reply that never ends is ended by nothing else
+        assert server.hung_up.wait(60)
 
 
 def test_cancel_ends_the_call_at_once_and_closes_the_connection() -> None:
-    with loopback(hold) as server:
-        cancel = threading.Event()
-        threading.Timer(0.3, cancel.set).start()
-        began = time.monotonic()
+    cancel = threading.Event()
+
+    def hold_and_cancel(server: Any, talk: Any, sent: bytes) -> None:
+        cancel.set()
+        hold(server, talk, sent)
+
+    with loopback(hold_and_cancel) as server:
         with pytest.raises(Cancelled):
-            ask(server.url, cancel=cancel, timeout=30)
-        assert time.monotonic() - began < 0.6
-        assert server.hung_up.wait(1)
+            ask(server.url, cancel=cancel, timeout=3600)
+        assert server.hung_up.wait(60)
 
 
 def test_a_cancelled_call_is_not_sent() -> None:
@@ -265,6 +274,32 @@ def test_a_streamed_answer_is_the_same_as_a_whole_one() -> None:
     assert seen == ["Hel", "Hello"]
     assert sent["stream"] is True
     assert sent["stream_options"] == {"include_usage": True}
+
+
+def test_lines_of_a_stream_that_are_no_data_are_passed_over() -> None:
+    lines = 'event: x\nid: {"error": 1}\n: {"error": 2}\ndata:\n\nretry: 7\n\n'
+    pieces = "".join(f"data: {json.dumps(one)}\n\n" for one in (piece("Hel"), piece("lo", "stop")))
+    got, seen, _ = streamed(
+        http(lines + pieces + "data: [DONE]\n\n", kind="text/event-stream; charset=utf-8")
+    )
+    assert (got.text, seen) == ("Hello", ["Hel", "Hello"])
+
+
+def test_pieces_of_an_unusual_form_add_nothing_and_what_was_told_first_stays() -> None:
+    odd: list[Any] = [
+        {"choices": "x"}, {"choices": [3]}, {"choices": [{"delta": ["x"]}]}, {"choices": [{}]}, piece(""),
+        {"choices": [{"delta": {"content": 3}}], "usage": None, "model": ""},
+    ]  # fmt: skip
+    got, seen, _ = streamed(events(piece("Hel"), USAGE, *odd, piece("lo", "length"), piece(finish="")))
+    assert (got.text, got.finish, got.model) == ("Hello", "length", "tiny-2")
+    assert (got.prompt_tokens, got.completion_tokens) == (9, 2)
+    assert seen == ["Hel", "Hello"]
+
+
+def test_a_refusal_in_pieces_is_told_whole() -> None:
+    said: Any = [{"choices": [{"delta": {"refusal": text}}]} for text in ("I must ", "not do that")]
+    with pytest.raises(ModelFailed, match='refused to answer: "I must not do that"'):
+        streamed(events(*said, piece(finish="stop")))
 
 
 def test_an_endpoint_that_does_not_stream_is_read_all_the_same() -> None:

@@ -70,6 +70,14 @@ def test_automatic_says_what_it_chose_and_why(tmp_path):
 
 
 def test_diversity_reorders_by_place_and_lambda_one_changes_nothing(tmp_path):
-    straight, _ = ask(tmp_path, Query("My box arrived crushed"), transformation="none", lam=1.0)
+    asked = Query("How long does express shipping take to Germany?")  # reranked otherwise than by cosine
+    straight, diverse = (
+        ask(tmp_path / str(lam), asked, transformation="none", lam=lam)[0] for lam in (1.0, 0.5)
+    )
     kept = next(span for span in straight.spans if span.name == "drop near-duplicates")
-    assert [hit.passage.id for hit in straight.hits] == [id for id, _ in kept.hits]
+    before = [id for id, _ in kept.hits]
+    assert [hit.passage.id for hit in straight.hits] == before
+    after = [hit.passage.id for hit in diverse.hits]
+    assert after[0] == before[0], "the best has nothing before it to be like"
+    assert after != before
+    assert sorted(after) == sorted(before)

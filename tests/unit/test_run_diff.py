@@ -370,4 +370,4 @@ def test_twenty_five_routes_of_fifty_hits_are_compared_in_a_moment():
     less = replace(many, results=tuple(replace(r, spans=other.results[2].spans) for r in many.results))
     began = time.process_time()
     assert len(run_diff(many, less).differing) > 20
-    assert time.process_time() - began < 0.2
+    assert time.process_time() - began < 3  # a hundred times what it takes here

@@ -18,7 +18,7 @@ from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer, analyzer
 from core.backends.topk import top_k
-from core.backends.vector import FaissIndex, write_graph
+from core.backends.vector import BUILD_EFFORT, LINKS, FaissIndex, write_graph
 from core.corpus.chunk import Chunking, passages
 from core.corpus.load import documents
 from core.corpus.passages import searchable
@@ -251,6 +251,8 @@ def test_equal_vectors_come_in_the_order_of_rows_even_across_the_edge() -> None:
     vectors = unit(3, 1000)
     vectors[np.arange(5, 1000, 7)] = one  # 143 equal ones
     index, equal = FaissIndex(vectors), list(range(5, 1000, 7))
+    assert index.recall(np.arange(20)) == 1.0
+    assert FaissIndex(vectors[:0]).recall(np.arange(0)) == 1.0
     for k in (1, 10, 143):
         assert [row for row, _ in index.search(one, k)] == equal[:k]
         assert [[row for row, _ in found] for found in index.search_many(np.stack([one] * 9), k)] == [
@@ -258,14 +260,51 @@ def test_equal_vectors_come_in_the_order_of_rows_even_across_the_edge() -> None:
         ] * 9
 
 
+def test_equal_vectors_behind_better_ones_are_seen_to_their_end() -> None:
+    query = unit(2, 1)[0]
+    vectors = -unit(3, 1000) * np.sign(unit(3, 1000) @ query)[:, None]  # all turned away from it
+    equal = list(range(5, 1000, 7))
+    vectors[equal] = (query + unit(6, 1)[0] * 0.2) / np.linalg.norm(query + unit(6, 1)[0] * 0.2)
+    vectors[[900, 902]] = query
+    assert not {900, 902} & set(equal)
+    index = FaissIndex(vectors)
+    for k in (1, 2, 3, 4, 10):
+        assert [row for row, _ in index.search(query, k)] == [900, 902, *equal][:k]
+
+
+def test_a_graph_is_built_with_the_effort_that_its_recall_was_measured_at(tmp_path: Path) -> None:
+    import faiss
+
+    write_graph(unit(4, 50), tmp_path / "graph")
+    graph = faiss.read_index(str(tmp_path / "graph"))
+    assert graph.hnsw.efConstruction == BUILD_EFFORT
+    assert graph.hnsw.nb_neighbors(1) == LINKS
+
+
 def test_graph_search_reads_no_vectors_of_its_own_and_measures_itself(tmp_path: Path) -> None:
-    vectors = unit(4, 900)
+    wide = unit(4, 900, 256)
+    write_graph(wide, tmp_path / "graph")
+    assert (tmp_path / "graph").stat().st_size < wide.nbytes / 2, "links alone"
+    vectors = unit(4, 3000)
     write_graph(vectors, tmp_path / "graph")
-    assert (tmp_path / "graph").stat().st_size < vectors.nbytes * 4
-    index = FaissIndex(vectors, tmp_path / "graph")
+    write_graph(unit(5, 3000), tmp_path / "of others")
+    index, lost = (FaissIndex(vectors, tmp_path / name) for name in ("graph", "of others"))
     assert index.kind == "hnsw"
-    recall = index.recall(np.arange(100))
-    assert 0.95 <= recall <= 1.0
+    assert index.recall(np.arange(100)) > 0.99
+    assert lost.recall(np.arange(100)) < 0.95, "the links of other vectors lead astray, and that is told"
+    assert lost.search_exact(vectors[0], 5) == index.search_exact(vectors[0], 5)
+
+
+def test_equal_vectors_of_a_graph_come_in_the_order_of_rows_even_across_the_edge(tmp_path: Path) -> None:
+    one = unit(2, 1)[0]
+    vectors = unit(3, 1000)
+    vectors[np.arange(5, 1000, 7)] = one  # 143 equal ones
+    write_graph(vectors, tmp_path / "graph")
+    index, exact = FaissIndex(vectors, tmp_path / "graph"), FaissIndex(vectors)
+    assert (index.kind, exact.kind) == ("hnsw", "flat")
+    for k in (1, 10, 20, 100):  # a graph does not reach each of 143 equal ones
+        assert index.search(one, k) == exact.search(one, k)
+        assert index.search_many(np.stack([one] * 3), k) == [exact.search(one, k)] * 3
     assert [row for row, _ in index.search(vectors[17], 1)] == [17]
     assert [row for row, _ in index.search_exact(vectors[17], 10)] == brute(vectors, vectors[17], 10)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -153,10 +152,8 @@ def test_more_than_any_answer_can_be_is_cut_off() -> None:
 
 def test_the_deadline_is_for_the_whole_call_and_stop_ends_it() -> None:
     for reply in (hold, drip):
-        began = time.monotonic()
-        with loopback(reply) as server, pytest.raises(WebTimedOut, match=r"0\.2 s"):
+        with loopback(reply) as server, pytest.raises(WebTimedOut, match=r"0\.2 s"):  # else it never ends
             Searxng(server.url).search("duties", 5, timeout=0.2)
-        assert time.monotonic() - began < 5
     stop = threading.Event()
 
     def hold_and_stop(server: Loopback, talk: Any, sent: bytes) -> None:

@@ -2,8 +2,7 @@
 
 import sqlite3
 import threading
-import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from core.backends.sql import Database, Limits
 from core.backends.sql.csv_tables import MAX_BYTES, identifier, kind, load
 from core.backends.sql.guard import (
     FUNCTIONS,
+    Authorizer,
     NotAllowed,
     NotASelect,
     NotOneStatement,
@@ -21,7 +21,9 @@ from core.backends.sql.guard import (
     SqlFailed,
     TooBig,
     TooSlow,
+    named_parts,
     ordered,
+    told,
 )
 from core.backends.sql.linking import connect, link, literal, names, phrases, shown
 from core.errors import BadInput, Unavailable
@@ -85,6 +87,7 @@ def test_a_select_runs(shop, sql, rows):
         ("PRAGMA writable_schema = 1", NotASelect, "'PRAGMA'"),
         ("ATTACH 'x.sqlite' AS y", NotASelect, "'ATTACH'"),
         ("EXPLAIN SELECT 1", NotASelect, "'EXPLAIN'"),
+        ("VALUES (1)", NotASelect, "'VALUES'"),
         ("VACUUM INTO 'copy.sqlite'", NotASelect, "'VACUUM'"),
         ("WITH x AS (SELECT 1) DELETE FROM sale", NotASelect, "DELETE is not allowed"),
         ("WITH x AS (SELECT 1) INSERT INTO far SELECT * FROM x", NotASelect, "INSERT is not allowed"),
@@ -124,13 +127,11 @@ def test_what_the_guard_rejects_is_named_and_changes_nothing(file, shop, sql, er
 
 
 def test_a_query_that_does_not_end_is_ended(shop):
-    began = time.monotonic()
     with pytest.raises(TooSlow, match=r"longer than 0.2 s"):
         shop.query(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
             limits=Limits(seconds=0.2),
         )
-    assert time.monotonic() - began < 5
 
 
 def test_a_result_is_cut_and_says_so(shop):
@@ -375,3 +376,49 @@ def test_the_support_database_is_read_as_it_is():
     found, _ = link(database, "What is the status of order #48291?", {"what", "is", "the", "of"}, 5.0)
     assert ("orders", "order_no", 48291) in {(one.table, one.column, one.value) for one in found}
     assert path.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "read"),
+    [
+        ("WITH note AS (SELECT 1 AS body) SELECT body FROM note", set()),
+        ("WITH note AS (SELECT item FROM sale) SELECT count(*) FROM note", {"sale"}),
+        ("WITH note AS (SELECT 1) SELECT body FROM main.note", None),
+        ("WITH note AS (SELECT 1) SELECT sale_id FROM main.note", None),
+        ("WITH note AS (SELECT body FROM main.note) SELECT * FROM note", None),
+    ],
+)
+def test_a_name_that_a_query_gives_opens_no_column_of_a_hidden_table_of_that_name(file, sql, read):
+    guard = Authorizer({"Sale"}, named_parts(sql))
+    with closing(sqlite3.connect(file)) as connection:
+        connection.set_authorizer(guard)
+        if read is None:
+            with pytest.raises(sqlite3.DatabaseError):
+                connection.execute(sql)
+            assert "table 'note' may not be read; there are: sale" in str(guard.denied)
+        else:
+            connection.execute(sql).fetchall()
+            assert (guard.denied, guard.read) == (None, read)
+        connection.set_authorizer(None)
+
+
+def test_what_sqlite_raises_is_told_by_its_kind():
+    limits = Limits(seconds=1.5, length=9)
+
+    def raised(error, *, late=False, denied=None):
+        guard = Authorizer(())
+        guard.denied = denied
+        found = told(error, guard, lambda: late, limits)
+        return type(found), str(found)
+
+    interrupted, denied = sqlite3.OperationalError("interrupted"), NotAllowed("table 'x'")
+    assert raised(interrupted, late=True) == (
+        TooSlow, "the query ran longer than 1.5 s, which is the time a query has"
+    )  # fmt: skip
+    assert raised(interrupted) == (SqlFailed, "interrupted")
+    assert raised(sqlite3.OperationalError("no such table: x"), late=True) == (SqlFailed, "no such table: x")
+    assert raised(interrupted, late=True, denied=denied) == (NotAllowed, "table 'x'")
+    assert raised(MemoryError()) == (TooBig, "it needs more memory than a query has (out of memory)")
+    assert raised(OverflowError("int"))[0] is TooBig
+    assert raised(sqlite3.DataError("string or blob too big"))[0] is TooBig
+    assert raised(ValueError()) == (SqlFailed, "ValueError")

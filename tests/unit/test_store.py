@@ -88,6 +88,23 @@ def test_a_run_that_grows_is_always_as_it_was_last_saved(connection, run, picks)
     assert stored(connection, run) == run
 
 
+def test_of_a_run_that_shrinks_nothing_is_left_to_be_found_or_counted(store):
+    """Its rows of before would stand in the history of a route that the run no longer has."""
+    run = replace(make_run(mishaps=False, run_id="shrinks"), status="running")
+    gone, stays = run.results[2:], run.results[:2]
+    store.save(run)
+    assert store.flush()
+    store.save(replace(run, results=(replace(stays[1], ms=1234.0), stays[0])))
+    assert store.flush()
+    assert store.load(run.id).results == (replace(stays[1], ms=1234.0), stays[0])
+    rows = store.write(lambda connection: connection.execute("SELECT route, ms FROM results").fetchall())
+    assert sorted(tuple(row) for row in rows) == sorted(
+        [(stays[0].route, stays[0].ms), (stays[1].route, 1234.0)]
+    )
+    assert set(store.route_history(run.corpus)) == {one.route for one in stays}
+    assert [store.count(one.route) for one in (*gone, *stays)] == [0] * len(gone) + [1, 1]
+
+
 def test_a_hit_is_the_passage_of_its_run(store):
     run = make_run(hostile=True)
     store.save(run)

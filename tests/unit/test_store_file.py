@@ -344,7 +344,7 @@ def test_a_full_disk_is_tried_again_without_being_asked(store, monkeypatch):
     store.save(make_run())
     assert not store.flush()
     monkeypatch.setattr(core.store, "open_to_write", files.open_to_write)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while store.warnings and time.monotonic() < deadline:
         time.sleep(0.01)
     assert store.warnings == []

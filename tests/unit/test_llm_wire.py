@@ -1,0 +1,204 @@
+"""The wire format by itself: every field of a request under its name, and what is read of an answer."""
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from core.backends.base import LLMRequest, Message, TokenLogprob
+from core.backends.llm import completions, wire
+from core.backends.llm.client import ChatClient
+from core.errors import ModelFailed
+
+ASK = LLMRequest("test/1", (Message("system", "Be brief."), Message("user", "Hi")), max_tokens=5, seed=3)
+WORDS = wire.Words("tiny at test", ("sk-secret", ""))
+BARE = {
+    "model": "tiny",
+    "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+    "max_tokens": 5, "temperature": ASK.temperature, "seed": 3,
+}  # fmt: skip
+
+
+def body(request=ASK, **more):
+    return wire.body(request, model="tiny", **more)
+
+
+def test_a_bare_request_has_these_fields_and_no_others():
+    assert body() == BARE
+
+
+def test_openai_is_told_the_limit_under_its_newer_name():
+    limit = {key: value for key, value in BARE.items() if key != "max_tokens"}
+    assert body(openai=True) == {**limit, "max_completion_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("https://API.OpenAI.com/v1", "max_completion_tokens"),
+        ("https://api.openai.com.evil.example/v1", "max_tokens"), ("http://localhost:8000/v1", "max_tokens"),
+    ],
+)  # fmt: skip
+def test_only_openais_own_address_is_openai(url, name):
+    sent = ChatClient(url, model="tiny", key="k", label="tiny")._fields(ASK)
+    assert {key for key in sent if key.startswith("max_")} == {name}
+
+
+@pytest.mark.parametrize(
+    ("request_", "kept"),
+    [
+        (ASK, False), (replace(ASK, top_logprobs=1), True), (replace(ASK, reuse_prefix=True), True),
+        (replace(ASK, top_logprobs=5, reuse_prefix=True), True),
+    ],
+)  # fmt: skip
+def test_the_embedded_server_keeps_the_start_of_a_prompt_only_where_that_is_safe(request_, kept):
+    assert body(request_, embedded=True)["extra_body"] == {"id_slot": 0, "cache_prompt": kept}
+    assert "extra_body" not in body(request_)
+
+
+def test_stop_probabilities_and_schema_are_sent_where_they_are_asked_for():
+    asked = replace(ASK, stop=("END", "\n"), top_logprobs=4, schema={"type": "object"})
+    assert body(asked) == {
+        **BARE, "stop": ["END", "\n"], "logprobs": True, "top_logprobs": 4,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}},
+        },
+    }  # fmt: skip
+
+
+# --- what comes back
+
+
+def answered(content="Hello", message=None, **choice):
+    said = {"message": {"content": content, **(message or {})}, "finish_reason": "stop", **choice}
+    return {"model": "tiny-2", "choices": [said]}
+
+
+def read(answer, request=ASK):
+    data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    return wire.read(data, request, WORDS, model="tiny", ms=7.5, created="now")
+
+
+def refused(answer, request=ASK):
+    with pytest.raises(ModelFailed) as caught:
+        read(answer, request)
+    return str(caught.value)
+
+
+def test_an_answer_is_read_with_what_it_says_of_itself():
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}
+    found = read({**answered(), "usage": usage})
+    assert (found.text, found.model, found.finish, found.ms, found.created) == (
+        "Hello",
+        "tiny-2",
+        "stop",
+        7.5,
+        "now",
+    )
+    assert (found.prompt_tokens, found.completion_tokens, found.cached_tokens) == (9, 2, 4)
+    assert found.logprobs == ()
+
+
+@pytest.mark.parametrize("usage", [None, 3, {}, {"prompt_tokens": -1, "completion_tokens": "2",
+                                                "prompt_tokens_details": [4]}])  # fmt: skip
+def test_counts_that_are_not_told_or_are_none_are_0(usage):
+    found = read({**answered(finish_reason=None), "usage": usage, "model": None})
+    assert (found.prompt_tokens, found.completion_tokens, found.cached_tokens) == (0, 0, 0)
+    assert (found.model, found.finish) == ("tiny", "unknown"), "what was asked for, and what is known"
+
+
+@pytest.mark.parametrize("named", ["", 3, ["tiny-2"], None])
+def test_a_model_without_a_name_is_the_one_that_was_asked(named):
+    assert read({**answered(), "model": named}).model == "tiny"
+
+
+@pytest.mark.parametrize("choices", [None, [], {}, {"a": 1}, "none", [None], [["a"]], 3])
+def test_what_is_no_list_of_choices_is_told(choices):
+    assert "answered without a choice" in refused({"choices": choices})
+
+
+def test_an_empty_text_is_an_answer_only_with_its_probabilities():
+    graded = replace(ASK, top_logprobs=1)
+    some = {"content": [{"token": "", "logprob": -0.5, "top_logprobs": [{"token": "a", "logprob": -2}]}]}
+    found = read(answered(" ", logprobs=some), graded)
+    assert found.logprobs == (TokenLogprob("", -0.5, (("a", -2.0),)),)
+    assert refused(answered(" ", logprobs=some)) == "tiny at test answered with an empty text (finish: stop)"
+
+
+def test_probabilities_nobody_asked_for_are_not_read():
+    assert read(answered(logprobs={"content": "no list"})).logprobs == ()
+
+
+@pytest.mark.parametrize("logprobs", [None, {"content": []}, {"content": None}, {"content": {"a": 1}}])
+def test_missing_probabilities_are_none_only_where_a_step_can_do_without(logprobs):
+    graded = replace(ASK, top_logprobs=1)
+    assert read(answered(logprobs=logprobs), replace(graded, logprobs_optional=True)).logprobs == ()
+    assert refused(answered(logprobs=logprobs), graded) == (
+        "tiny at test gave no token probabilities, which this step needs"
+    )
+
+
+@pytest.mark.parametrize("logprob", ["NaN", "high", None])
+def test_a_probability_that_is_no_number_is_refused_even_where_they_are_optional(logprob):
+    some = [{"token": "a", "logprob": logprob, "top_logprobs": []}]
+    graded = replace(ASK, top_logprobs=1, logprobs_optional=True)
+    assert "token probabilities of an unknown form" in refused(answered(logprobs={"content": some}), graded)
+
+
+def test_what_json_cannot_hold_of_a_probability_is_a_very_small_one():
+    assert wire.number(-math.inf) == -1e4
+    assert wire.number("-Infinity") == -1e4
+    assert wire.number(-0.25) == -0.25
+    with pytest.raises(ValueError, match="nan"):
+        wire.number(math.nan)
+
+
+def test_an_answer_as_json_is_checked_only_where_it_was_asked_for():
+    asked = replace(ASK, schema={"type": "object"})
+    assert read(answered("{}"), asked).text == "{}"
+    assert read(answered("{"), ASK).text == "{"
+    assert "is not JSON" in refused(answered("[" * 100_000), asked)
+    assert "was cut off at its token limit" in refused(answered("{", finish_reason="length"), asked)
+
+
+def test_an_error_is_told_where_there_is_no_choice_and_ignored_where_there_is_one():
+    assert read({**answered(), "error": None}).text == "Hello"
+    assert refused({"error": {"message": "loading"}}) == (
+        'tiny at test answered with an error: "{\\"message\\": \\"loading\\"}"'
+    )
+
+
+def test_a_page_of_a_web_server_is_told_from_json_that_mentions_one():
+    assert "is the base URL right?" in refused(b" \n <!DocType html>")
+    assert "broken JSON (8 bytes)" in refused(b"[<html>]")
+    assert read(answered("<html>")).text == "<html>"
+
+
+def test_an_excerpt_is_short_on_one_line_and_without_secrets():
+    assert WORDS.excerpt("a" * 160) == f'"{"a" * 160}"'
+    assert WORDS.excerpt("a" * 161) == f'"{"a" * 160}..."'
+    assert WORDS.excerpt("the sk-secret,\n\n two\tlines") == '"the [key], two lines"'
+    assert WORDS.excerpt(b'\xff\x00 \xc3\xa9 "') == '"\ufffd\\\\u0000 \u00e9 \\""'
+    assert str(wire.Words("x").failed("broke")) == "x broke"
+    assert str(wire.Words("x").failed("broke", "why")) == 'x broke: "why"'
+
+
+# --- the older endpoint, of bare text
+
+
+def completed(text, logprobs=None, request=ASK):
+    data = json.dumps({"choices": [{"text": text, "logprobs": logprobs, "finish_reason": "stop"}]}).encode()
+    return completions.read(data, request, WORDS, model="tiny", ms=7.5, created="now")
+
+
+def test_an_empty_completion_is_an_answer_only_with_its_probabilities():
+    with pytest.raises(ModelFailed, match=r"answered with an empty text \(finish: stop\)"):
+        completed(" ")
+    some = {"tokens": [" "], "token_logprobs": [-0.5], "top_logprobs": [{"a": -2, " ": -0.5}]}
+    found = completed(" ", some, replace(ASK, top_logprobs=2))
+    assert found.logprobs == (TokenLogprob(" ", -0.5, ((" ", -0.5), ("a", -2.0))),), "likeliest first"
+    assert (found.text, found.model, found.ms, found.created) == (" ", "tiny", 7.5, "now")
+    assert completed("yes", some).logprobs == ()

@@ -1,0 +1,426 @@
+"""Which of several passing routes is shipped: the whole order by cost, ties, and what cannot be compared."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import BadInput
+from core.release import gate
+from core.release.checks import checks
+from core.release.criteria import Criteria
+from core.release.gate import decide
+from core.release.losses import Loss, kinds, losses
+from core.release.measured import find, of_evaluation, of_figures
+from core.release.sureness import _less, choices, columns_of
+from core.settings import Settings
+from tests.released import evaluation, failed, figures_of, outcome
+
+BEST = Criteria(max_failed=None, no_loss=False, cheaper=False)
+OPEN = replace(BEST, cheaper=True)
+PRICES = (1.0, 10.0)  # of a million prompt and completion tokens
+
+
+def one(rank=1, *, ms=10.0, calls=1, prompt=100, completion=10):
+    return replace(outcome(rank, ms=ms, calls=calls, tokens=prompt), completion_tokens=completion)
+
+
+def same(count=20, **more):
+    return [one(**more) for _ in range(count)]
+
+
+def drawn_once(measured, criteria):
+    """The route chosen where the draw is every question once; None for none."""
+    columns = columns_of(measured, criteria.metric)
+    _, chosen = choices(columns, np.arange(columns.ok.shape[1])[None], criteria, measured.prices)
+    return None if chosen[0] < 0 else measured.routes[chosen[0]]
+
+
+DEARER = {  # what costs more than `same(calls=2)`, from what weighs most to what weighs least
+    "tokens": {"prompt": 101, "calls": 1, "ms": 1.0},
+    "calls": {"calls": 3, "ms": 1.0},
+    "time": {"calls": 2, "ms": 11.0},
+}
+
+
+@pytest.mark.parametrize("cheaper", [True, False])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("what", DEARER)
+def test_of_equally_good_routes_the_cheapest_by_tokens_then_calls_then_time(tmp_path, what, turned, cheaper):
+    routes = {"bm25": same(calls=2), "dense": same(**DEARER[what])}
+    order = dict(reversed(routes.items())) if turned else routes
+    measured = of_evaluation(evaluation(tmp_path / "kept", order, baseline="bm25"))
+    asked = replace(BEST, cheaper=cheaper)
+    decision = decide(measured, asked)
+    assert (decision.best, decision.chosen, decision.rivals) == ("bm25", "bm25", ())
+    assert drawn_once(measured, asked) == "bm25"
+
+
+def test_a_price_goes_before_tokens(tmp_path):
+    """Of fewer tokens more may be of the dear kind."""
+    routes = {"bm25": same(prompt=10, completion=50), "dense": same(prompt=300, completion=0)}
+    made = evaluation(tmp_path / "kept", routes)
+    told = {prices: of_evaluation(made, prices) for prices in (PRICES, (None, None))}
+    assert [told[PRICES].cost(route) for route in routes] == [pytest.approx(0.51), pytest.approx(0.3)]
+    for prices, chosen in ((PRICES, "dense"), ((None, None), "bm25")):
+        for asked in (BEST, OPEN):
+            assert decide(told[prices], asked).chosen == chosen
+            assert drawn_once(told[prices], asked) == chosen
+
+
+def test_the_better_of_equally_cheap_routes_that_are_not_shown_to_be_worse(tmp_path):
+    """The best has a dearer call; of the two cheap ones one misses at one question, the other at two."""
+    dear, cheap = {"calls": 2}, {"calls": 1}
+    routes = {
+        "bm25": [one(2, **cheap), one(2, **cheap), *same(18, **cheap)],
+        "dense": [one(2, **cheap), *same(19, **cheap)],
+        "rerank": same(**dear),
+    }
+    for order in (routes, dict(reversed(routes.items()))):
+        measured = of_evaluation(evaluation(tmp_path / next(iter(order)), order, baseline="bm25"))
+        decision = decide(measured, OPEN)
+        assert (decision.best, decision.chosen) == ("rerank", "dense")
+        assert {rival.route: rival.verdict for rival in decision.rivals} == {
+            "bm25": "no difference shown", "dense": "no difference shown",
+        }  # fmt: skip
+        assert drawn_once(measured, OPEN) == "dense"
+
+
+def test_of_routes_that_are_alike_in_everything_the_first_is_shipped(tmp_path):
+    for order in (("bm25", "dense", "rerank"), ("rerank", "bm25", "dense")):
+        made = evaluation(tmp_path / order[0], dict.fromkeys(order, same()))
+        measured = of_evaluation(made)
+        for asked in (BEST, OPEN):
+            decision = decide(measured, asked)
+            assert (decision.chosen, decision.rivals) == (order[0], ())
+            assert decision.sureness.chosen == {route: float(route == order[0]) for route in order}
+            assert drawn_once(measured, asked) == order[0]
+
+
+def test_a_route_that_has_no_question_in_common_with_the_best_stays_behind(tmp_path):
+    """It is cheaper, and nobody can tell whether it is worse."""
+    routes = {
+        "bm25": [*(failed() for _ in range(10)), *same(10, ms=5.0)],
+        "dense": [*same(10, ms=50.0), *(failed() for _ in range(10))],
+    }
+    routes["bm25"][-1] = one(2, ms=5.0)
+    measured = of_evaluation(evaluation(tmp_path / "kept", routes))
+    decision = decide(measured, OPEN)
+    assert (decision.best, decision.chosen) == ("dense", "dense")
+    (rival,) = decision.rivals
+    assert (rival.route, rival.verdict, rival.n) == ("bm25", "cannot be told", None)
+    assert drawn_once(measured, OPEN) == "dense"
+
+
+def test_questions_that_failed_are_paid_by_those_that_ended_well(tmp_path):
+    """Both found all they were asked; one needed twice the calls for each question that ended well."""
+    broken = replace(failed(), calls=1, prompt_tokens=100, completion_tokens=10)
+    routes = {"bm25": [*(broken for _ in range(10)), *same(10)], "dense": same(prompt=120)}
+    measured = of_evaluation(evaluation(tmp_path / "kept", routes), PRICES)
+    assert [measured.calls(route) for route in routes] == [2.0, 1.0]
+    assert [measured.tokens(route) for route in routes] == [220.0, 130.0]
+    assert [measured.cost(route) for route in routes] == [pytest.approx(0.4), pytest.approx(0.22)]
+    for asked in (BEST, OPEN):
+        assert decide(measured, asked).chosen == drawn_once(measured, asked) == "dense"
+
+
+def test_of_the_nearest_a_route_without_a_mean_comes_last(tmp_path):
+    """Each lacks one criterion that nobody can tell; a mean is better than none."""
+    routes = {"bm25": same(25), "dense": same(25)}
+    for order in (routes, dict(reversed(routes.items()))):
+        folder = tmp_path / next(iter(order))
+        evaluation(folder, order, baseline="dense")
+        figures = figures_of(folder)
+        del figures["routes"]["bm25"]["ndcg@10"]
+        figures["routes"]["dense"]["p95_ms"] = None
+        decision = decide(of_figures(figures, "bent"), replace(BEST, max_p95_ms=100.0))
+        assert [
+            sum(check.state == "cannot be told" for check in row.checks) for row in decision.candidates
+        ] == [1, 1]
+        assert (decision.verdict, decision.chosen, decision.nearest) == ("not decidable", None, "dense")
+
+
+def test_what_is_not_known_of_a_cost_counts_as_the_dearest(tmp_path):
+    evaluation(tmp_path / "kept", {"bm25": same(), "dense": same()})
+    for key, value in (("p50_ms", None), ("prompt_tokens", 0)):
+        figures = figures_of(tmp_path / "kept")
+        figures["routes"]["bm25"][key] = value
+        if key == "prompt_tokens":
+            figures["routes"]["bm25"]["completion_tokens"] = 0
+        decision = decide(of_figures(figures, "bent"), OPEN)
+        assert decision.of("bm25").expense > decision.of("dense").expense
+        assert (decision.best, decision.chosen) == ("dense", "bm25" if decision.rivals else "dense")
+
+
+@pytest.mark.parametrize("baseline", ["bm25", "rerank"])
+def test_figures_alone_tell_a_rival_from_the_best_where_one_of_them_is_the_baseline(tmp_path, baseline):
+    """The difference is told from the baseline's side: it is turned round where the rival is the baseline."""
+    routes = {
+        "bm25": [one(3, ms=5.0) for _ in range(20)],
+        "dense": [one(2, ms=6.0), *same(19, ms=6.0)],
+        "rerank": same(ms=900.0),
+    }
+    evaluation(tmp_path / "kept", routes, baseline=baseline)
+    decision = decide(of_figures(figures_of(tmp_path / "kept"), "bare"), OPEN)
+    rivals = {rival.route: rival for rival in decision.rivals}
+    assert decision.best == "rerank"
+    assert rivals["bm25"].verdict == "worse"
+    assert rivals["bm25"].delta == pytest.approx(-0.5)
+    assert rivals["bm25"].n == 20
+    if baseline == "bm25":
+        assert rivals["dense"].verdict == "cannot be told"
+        assert decision.chosen == "rerank"
+    else:
+        assert rivals["dense"].verdict == "no difference shown"
+        assert decision.chosen == "dense"
+
+
+def test_rows_of_numbers_come_before_others_as_tuples_do():
+    rows = np.array(list(np.ndindex(3, 3, 3)), float)
+    found = _less(rows[:, None, :], rows[None])
+    assert found.tolist() == [[tuple(a) < tuple(b) for b in rows] for a in rows]
+
+
+ONE = st.builds(
+    lambda rank, ms, calls, tokens, ok: (
+        replace(outcome(rank, ms=ms, calls=calls, tokens=tokens), completion_tokens=tokens // 2)
+        if ok
+        else replace(failed(), calls=calls, prompt_tokens=tokens)
+    ),
+    st.sampled_from([1, 2, None]), st.sampled_from([5.0, 10.0, 40.0]), st.integers(0, 2),
+    st.sampled_from([0, 100]), st.sampled_from([True] * 9 + [False]),
+)  # fmt: skip
+LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "minimum": st.sampled_from([0.3, 0.5]), "max_p95_ms": st.sampled_from([10.0, 40.0]),
+        "max_cost": st.sampled_from([0.2, 1.0]), "max_tokens": st.sampled_from([60.0, 100.0]),
+        "max_calls": st.sampled_from([0.9, 1.2]), "max_failed": st.sampled_from([0.0, 0.1]),
+        "max_unjudged": st.sampled_from([0.85, 0.95]),
+    },
+)  # fmt: skip
+
+
+@settings(max_examples=10)  # each writes an evaluation
+@given(
+    st.lists(st.lists(ONE, min_size=22, max_size=22), min_size=3, max_size=3),
+    LIMITS,
+    st.sampled_from([PRICES, (None, None), (1.0, None)]),
+)
+def test_a_draw_of_every_question_once_is_the_gate_whatever_failed_or_is_not_told(
+    tmp_path_factory, rows, limits, prices
+):
+    routes = dict(zip(("bm25", "dense", "rerank"), rows, strict=True))
+    measured = of_evaluation(evaluation(tmp_path_factory.mktemp("any"), routes), prices)
+    asked = Criteria(**{"max_failed": None, **limits}, no_loss=False, cheaper=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gate, "sureness", lambda *_: None)  # 2,000 other draws, which take most of the time
+        decision = decide(measured, asked)
+    columns = columns_of(measured, asked.metric)
+    passes, _ = choices(columns, np.arange(22)[None], asked, prices)
+    assert list(passes[0]) == [row.passes for row in decision.candidates]
+    assert drawn_once(measured, asked) == decision.chosen
+
+
+# --- what the figures say, and what they leave open
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """40 questions of two kinds: dense is worse at all hard ones, and at one plain one."""
+    folder = tmp_path_factory.mktemp("kept") / "two"
+    evaluation(
+        folder,
+        {
+            "bm25": same(40),
+            "dense": [one(2 if n % 2 or n == 0 else 1, ms=20.0) for n in range(40)],
+        },
+    )
+    return folder
+
+
+def opened(folder, **changes):
+    """The figures alone, changed: key -> value of the row of dense."""
+    figures = figures_of(folder)
+    figures["routes"]["dense"].update(changes)
+    return of_figures(figures, "bent")
+
+
+def check(measured, criteria, route="dense", nth=-1):
+    return decide(measured, criteria).of(route).checks[nth]
+
+
+def test_a_kind_that_the_figures_do_not_tell_of_is_left_out(two):
+    figures = figures_of(two)
+    assert {(loss.route, loss.mode) for loss in losses(of_figures(figures, "bare"), "ndcg@10")} == {
+        ("dense", "plain"), ("dense", "hard"),
+    }  # fmt: skip
+    del figures["by_mode"]["hard"]["dense"]
+    (found,) = losses(of_figures(figures, "bent"), "ndcg@10")
+    assert (found.route, found.mode, found.n) == ("dense", "plain", 20)
+    del figures["by_mode"]["plain"]["dense"]
+    assert losses(of_figures(figures, "bent"), "ndcg@10") is None
+    assert decide(of_figures(figures, "bent"), OPEN).losses == ()
+
+
+def test_losses_of_the_figures_are_those_of_the_questions(two):
+    bare, whole = of_figures(figures_of(two), "bare"), find(Settings(home=two), str(two))
+    assert [loss.blind for loss in losses(bare, "ndcg@10")] == [False, False], "20 questions show a large one"
+    for told, made in zip(losses(bare, "ndcg@10"), losses(whole, "ndcg@10"), strict=True):
+        assert (told.route, told.mode, told.n, told.verdict, told.blind) == (
+            made.route, made.mode, made.n, made.verdict, made.blind,
+        )  # fmt: skip
+        assert told.delta == pytest.approx(made.delta)
+        assert told.p_holm == pytest.approx(made.p_holm)
+        assert told.detectable == (None if made.detectable is None else pytest.approx(made.detectable))
+
+
+def test_kinds_are_in_order_and_each_holds_its_questions(two):
+    whole = find(Settings(home=two), str(two))
+    assert list(kinds(whole)) == ["hard", "plain"]
+    assert kinds(whole)["hard"] == [f"q{n}" for n in range(1, 40, 2)]
+    assert kinds(of_figures(figures_of(two), "bare")) == {}
+    assert of_figures(figures_of(two), "bare").modes == {}
+
+
+def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
+    found = check(of_figures(figures_of(two), "bare"), Criteria())
+    assert (found.state, found.value, found.limit) == ("failed", 1.0, 0.0)
+    assert found.told == "worse at hard -0.369 (p 0.000, n 20)"
+    first = check(of_figures(figures_of(two), "bare"), Criteria(), "bm25")
+    assert (first.state, first.told) == ("passed", "it is the baseline")
+
+
+def test_what_a_set_can_and_cannot_show_is_told(tmp_path, two):
+    even = Loss("dense", "plain", 20, 0.0, 1.0, "no difference shown", 0.123)
+    for more, said in (
+        ((), "none shown in 1 kind; elsewhere one below 0.12 may be missed"),
+        (
+            (replace(even, mode="hard", detectable=0.2),),
+            "none shown in 2 kinds; elsewhere one below 0.20 may be missed",
+        ),
+        (
+            (replace(even, mode="hard", detectable=0.9, blind=True),),
+            "none shown in 2 kinds; too few questions to show any: hard; elsewhere one below 0.12 may be "
+            "missed",
+        ),
+    ):
+        found = checks(of_figures(figures_of(two), "bare"), "dense", Criteria(), [even, *more])[-1]
+        assert (found.state, found.told) == ("passed", said)
+    same_ = replace(even, detectable=None)
+    assert checks(of_figures(figures_of(two), "bare"), "dense", Criteria(), [same_])[-1].told == (
+        "none shown in 1 kind"
+    )
+
+
+@pytest.mark.parametrize(
+    ("least", "ends", "state", "said"),
+    [
+        (0.80, [0.81, 0.9], "passed", "met by the lower end too"),
+        (0.80, [0.80, 0.9], "passed", "met by the lower end too"),
+        (0.80, [0.79, 0.9], "passed", "met by the mean only, not by the lower end"),
+        (0.80, None, "passed", "met by the mean, which has no interval"),
+        (0.85, [0.79, 0.9], "passed", "met by the mean only, not by the lower end"),
+        (0.86, [0.79, 0.9], "failed", "; the interval reaches it"),
+        (0.90, [0.79, 0.9], "failed", "; the interval reaches it"),
+        (0.91, [0.79, 0.9], "failed", "0.790 to 0.900"),
+        (0.91, None, "failed", "over 40 questions"),
+        (None, [0.79, 0.9], "passed", "0.790 to 0.900"),
+    ],
+)
+def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, said):
+    measured = opened(two, **{"ndcg@10": 0.85, "ci95": {} if ends is None else {"ndcg@10": ends}})
+    found = check(measured, replace(OPEN, minimum=least), nth=0)
+    assert (found.state, found.value, found.limit) == (state, 0.85, least)
+    assert found.told.endswith(said)
+    assert found.told.startswith("0.8500 over 40 questions")
+
+
+@pytest.mark.parametrize(
+    ("criteria", "changes", "value"),
+    [
+        ({"max_p95_ms": 100.0}, {"p95_ms": 100.0}, 100.0), ({"max_calls": 2.0}, {"llm_calls": 80}, 2.0),
+        ({"max_tokens": 110.0}, {}, 110.0), ({"max_failed": 0.5}, {"failed": 20}, 0.5),
+        ({"max_unjudged": 0.9}, {"unjudged@10": 0.9}, 0.9),
+    ],
+)  # fmt: skip
+def test_a_limit_is_met_by_what_is_equal_to_it_and_missed_by_more(two, criteria, changes, value):
+    ((name, limit),) = criteria.items()
+    for most, state in ((limit, "passed"), (limit * 0.99, "failed")):
+        if name == "max_unjudged" and state == "failed":
+            state = "cannot be told"  # more labels may show it to be met
+        found = check(opened(two, **changes), replace(OPEN, **{name: most}))
+        assert (found.state, found.value, found.limit) == (state, value, most)
+        away = {"passed": 0.0, "failed": pytest.approx(0.01 / 0.99), "cannot be told": 1.0}[state]
+        assert found.short_by == away
+
+
+def test_what_no_question_was_asked_of_is_told_by_none(two):
+    figures = figures_of(two)
+    figures["queries"] = 0
+    figures["routes"]["dense"]["failed"] = 0
+    bare = of_figures(figures, "bare")
+    assert bare.failed("dense") is None
+    assert check(bare, replace(OPEN, max_failed=0.5)).told == "no question was asked"
+    assert (bare.calls("dense"), bare.tokens("dense"), bare.cost("dense")) == (None, None, None)
+    figures["routes"]["dense"]["llm_calls"] = 0
+    assert of_figures(figures, "bare").cost("dense") is None
+
+
+def test_answers_and_other_measures_have_values_means_and_counts(tmp_path):
+    answered = [replace(one(), answer="It is so [1].", citations=("gold",)) for _ in range(20)]
+    measured = of_evaluation(evaluation(tmp_path / "kept", {"bm25": answered, "dense": same()}))
+    known = measured.metrics()
+    assert "citation_recall" in known
+    assert "ndcg@10" in known
+    assert not {"false_abstention", "unjudged@10"} & set(known), "less of them is better"
+    values = measured.values("citation_recall")
+    assert values["bm25"] == {f"q{n}": 1.0 for n in range(20)}
+    assert values["dense"] == {}
+    assert (measured.mean("bm25", "citation_recall"), measured.counted("bm25", "citation_recall")) == (
+        1.0,
+        20,
+    )
+    assert measured.ends("bm25", "citation_recall") == (1.0, 1.0)
+    assert (measured.mean("dense", "citation_recall"), measured.ends("dense", "citation_recall")) == (
+        None,
+        None,
+    )
+    assert measured.values("a measure of somebody else") is None
+
+
+def test_a_measure_of_somebody_else_is_known_by_its_interval(two):
+    figures = figures_of(two)
+    figures["routes"]["dense"]["extra"] = {"faithful": 0.5, "ci95": {"faithful": [0.4, 0.6]}, "n": 7}
+    measured = of_figures(figures, "bent")
+    assert measured.metrics()[-1] == "faithful"
+    assert (measured.mean("dense", "faithful"), measured.counted("dense", "faithful")) == (0.5, 7)
+    assert measured.mean("bm25", "faithful") is None
+
+
+def test_an_evaluation_without_figures_is_not_measured_yet(two):
+    with pytest.raises(BadInput, match="has no figures yet: let it end first"):
+        of_evaluation(replace(find(Settings(home=two), str(two)).evaluation, figures={}))
+
+
+def test_the_name_of_figures_alone_is_that_of_their_folder(two, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "metrics.json").write_text((two / "metrics.json").read_text())
+    for place in (tmp_path / "mine", tmp_path / "mine" / "metrics.json"):
+        found = find(Settings(home=tmp_path), str(place))
+        assert (found.name, found.evaluation) == ("mine", None)
+
+
+def test_nothing_is_sure_of_an_evaluation_that_was_stopped_or_of_another_measure(tmp_path):
+    made = evaluation(tmp_path / "kept", {"bm25": same(), "dense": same(ms=20.0)})
+    assert decide(of_evaluation(made), OPEN).sureness.questions == 20
+    figures = {**made.figures, "interrupted": True}
+    assert decide(of_evaluation(replace(made, figures=figures)), OPEN).sureness is None
+
+
+def test_a_decision_that_names_no_route_says_which_there_are(two):
+    decision = decide(of_figures(figures_of(two), "bare"), OPEN)
+    with pytest.raises(BadInput, match="route 'nobody' was not measured; there are: bm25, dense"):
+        decision.of("nobody")
