@@ -526,7 +526,6 @@ Output = (
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`
-DECIDED: tuple[type, ...] = get_args(Decided)
 NOTHING = Pass()
 
 

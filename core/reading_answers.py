@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.outputs import DECIDED, Critique, Decided, DraftChoice, Reply, Selection, Written
+from core.outputs import Critique, Decided, DraftChoice, Reply, Selection, Written
 from core.reading import Recorded, below, recorded
 from core.steps.cite import markers
 from core.types import RouteResult, Span
@@ -60,8 +60,9 @@ def decisions(result: RouteResult) -> list[Recorded[Decided | Selection]]:
     found: list[Recorded[Decided | Selection]] = []
     inside: set[int] = set()
     for span in result.spans:
-        if span.id not in inside and isinstance(span.output, (*DECIDED, Selection)) and span.output.decision:
-            found.append(Recorded(span, span.output))
+        decided = span.output
+        if span.id not in inside and isinstance(decided, Decided | Selection) and decided.decision:
+            found.append(Recorded(span, decided))
             inside |= {one.id for one in below(result, span)}
     return found
 

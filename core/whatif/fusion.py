@@ -18,6 +18,9 @@ from core.steps.select import mmr, places, unpack
 from core.types import Hit, Passage, Ranking, RouteResult, Scored, Span
 
 Method = Literal["rrf", "linear", "fitted", "marginal"]
+SETTINGS: Mapping[Method, tuple[str, ...]] = {  # besides the weights of the lists
+    "rrf": ("k",), "linear": ("norm",), "fitted": (), "marginal": ("lam", "k", "pool"),
+}  # fmt: skip
 Changes = Mapping[str, Any]  # by setting: "k", "weights.0", "norm", "lam", "pool"
 Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score, 0 if it has it not
 BY_HAND = "{} was made by the route itself, not by a step, so the run does not keep it"
@@ -131,19 +134,19 @@ def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
 
 def _read(span: Span, flow: Flow) -> Fusion | None:
     """The step as a fusion, or None if it is none that can be done again with other values."""
-    output, args, method = span.output, span.args, cast("Method", "marginal")
-    values = {name: args.get(name) for name in ("lam", "k", "pool")}
+    output, args = span.output, span.args
+    method: Method = "marginal"
     if isinstance(output, Fused) and output.method in ("rrf", "linear", "fitted"):
-        method, values = cast("Method", output.method), {}
-        values |= {"k": args.get("k")} if method == "rrf" else {}
-        values |= {"norm": args.get("norm")} if method == "linear" else {}
-        given = args.get("weights") if method != "fitted" else None
-        weights = given if isinstance(given, list) else [1.0] * len(flow.sources(span))
-        values |= {f"weights.{n}": weight for n, weight in enumerate(weights)}
+        method = cast("Method", output.method)
     elif not (isinstance(output, Selection) and output.method == "mmr"):
         return None
     sources = flow.sources(span)
     lists = tuple(map(_ranking, sources))
+    values = {name: args.get(name) for name in SETTINGS[method]}
+    if method != "marginal":
+        given = args.get("weights") if method != "fitted" else None
+        weights = given if isinstance(given, list) else [1.0] * len(lists)
+        values |= {f"weights.{n}": weight for n, weight in enumerate(weights)}
     by_hand = next((n for n, source in enumerate(sources, 1) if source.unknown), None)
     called = "its list" if len(sources) == 1 else f"list {by_hand}"
     lack = BY_HAND.format(called) if by_hand else ""
