@@ -11,7 +11,7 @@ from pathlib import Path
 from core.errors import BadInput, Unavailable
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
-SCHEMA = 5  # steps in migrations.py
+SCHEMA = 6  # steps in migrations.py
 _NO_PLACE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # for WAL's shared memory: then nobody writes there either
 LOG_S = 2.0  # how long to wait for those who read, to empty the log
 BUSY_S = 30.0  # how long to wait for another process's transaction
@@ -37,6 +37,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA secure_delete = ON")  # what is deleted or replaced is overwritten
     return connection
 
 
@@ -58,10 +59,29 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 def empty_log(path: Path) -> None:
     """Move all of the write-ahead log into the file, and cut it: it holds what pages were before a deletion.
 
-    Another connection that reads at this moment keeps the log until the next time. Raises sqlite3.Error.
+    Raises sqlite3.Error, also where another connection goes on reading.
     """
     with closing(sqlite3.connect(path, timeout=LOG_S)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise sqlite3.OperationalError("it is being read")
+
+
+def vacuum(path: Path) -> tuple[int, int]:
+    """Write the file anew without what is free in it; its bytes before and after. Others wait meanwhile.
+
+    Raises Unavailable if it cannot be written, or the disk has no room for all of it once more.
+    """
+    try:
+        with closing(open_to_write(path)) as connection:
+            empty_log(path)
+            before = path.stat().st_size
+            connection.execute("INSERT INTO search (search) VALUES ('optimize')")
+            connection.execute("VACUUM")
+        empty_log(path)
+    except (sqlite3.Error, OSError) as error:
+        raise Unavailable(f"{path} cannot be made smaller now: {error}") from error
+    return before, path.stat().st_size
 
 
 def _open_to_read(path: Path) -> sqlite3.Connection:

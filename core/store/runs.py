@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.store import codec, owner
+from core.store import codec, owner, purge
 from core.store.codec import Lists, dumps
 from core.store.files import SCHEMA
 from core.store.rows import bind, parsed, real, text
@@ -23,7 +23,7 @@ Key = tuple[str, int]  # route, and which of its results in the run
 
 RUN_COLUMNS = (
     "id", "created", "corpus", "fingerprint", "question", "history", "settings", "status", "wall_ms",
-    "routes", "passages", "host", "pid", "born", "saved",
+    "routes", "passages", "host", "pid", "born", "saved", "boot",
 )  # fmt: skip
 _SAVE_RUN = (
     f"INSERT INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({', '.join('?' * len(RUN_COLUMNS))}) "
@@ -53,6 +53,7 @@ class RunWriter:
     def __init__(self) -> None:
         self._grown: dict[str, _Grown] = {}
         self._numbers: dict[Passage, int] = {}
+        self._purged: int | None = None  # the newest deletion for good that is known here
 
     def forget(self) -> None:
         """Take nothing for written: it was rolled back, or the file is another one."""
@@ -62,9 +63,16 @@ class RunWriter:
     def write(self, connection: sqlite3.Connection, run: Run, *, ours: bool = True) -> None:
         """Make the file hold exactly this run; tags, note and deletion stay. Raises BadInput, sqlite3.Error.
 
-        `ours` says that it ran, or runs, here: its times count for the history of its routes.
+        `ours` says that it ran, or runs, here: its times count for the history of its routes. A run that was
+        deleted for good meanwhile stays deleted.
         """
         codec.check(run)
+        newest = purge.newest(connection)
+        if newest != self._purged:  # by any process: rows that were known may be gone, or others' now
+            self.forget()
+            self._purged = newest
+        if purge.is_purged(connection, run.id):
+            return
         number, tags, note = self._write_row(connection, run, ours=ours)
         grown = self._grown.pop(run.id, None)
         if grown is None:
@@ -105,6 +113,7 @@ class RunWriter:
             "pid": by and by.pid,
             "born": by and by.born,
             "saved": by and time.time(),
+            "boot": by and by.boot,
         }
         return connection.execute(_SAVE_RUN, [bind(row[c]) for c in RUN_COLUMNS]).fetchone()  # type: ignore[no-any-return]
 
