@@ -44,7 +44,7 @@ class _Grown:
 
     results: dict[Key, RouteResult] = field(default_factory=dict)
     lists: Lists = field(default_factory=dict)
-    searched: tuple[str, ...] = ()
+    searched: tuple[str, str, str] | None = None
 
 
 class RunWriter:
@@ -81,17 +81,13 @@ class RunWriter:
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
         results = _keyed(run.results)
         self._write_results(connection, number, results, grown, run.corpus if ours else None)
-        searched = (
-            run.query.text,
-            "\n".join(r.answer for r in run.results if r.answer),
-            " ".join(r.route for r in run.results),
-        )
-        if searched != grown.searched:
-            index(connection, number, *searched, " ".join(parsed(tags)), text(note))
+        words = searched(run)
+        if words != grown.searched:
+            index(connection, number, *words, " ".join(parsed(tags)), text(note))
         if run.status == "running":
             if len(self._grown) >= GROWING:
                 self._grown.clear()  # they will be written whole once more
-            self._grown[run.id] = _Grown(results, grown.lists, searched)
+            self._grown[run.id] = _Grown(results, grown.lists, words)
 
     def _write_row(self, connection: sqlite3.Connection, run: Run, *, ours: bool) -> tuple[int, Any, Any]:
         texts = [run.query.text, *(turn.text for turn in run.query.history)]
@@ -168,6 +164,12 @@ class RunWriter:
             found = connection.execute("SELECT number FROM passages WHERE hash = ?", row[:1]).fetchone()
             self._numbers[passage] = found[0]
         return [self._numbers[passage] for passage in passages]
+
+
+def searched(run: Run) -> tuple[str, str, str]:
+    """Question, answers and routes of a run, as it is found by them."""
+    answers = "\n".join(result.answer for result in run.results if result.answer)
+    return run.query.text, answers, " ".join(result.route for result in run.results)
 
 
 def touch(connection: sqlite3.Connection) -> None:
