@@ -79,8 +79,9 @@ def runs(connection: sqlite3.Connection, numbers: Iterable[int]) -> Purged:
 
 
 def newest(connection: sqlite3.Connection) -> int:
-    """What grows with each run that is deleted for good, in any process; 0 before the first."""
-    return int(connection.execute("SELECT coalesce(max(number), 0) FROM purged").fetchone()[0])
+    """What only grows, with each run that is deleted for good in any process; 0 before the first."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'purged'").fetchone()
+    return int(row[0]) if row is not None else 0
 
 
 def is_purged(connection: sqlite3.Connection, run_id: str) -> bool:

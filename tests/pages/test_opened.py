@@ -1,8 +1,14 @@
 """Whose run a page is about: the one in the address, the browser session's own, or one that is chosen."""
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from core import engine as engine_module
+from core.store import Store
+from tests.pages.conftest import FRAME
 from tests.pages.reading import address, html, shown
+
+pytestmark = pytest.mark.trust
 
 PAGES = ["why.py", "transform.py", "fusion.py", "evaluators.py", "latency.py"]
 
@@ -93,3 +99,27 @@ def test_an_own_run_that_was_deleted_is_told(visit, asked, engine):
     app.switch_page("why.py").run()
     assert "was deleted" in app.error[0].value
     assert not app.exception
+
+
+@pytest.mark.parametrize("page", ["compare.py", "sessions.py", "settings.py"])
+def test_a_store_that_is_no_database_is_one_message_with_the_way_out(page, tmp_path, monkeypatch):
+    file = tmp_path / "routescope.sqlite"
+    file.write_bytes(b"these are my notes\n" * 500)
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: Store(file))
+    app = AppTest.from_file(str(FRAME), default_timeout=20)
+    app.switch_page(page).run()
+    assert not app.exception
+    assert len(app.error) == 1
+    assert "is not a RouteScope session file, or is damaged" in shown(app)
+    assert f"python -m core sessions recover '{file}'" in shown(app)
+
+
+def test_a_store_with_a_damaged_page_is_told_on_the_page_and_the_rest_works(visit, engine, stored):
+    engine.store.close()
+    data = engine.store.path.read_bytes()
+    engine.store.path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    for page in ("compare.py", "sessions.py", "why.py", "settings.py", "label.py", "present.py"):
+        app = visit(page)
+        assert not app.exception
+    app = visit("sessions.py")
+    assert "save what can be read with: python -m core sessions recover" in shown(app)

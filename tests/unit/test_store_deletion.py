@@ -219,6 +219,16 @@ def test_a_run_that_is_gone_does_not_come_back_but_from_a_file(opened):
     assert other.load("gone").wall_ms == 2.0
 
 
+def test_a_run_is_brought_back_right_after_it_went(opened):
+    store = opened(undo_s=0)
+    gone = run("gone", SHARED)
+    store.save(gone)
+    bundle = store.export_bundle(["gone"])
+    store.delete("gone")
+    assert store.import_bundle(bundle) == ["gone"]
+    assert store.load("gone") == gone
+
+
 def test_another_process_takes_no_passage_for_one_that_is_gone(opened):
     """The writer knows passages by their rows, and a row that was deleted is given to the next one."""
     store, other = opened(undo_s=0), opened(undo_s=0)
