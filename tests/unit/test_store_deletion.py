@@ -88,6 +88,7 @@ def purged(store, id):
     return False
 
 
+@pytest.mark.trust
 def test_nothing_is_left_of_a_deleted_run_and_all_of_the_others(opened, path):
     store = opened(undo_s=0)
     kept = run("kept", SHARED, history=(Turn("assistant", "Yes \ud83d."),))
@@ -144,6 +145,7 @@ def test_a_deleted_run_can_be_brought_back_until_its_time_has_passed(opened, pat
     assert traces(path) == []
 
 
+@pytest.mark.trust
 def test_a_run_is_deleted_for_good_when_its_time_has_passed(opened, path):
     store = opened(undo_s=0.2)
     store.save(telltale("first"))
@@ -165,6 +167,7 @@ def test_the_clock_set_back_does_not_keep_a_run(opened, monkeypatch, path):
     until(lambda: traces(path) == [])
 
 
+@pytest.mark.trust
 def test_what_an_earlier_version_only_hid_is_deleted_at_the_first_opening(tmp_path):
     for version in sorted(HERE.glob("v*.sqlite"))[:5]:
         copy = tmp_path / version.name

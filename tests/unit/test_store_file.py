@@ -59,6 +59,7 @@ def store(tmp_path):
 # --- the file
 
 
+@pytest.mark.trust
 def test_every_released_schema_is_brought_up_to_date(tmp_path):
     found = sorted(HERE.glob("v*.sqlite"))
     assert [path.stem for path in found] == [f"v{n}" for n in range(1, files.SCHEMA + 1)]
@@ -374,6 +375,7 @@ def read_only(path):
     return connection
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("broken", "reason"), [(full, "full"), (read_only, "readonly")])
 def test_a_file_that_cannot_grow_is_a_warning_and_loses_nothing(store, monkeypatch, broken, reason):
     store.save(asked("before"))

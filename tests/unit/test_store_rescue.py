@@ -100,6 +100,7 @@ def whole(path):
     return found
 
 
+@pytest.mark.trust
 def test_whatever_page_is_flipped_the_rest_is_saved(path):
     """Every eighth page, but for those on which a table begins or all are listed."""
     sound, beginnings = path.read_bytes(), roots(path)
@@ -239,6 +240,7 @@ def test_what_is_in_the_log_alone_is_saved_too(path):
     assert found.aside.with_name(f"{found.aside.name}-wal").exists()
 
 
+@pytest.mark.trust
 def test_an_earlier_schema_is_saved_and_brought_up_to_date(tmp_path):
     for version in sorted(HERE.glob("v*.sqlite")):
         copy = tmp_path / version.name
@@ -265,6 +267,7 @@ def test_a_whole_file_and_one_in_use_are_left_alone(path, capsys):
         rescue.recover(path.parent / "nothing.sqlite")
 
 
+@pytest.mark.trust
 def test_a_disk_that_fills_up_leaves_the_damaged_file_as_it_is(path, monkeypatch):
     spoil(path, pages(path) - 1)
     broken = path.read_bytes()
