@@ -35,6 +35,7 @@ import psutil
 from bench.visitor import Visitor
 from core.backends.llm import server_state
 from core.corpus.index import open_corpus
+from core.evaluate import keeping
 from core.evaluate.dataset import Question
 from core.labels import desk
 from core.labels.types import Judgement, Pooled
@@ -112,9 +113,11 @@ def evaluate(person: Visitor, told: Told, chance: random.Random, name: str) -> N
     person.open("evaluate", labels=SET)
     person.press("ev_begin")
     made = person.asked("evaluation")
+    if not made:
+        raise RuntimeError("an evaluation was begun, and the address does not name it")
     while not told.over():
         told.pause(1.0)
-        person.open("evaluate", **({"evaluation": made} if made else {}))
+        person.open("evaluate", evaluation=made)
         if "under way" not in person.text():
             with told.lock:
                 told.evaluated.append(made)
@@ -276,8 +279,9 @@ def served(home: Path, environment: dict[str, str]) -> Iterator[tuple[str, subpr
         server.wait(30)
 
 
-def lost(told: Told, path: Path) -> list[str]:
+def lost(told: Told, settings: Settings) -> list[str]:
     """What a page said to be stored and is not there, or to be deleted and is."""
+    path = settings.home / "routescope.sqlite"
     with closing(Store(path)) as store:
         there = set(store.ids())
         with closing(sqlite3.connect(path)) as connection:
@@ -296,6 +300,11 @@ def lost(told: Told, path: Path) -> list[str]:
         for run in kept[:: max(1, len(kept) // 200)]:
             if run in there and store.load(run).status not in ("done", "cancelled"):
                 missing.append(f"run {run} is {store.load(run).status}")
+    missing += [
+        f"evaluation {name} has no figures"
+        for name in told.evaluated
+        if not (keeping.place(settings, name) / keeping.FIGURES).is_file()
+    ]
     return missing if sound == "ok" else [*missing, f"the file is damaged: {sound}"]
 
 
@@ -383,7 +392,7 @@ def main() -> int:
                 told.errors.append(f"the server ended with code {server.returncode}")
         if (found := server_state(settings)) is not None and found.pid:
             os.kill(found.pid, signal.SIGTERM)
-        held = report(told, given.minutes, lost(told, home / "routescope.sqlite"), home / "server.log")
+        held = report(told, given.minutes, lost(told, settings), home / "server.log")
     log.info("it holds" if held else "it does NOT hold")
     return 0 if held else 1
 

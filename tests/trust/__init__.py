@@ -1,7 +1,7 @@
 """The thirty acceptance tests of reliability and security, and where each lives.
 
 All carry the marker `trust`, so that `make test-trust` runs them, wherever they are kept: what a test is
-about decides its file. `test_list.py` holds this list against the tests. docs/security.md says what they show.
+about decides its file. `test_list.py` holds this list against them. docs/security.md says what they show.
 
 1. Hostile corpus on every page
    tests/browser/test_dashboard.py::test_a_hostile_corpus_is_searched_and_read_on_every_page

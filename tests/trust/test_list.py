@@ -47,3 +47,17 @@ def test_the_list_has_thirty_points():
 def test_every_file_of_this_folder_is_in_the_list():
     here = {f"tests/trust/{path.name}" for path in Path(__file__).parent.glob("test_*.py")}
     assert here - {file for file, _ in NAMED} == {"tests/trust/test_list.py"}
+
+
+def test_every_test_that_the_promises_name_is_there():
+    """docs/security.md names a file, a test in it, or with `::` alone one more test of the file before."""
+    promised = (ROOT / "docs" / "security.md").read_text(encoding="utf-8").rpartition("## Promises")[2]
+    file, count = "", 0
+    for named in re.findall(r"`((?:tests/[\w/]+\.py)?(?:::\w+)?)`", promised):
+        where, _, test = named.partition("::")
+        file = where or file
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert not test or f"\ndef {test}(" in text, named
+        assert "pytest.mark.trust" in text or file.endswith("__init__.py"), file
+        count += 1
+    assert count > 20
