@@ -5,6 +5,7 @@ PYTHON ?= python3
 PORT ?= 8501
 MODEL ?= default          # `make run MODEL=fast` takes the smaller model
 MUTATE ?=                 # e.g. "trace --sample 40 --seed 3"
+MINUTES ?= 60             # how long `make soak` takes
 TORCH_ARGS ?=             # e.g. an index of CPU-only builds
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -19,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup test test-unit test-slow test-browser test-models test-bench test-mutation lint format bench shots docs clean
+.PHONY: run setup test test-unit test-slow test-browser test-models test-bench test-trust test-mutation soak lint format bench shots docs clean
 
 run: setup  ## install, fetch models, build corpora, open the dashboard
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -47,6 +48,12 @@ test: $(VENV)/.installed-dev lint  ## everything: style, types, unit, pages, sma
 
 test-unit: $(VENV)/.installed-dev
 	$(PYTEST) -n 2 -m "not model and not browser and not bench"
+
+test-trust: $(VENV)/.installed-dev  ## what docs/security.md promises, the tests with the marker `trust` alone
+	$(PYTEST) -n 2 --dist loadfile -m trust
+
+soak: $(VENV)/.installed-dev  ## ten people for an hour while models die and corpora change; MINUTES=5 is shorter
+	$(PY) -m bench.soak --minutes $(MINUTES)
 
 test-slow: test-browser test-models  ## one after the other: a page waits badly where a model takes the processors
 

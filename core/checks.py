@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from core.errors import RouteScopeError
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from core.settings import Settings
 
 LEAST_DISK = 2 * 1024**3
+LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving back
+FILE = "routescope.sqlite"
+FOLDERS = ("cache", "enrichments", "evaluations", "indexes", "learned", "uploads")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -42,12 +48,13 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
         _python,
         _packages,
         _disk,
-        _store,
+        sessions,
+        space,
         _corpora,
         _web,
         _model_file,
     ]
-    checks += [] if quick else [_embedder, _language_model]
+    checks += [] if quick else [sessions_whole, _embedder, _language_model]
     for check in [*checks, _browser]:
         note(check.__name__.strip("_").replace("_", " "))
         yield from _guarded(check, settings)
@@ -109,9 +116,12 @@ def _disk(settings: Settings) -> Checks:
         )
 
 
-def _store(settings: Settings) -> Checks:
+def sessions(settings: Settings) -> Checks:
+    """Whether runs can be stored."""
+    from core.store.files import DAMAGED, rescue
+
     fix = "make the folder writable, or set ROUTESCOPE_HOME to one that is"
-    file = settings.home / "routescope.sqlite"
+    file = settings.home / FILE
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.home) as probe:
@@ -121,9 +131,53 @@ def _store(settings: Settings) -> Checks:
                 database.execute("BEGIN IMMEDIATE")
                 database.rollback()
     except (OSError, sqlite3.Error) as error:
-        yield Check("sessions", "failed", f"{file} cannot be written: {error}", fix)
+        damaged = getattr(error, "sqlite_errorname", "").startswith(DAMAGED)
+        way_out = rescue(file) if damaged else fix
+        yield Check("sessions", "failed", f"{file} cannot be written: {error}", way_out)
     else:
         yield Check("sessions", "ok", f"{file} can be written")
+
+
+def sessions_whole(settings: Settings) -> Checks:
+    """Whether all of what is stored can be read; takes a second for some hundred megabytes."""
+    from core.store.files import rescue
+    from core.store.rescue import damage
+
+    file = settings.home / FILE
+    wrong = damage(file) if file.exists() else None
+    if wrong is not None:
+        yield Check("sessions are whole", "failed", f"{file} is damaged: {wrong}", rescue(file))
+    else:
+        yield Check("sessions are whole", "ok", f"nothing is wrong with {file}")
+
+
+def space(settings: Settings) -> Checks:
+    """What is kept in the home folder, and what of it can be given back."""
+    from core.store.files import free
+
+    kept = {name: _bytes(settings.home / name) for name in FOLDERS}
+    kept["sessions"] = sum(_bytes(path) for path in settings.home.glob(f"{FILE}*"))
+    told = ", ".join(f"{name} {size(count)}" for name, count in sorted(kept.items()) if count)
+    unused = free(settings.home / FILE)
+    large = unused > LEAST_FREE
+    yield Check(
+        "space",
+        "warning" if large else "ok",
+        f"{told or 'nothing is kept yet'} in {settings.home}"
+        + (f"; {size(unused)} of the sessions are free" if large else ""),
+        "give it back: python -m core sessions vacuum" if large else None,
+    )
+
+
+def _bytes(path: Path) -> int:
+    """Of a file, or of all in a folder; 0 where there is none."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    count = 0
+    for file in files:
+        with suppress(FileNotFoundError):  # somebody deletes while we count
+            found = file.lstat()
+            count += found.st_size if stat.S_ISREG(found.st_mode) else 0
+    return count
 
 
 def _corpora(settings: Settings) -> Checks:

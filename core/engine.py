@@ -76,6 +76,11 @@ class Engine(Resources):
             raise Unavailable("runs are not stored here, so only a run under way can be shown")
         return self.store.load(run_id)
 
+    def forget(self, run_id: str) -> None:
+        """Keep no finished job of a run in memory, as it was deleted."""
+        with self._lock:
+            self._jobs = {id: job for id, job in self._jobs.items() if id != run_id or not job.done}
+
     def start_answer(self, run_id: str, route_name: str, style: AnswerStyle | None = None) -> Answering:
         """Begin to write the answer of one route of a finished run; asked again meanwhile, the same one.
 
@@ -216,7 +221,8 @@ def shared_engine() -> Engine:
             from core.store import Store
 
             settings = settings_module.current()
-            _shared.append(Engine(settings, Store(settings.home / "routescope.sqlite")))
+            undo_s = 60 * settings.delete_undo_minutes
+            _shared.append(Engine(settings, Store(settings.home / "routescope.sqlite", undo_s)))
         return _shared[0]
 
 
@@ -229,6 +235,8 @@ def reload_engine() -> Engine:
     settings_module.current.cache_clear()
     now = Engine(settings_module.current(), before.store)
     now._jobs, now._answering = before._jobs, before._answering
+    if now.store is not None:
+        now.store.deletion.undo_s = 60 * now.settings.delete_undo_minutes
     with _sharing:
         _shared[:] = [now]
     return now

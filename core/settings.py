@@ -123,6 +123,12 @@ class Settings(BaseSettings):
         le=1,
         description="P(Yes) that the passages hold the answer, below which none is written",
     )
+    delete_undo_minutes: float = Field(
+        10.0,
+        ge=0,
+        le=525_600,
+        description="how long a deleted run can be brought back; then it is gone for good",
+    )
     exact_below: int = Field(50_000, ge=0, description="passages below which vector search is exact")
 
     @classmethod

@@ -30,7 +30,7 @@ def opened() -> tuple[Run | None, Job | None]:
 def start(corpus: str) -> None:
     """Begin a run and look at it; what cannot be asked gets one clear message."""
     try:
-        job = state.engine().start(ask.request(corpus))
+        job = state.start(ask.request(corpus))
     except RouteScopeError as error:
         st.error(md(str(error)))
         return

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import corpora, health, link
+from core.errors import RouteScopeError
+from ui import corpora, health, link, state
+from ui.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
 
@@ -16,6 +18,11 @@ st.html(UI / "style.css")
 theme = "dark" if st.context.theme.type == "dark" else "light"
 st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
 st.logo(UI / f"logo-{theme}.svg", size="large")
+try:
+    state.engine()
+except RouteScopeError as error:  # the settings, or the file of sessions, are not ours to use: it says why
+    st.error(md(str(error)))
+    st.stop()
 link.adopt()
 navigation = st.navigation(
     {
@@ -48,6 +55,9 @@ navigation = st.navigation(
 with st.sidebar:
     corpora.choose()
     health.summary()
-navigation.run()
+try:
+    navigation.run()
+except RouteScopeError as error:  # what no part of the page could do without
+    st.error(md(str(error)))
 with st.sidebar:
     health.trouble()

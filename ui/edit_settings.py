@@ -21,6 +21,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Reranker": ("reranker",),
     "Web search": ("web_",),
     "Reflection model": ("self_",),
+    "Sessions": ("delete_",),
     "Embedding and index": ("embedder", "late_", "sparse_", "fid_", "exact_"),
 }
 SAVED = "settings_saved"  # what was changed last, and what it was before: for Undo

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import streamlit as st
 
@@ -17,15 +18,14 @@ RECENT = 50  # runs that are offered
 
 
 def opened(purpose: str) -> Run | None:
-    """The open run with a line on what it is, else the newest one; None where there is none to show.
+    """The open run with a line on what it is, else the one this browser session asked for last; else None,
+    and a choice of the stored ones. Other people's runs are shown to nobody who did not choose them.
 
     `purpose` completes "Ask a question first: here you see ...".
     """
-    run_id = st.session_state.get(state.RUN) or _newest()
+    run_id = st.session_state.get(state.RUN) or st.session_state.get(state.ASKED)
     if run_id is None:
-        st.subheader("Nothing has been asked yet", anchor=False)
-        st.caption(md(f"Ask a question first: here you see {purpose}."))
-        st.page_link("compare.py", label="Go to Compare")
+        _none(purpose)
         return None
     try:
         run, _ = state.find(run_id)
@@ -74,24 +74,41 @@ def _head(run: Run) -> None:
             before = f"after “{cut(run.query.history[0].text, 80)}” · " if run.query.history else ""
             st.caption(md(before + " · ".join(said)))
         with st.popover("Another run", key="another_run", width="content"):
-            _choose(run)
+            if rows := _recent():
+                _choose(rows, run)
+            else:
+                st.caption("No other run is stored.")
 
 
-def _choose(run: Run) -> None:
+def _none(purpose: str) -> None:
+    """What to do where no run is open."""
+    rows = _recent()
+    st.subheader("No run is open" if rows else "Nothing has been asked yet", anchor=False)
+    first = "Ask a question, or choose a stored run" if rows else "Ask a question first"
+    st.caption(md(f"{first}: here you see {purpose}."))
+    if rows:
+        _choose(rows)
+    st.page_link("compare.py", label="Go to Compare")
+
+
+def _recent() -> dict[str, SessionRow]:
     store = state.engine().store
-    rows = {row.id: row for row in store.sessions(limit=RECENT)} if store is not None else {}
-    if not rows:
-        st.caption("No other run is stored.")
-        return
+    return {row.id: row for row in store.sessions(limit=RECENT)} if store is not None else {}
+
+
+def _choose(rows: Mapping[str, SessionRow], run: Run | None = None) -> None:
+    """A list of runs in which `run` is the one that is open."""
+    now = run.id if run is not None else ""
     told = Counter(map(_named, rows.values()))  # a list tells its entries apart by their texts alone
     st.selectbox(
         "Recent runs",
         list(rows),
-        index=list(rows).index(run.id) if run.id in rows else None,
+        index=list(rows).index(now) if now in rows else None,
         format_func=lambda id: _named(rows[id]) + (f" · {id[-8:]}" if told[_named(rows[id])] > 1 else ""),
-        key=f"open:{run.id}",
+        key=f"open:{now}",
         width=560,
-        on_change=lambda: _open(st.session_state[f"open:{run.id}"]),
+        placeholder="Type to search the questions",
+        on_change=lambda: _open(st.session_state[f"open:{now}"]),
     )
     st.page_link("sessions.py", label="All runs")
 
@@ -99,12 +116,6 @@ def _choose(run: Run) -> None:
 def _open(run_id: str | None) -> None:
     if run_id:
         st.session_state[state.RUN] = run_id
-
-
-def _newest() -> str | None:
-    store = state.engine().store
-    rows = store.sessions(limit=1) if store is not None else []
-    return rows[0].id if rows else None
 
 
 def _named(row: SessionRow) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import streamlit as st
 
+from core.quantities import time_left
 from core.store import Filters, SessionRow, Store
-from ui import session_again, session_pair
+from ui import session_again, session_pair, state
 from ui.markup import md
 from ui.session_list import changed
 
-DELETED = "sessions_deleted"  # ids of the last deletion, for Undo
+DELETED = "sessions_deleted"  # ids of the last deletion and when that was (monotonic), for Undo
 MOST = 500  # runs of one export: a bundle is made in memory
 OPEN = "Shows the run as it was stored. Nothing is searched and no model is asked."
 
@@ -39,7 +41,8 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         if st.button(f"Delete {len(ids)}", key="delete"):
             for id in ids:
                 store.delete(id)
-            st.session_state[DELETED] = ids
+                state.engine().forget(id)
+            st.session_state[DELETED] = ids, time.monotonic()
             changed()
             st.rerun()
     if len(picked) == 1:
@@ -121,15 +124,17 @@ def _words(store: Store, row: SessionRow) -> None:
 
 
 def undo(store: Store) -> None:
-    """The last deletion, to be taken back as long as the page is not left."""
-    ids: list[str] = st.session_state.get(DELETED, [])
-    if not ids:
+    """The last deletion, to be taken back until the runs are gone for good."""
+    ids, since = st.session_state.get(DELETED, ((), 0.0))
+    left = store.deletion.undo_s - (time.monotonic() - since)
+    if not ids or left <= 0:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(md(f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted."), width="stretch")
+        told = f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted, for good in {time_left(left)}."
+        st.info(md(told), width="stretch")
         if st.button("Undo", key="undo"):
+            del st.session_state[DELETED]
             for id in ids:
                 store.undelete(id)
-            st.session_state[DELETED] = []
             changed()
             st.rerun()

@@ -68,7 +68,7 @@ def replay(run_id: str) -> None:
 
 def begin(run_id: str, request: Request) -> None:
     """Start the request and compare what comes of it with the run it was made from; RouteScopeError."""
-    job = state.engine().start(request)
+    job = state.start(request)
     session_pair.show(run_id, job.id)
 
 

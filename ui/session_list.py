@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.charts.look import milliseconds
+from core.errors import BadInput
 from core.store import Choices, Filters, SessionRow, Store
 from ui import address
 from ui.markup import md
@@ -43,7 +44,13 @@ def listing(store: Store) -> tuple[list[SessionRow], str, Filters]:
     """Draw search, filters and table; returns the rows that are picked, and what all found are found by."""
     search, only = _filters(store.choices())
     pages: list[str] = st.session_state.setdefault(PAGES, [])
-    rows = store.sessions(search, before=pages[-1] if pages else None, limit=PAGE + 1, **only)
+    try:
+        rows = store.sessions(search, before=pages[-1] if pages else None, limit=PAGE + 1, **only)
+    except BadInput:  # the run above this page was deleted for good
+        if not pages:
+            raise
+        first_page()
+        rows = store.sessions(search, limit=PAGE + 1, **only)
     total = store.count(search, **only)
     if not rows:
         st.info(md(f"No run matches{f' “{search.strip()}”' if search.strip() else ''}. Search for less."))

@@ -23,6 +23,7 @@ from ui.markup import join, md, show, tag
 
 PLAYING, AT = "slide_playing", "slide_at"
 DEPTH = 5
+BEGUN = 1000  # questions shown without a run whose runs are remembered
 EVERY = 0.3  # seconds between looks at a run under way
 STYLE = """<style>
 [data-testid="stSidebar"], [data-testid="stSidebarCollapsedControl"], [data-testid="stExpandSidebarButton"],
@@ -107,6 +108,8 @@ def _run(entry: Entry) -> tuple[Run, Job | None]:
         except RouteScopeError:
             begun().pop(key)  # deleted meanwhile: it is run once more
     request = Request(Query(entry.question, entry.history), entry.corpus, names, mode="replay")
+    while len(begun()) >= BEGUN:
+        begun().pop(next(iter(begun())), None)
     begun()[key] = engine.start(request).id
     return state.find(begun()[key])
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import streamlit as st
 
 from core import engine as engine_module
-from core.engine import Engine, Job
+from core.engine import Engine, Job, Request
 from core.types import AnswerStyle, Query, Run, Turn
 
 QUESTION = "question"
 CORPUS = "corpus"
 ROUTES = "routes"
 RUN = "run_id"  # the run that Compare shows
+ASKED = "run_asked"  # the run that was begun here last: the address names it too, which survives a reload
 TURNS = "turns"  # the conversation before the question, as it was put into the editor
 SAID = (
     "said"  # the same with what was edited since: survives a visit to another page, which the editor does not
@@ -73,6 +74,13 @@ def history() -> tuple[Turn, ...]:
 def session() -> str:
     """The name of the session that questions are remembered in."""
     return (st.session_state.get(SESSION) or "").strip()
+
+
+def start(request: Request) -> Job:
+    """Begin a run of this browser session; BadInput or Unavailable if it cannot be begun."""
+    job = engine().start(request)
+    st.session_state[ASKED] = job.id
+    return job
 
 
 def find(run_id: str) -> tuple[Run, Job | None]:

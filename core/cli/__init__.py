@@ -29,6 +29,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "module": "module",
     "raft": "raft",
     "routes": "routes",
+    "sessions": "store",
     "sweep": "sweep",
 }
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from core.errors import BadInput, Unavailable
-from core.store import memory, people, playlists, runs, traces
+from core.store import memory, people, playlists, purge, runs, traces
 from core.store import search as searching
+from core.store.deletion import Deletion
 from core.store.files import empty_log, open_to_write, reading
 from core.store.memory import MemoryRow
 from core.store.playlists import Entry, Playlist
@@ -28,6 +30,7 @@ __all__ = ["Choices", "Entry", "Filters", "MemoryRow", "Playlist", "SessionRow",
 T = TypeVar("T")
 KEPT = 4  # runs that were loaded last and are kept as long as nobody writes them
 SETTLE_S = 1.0  # how long a list of runs waits for those that are just being written
+UNDO_S = 600.0  # how long a deleted run can be brought back
 
 
 class Store:
@@ -35,9 +38,12 @@ class Store:
 
     Runs are written by a thread in the background; a failure to do so is a line in `warnings`. What people
     did (tags, notes, deletions, imports) is on the disk on return, or the call raises Unavailable.
+
+    A deleted run can be brought back for `undo_s` seconds. Then it is deleted for good, by the process that
+    took it off the list or by the next one that opens the file; `deletion` does that, and does it earlier.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, undo_s: float = UNDO_S) -> None:
         """Open, make or bring up to date; BadInput if the file is not ours or newer than this program.
 
         A place that cannot be written is a warning: what is there can be read, and runs are kept in memory.
@@ -46,10 +52,15 @@ class Store:
         self._runs = runs.RunWriter()
         self._kept: dict[str, tuple[tuple[int, float], Run]] = {}  # runs loaded last: when written, and what
         self._writer = Writer(self.path, lambda path: open_to_write(path), self._runs)
+        self.deletion = Deletion(self.path, self._writer, undo_s)
         try:
-            open_to_write(self.path).close()
+            with closing(open_to_write(self.path)) as connection:
+                waiting = purge.next_due(connection)
         except (sqlite3.Error, OSError) as error:
             self._writer.warn(error)
+        else:
+            if waiting is not None:
+                self.deletion.run()
 
     @property
     def warnings(self) -> list[str]:
@@ -154,8 +165,13 @@ class Store:
         self.write(lambda connection: people.set_note(connection, run_id, cleaned))
 
     def delete(self, run_id: str) -> None:
-        """Take a run off the list; `undelete` brings it back."""
+        """Take a run off the list; until its undo time has passed `undelete` brings it back."""
         self.write(lambda connection: people.set_deleted(connection, run_id, True))
+        self._kept.pop(run_id, None)
+        if self.deletion.undo_s > 0:
+            self.deletion.later(self.deletion.undo_s)
+        else:
+            self.deletion.run()
 
     def undelete(self, run_id: str) -> None:
         """Bring a deleted run back."""
@@ -275,6 +291,7 @@ class Store:
 
     def close(self) -> None:
         """Write what is queued and let go of the file. Also done when the process ends."""
+        self.deletion.close()
         self._writer.close()
 
     def _add(self, connection: sqlite3.Connection, one: Packed) -> bool:
@@ -284,6 +301,7 @@ class Store:
             "SELECT number, deleted FROM runs WHERE id = ?", (bind(one.run.id),)
         ).fetchone()
         if row is None:
+            purge.welcome(connection, one.run.id)
             self._runs.write(connection, one.run, ours=False)
             people.set_tags(connection, one.run.id, one.tags)
             people.set_note(connection, one.run.id, one.note)

@@ -9,9 +9,11 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from core.errors import BadInput, Unavailable
+from core.trace import describe
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
-SCHEMA = 6  # steps in migrations.py
+SCHEMA = 7  # steps in migrations.py
+DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _NO_PLACE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # for WAL's shared memory: then nobody writes there either
 LOG_S = 2.0  # how long to wait for those who read, to empty the log
 BUSY_S = 30.0  # how long to wait for another process's transaction
@@ -28,7 +30,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
-        if _version(connection, path) < SCHEMA:
+        if version(connection, path) < SCHEMA:
             from core.store.migrations import migrate
 
             migrate(connection)
@@ -37,6 +39,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA secure_delete = ON")  # what is deleted or replaced is overwritten
     return connection
 
 
@@ -47,24 +50,66 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     Raises Unavailable if the file cannot be read.
     """
     try:
-        with closing(_open_to_read(path)) as connection:
+        with closing(open_to_read(path)) as connection:
             connection.row_factory = sqlite3.Row
             connection.execute("BEGIN")
             yield connection
     except sqlite3.Error as error:
-        raise Unavailable(f"the sessions in {path} cannot be read: {error}") from error
+        raise Unavailable(f"the sessions in {path} cannot be read: {told(error, path)}") from error
+
+
+def told(error: Exception, path: Path) -> str:
+    """What went wrong with the file; if it is damaged, also the way out."""
+    damaged = getattr(error, "sqlite_errorname", "").startswith(DAMAGED)
+    return f"{describe(error)}; {rescue(path)}" if damaged else describe(error)
+
+
+def rescue(path: Path) -> str:
+    """How to save what can be read of a damaged file."""
+    return f"save what can be read with: python -m core sessions recover '{path}'"
 
 
 def empty_log(path: Path) -> None:
     """Move all of the write-ahead log into the file, and cut it: it holds what pages were before a deletion.
 
-    Another connection that reads at this moment keeps the log until the next time. Raises sqlite3.Error.
+    Raises sqlite3.Error, also where another connection goes on reading.
     """
     with closing(sqlite3.connect(path, timeout=LOG_S)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if busy:
+        raise sqlite3.OperationalError("it is being read")
 
 
-def _open_to_read(path: Path) -> sqlite3.Connection:
+def free(path: Path) -> int:
+    """Bytes of the file that hold nothing and that `vacuum` gives back; 0 of one that cannot be read."""
+    try:
+        with closing(open_to_read(path)) as connection:
+            (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+            (bytes_each,) = connection.execute("PRAGMA page_size").fetchone()
+    except sqlite3.Error:
+        return 0  # other checks tell that
+    return int(pages * bytes_each)
+
+
+def vacuum(path: Path) -> tuple[int, int]:
+    """Write the file anew without what is free in it; its bytes before and after. Others wait meanwhile.
+
+    Raises Unavailable if it cannot be written, or the disk has no room for all of it once more.
+    """
+    try:
+        with closing(open_to_write(path)) as connection:
+            empty_log(path)
+            before = path.stat().st_size
+            connection.execute("INSERT INTO search (search) VALUES ('optimize')")
+            connection.execute("VACUUM")
+        empty_log(path)
+    except (sqlite3.Error, OSError) as error:
+        raise Unavailable(f"{path} cannot be made smaller now: {told(error, path)}") from error
+    return before, path.stat().st_size
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that cannot change the file; to an empty one in memory if it is not there."""
     if not path.exists() or path.stat().st_size == 0:
         from core.store.migrations import migrate
 
@@ -75,7 +120,7 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None)
     try:
         connection.execute("PRAGMA schema_version").fetchone()
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         connection.close()
         if Path(f"{path}-wal").exists() or not error.sqlite_errorname.startswith(_NO_PLACE):
             raise
@@ -83,16 +128,18 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int:
+def version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema version of a file that is ours or empty; BadInput for any other."""
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
+        if error.sqlite_errorname != "SQLITE_NOTADB":
             raise
-        raise BadInput(f"{path} is not a RouteScope session file: {error}") from None
+        raise BadInput(
+            f"{path} is not a RouteScope session file, or is damaged: {error}; if it was one, {rescue(path)}"
+        ) from None
     if application != APPLICATION and (application or tables):
         raise BadInput(f"{path} is another program's database; give a RouteScope session file or a new path")
     if version > SCHEMA:

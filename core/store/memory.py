@@ -111,7 +111,6 @@ def remove(connection: sqlite3.Connection, session: str, numbers: Collection[int
         raise BadInput(
             f"session {session!r} has no turn {missing[0]}; it has: {', '.join(map(str, sorted(held)))}"
         )
-    connection.execute("PRAGMA secure_delete = ON")
     connection.executemany(
         "DELETE FROM memory WHERE session = ? AND number = ?", [(session, number) for number in gone]
     )

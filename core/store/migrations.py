@@ -148,3 +148,19 @@ def v6_recorded(db: Database) -> None:
     NULL: written before it, and brought up to date whenever it is read (`core.store.upgrade`).
     """
     db.execute("ALTER TABLE results ADD COLUMN recorded TEXT")
+
+
+@steps()
+def v7_purged(db: Database) -> None:
+    """Runs that are deleted for good, and which start of the machine `born` counts from.
+
+    From here on `deleted` is when a run was taken off the list, in seconds since 1970; 1 in earlier files.
+    """
+    for statement in (
+        "CREATE INDEX runs_deleted ON runs(deleted) WHERE deleted",
+        # a process that still has such a run does not write it again; at: seconds since 1970
+        """CREATE TABLE purged (
+            number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, at REAL NOT NULL)""",
+        "ALTER TABLE runs ADD COLUMN boot TEXT",
+    ):
+        db.execute(statement)

@@ -7,19 +7,27 @@ import socket
 import time
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from sqlite3 import Row
 
+PROC = Path("/proc")
 SILENT_S = 900.0  # a run on another machine is taken for dead after this long without a sign of it
 SAME_S = 2.0  # start times of one process as two others read them may differ by this much
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process a run runs in; `born` is when it began, since process ids are used again."""
+    """The process a run runs in; `born` is when it began, since process ids are used again.
+
+    On Linux `boot` names the machine's present start and `born` counts seconds since it: no change of the
+    clock touches either. Elsewhere `boot` is None and `born` counts from 1970: a clock that is set by more
+    than `SAME_S` while a run is under way may make it look interrupted there.
+    """
 
     host: str
     pid: int
-    born: float  # seconds since 1970
+    born: float
+    boot: str | None = None
 
 
 def me() -> Owner:
@@ -29,29 +37,66 @@ def me() -> Owner:
 
 @cache
 def _owner(pid: int) -> Owner:
-    import psutil
+    boot = _boot()
+    born = _by_clock(pid) if boot is None else _since_boot(pid)
+    return Owner(socket.gethostname(), pid, born, boot)
 
-    return Owner(socket.gethostname(), pid, psutil.Process(pid).create_time())
 
-
-def alive(host: str | None, pid: int | None, born: float | None, saved: float | None) -> bool:
+def alive(
+    host: str | None, pid: int | None, born: float | None, saved: float | None, boot: str | None = None
+) -> bool:
     """Whether the owner noted with a running run can still be at it; `saved` is when it last wrote."""
     if host is None or pid is None or born is None or saved is None:
         return False
     if host != socket.gethostname():
         return time.time() - saved < SILENT_S
-    import psutil
-
+    if boot is not None and boot != _boot():
+        return False  # the machine was started anew since
     try:
-        return abs(float(psutil.Process(pid).create_time()) - born) < SAME_S
-    except psutil.NoSuchProcess:
+        now = _by_clock(pid) if boot is None else _since_boot(pid)
+    except ProcessLookupError:
         return False
-    except psutil.AccessDenied:
-        return True  # it is there; its start time is not for us to see
+    except PermissionError:
+        return True  # it is there; its start is not for us to see
+    return abs(now - born) < SAME_S
 
 
 def status_now(row: Row) -> str:
-    """A run's status from its row (status, host, pid, born, saved)."""
-    if row["status"] == "running" and not alive(row["host"], row["pid"], row["born"], row["saved"]):
+    """A run's status from its row (status, host, pid, born, saved, boot)."""
+    if row["status"] == "running" and not alive(*(row[c] for c in ("host", "pid", "born", "saved", "boot"))):
         return "interrupted"
     return str(row["status"])
+
+
+@cache
+def _boot() -> str | None:
+    """The name that Linux gives each start of a machine; None elsewhere."""
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+
+
+def _since_boot(pid: int) -> float:
+    """Seconds from the machine's start to the process's; ProcessLookupError, PermissionError."""
+    try:
+        stat = (PROC / str(pid) / "stat").read_text()
+    except FileNotFoundError:
+        os.kill(pid, 0)  # raises too, unless it is only hidden from us
+        raise PermissionError(f"process {pid} is hidden") from None
+    fields = stat.rpartition(")")[2].split()  # from the third on: the second, a name, may hold anything
+    if fields[0] in "ZX":
+        raise ProcessLookupError(f"process {pid} has ended, and its parent has not looked")
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _by_clock(pid: int) -> float:
+    """When a process began, in seconds since 1970; ProcessLookupError, PermissionError."""
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.NoSuchProcess:
+        raise ProcessLookupError(f"there is no process {pid}") from None
+    except psutil.AccessDenied:
+        raise PermissionError(f"process {pid} is hidden") from None

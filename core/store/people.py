@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from reprlib import repr as short
 
@@ -31,9 +32,10 @@ def set_note(connection: sqlite3.Connection, run_id: str, note: str) -> None:
 
 
 def set_deleted(connection: sqlite3.Connection, run_id: str, deleted: bool) -> None:
-    """Take a run off the list, or bring it back."""
+    """Take a run off the list, noting when, or bring it back."""
     number = number_of(connection, run_id, deleted=not deleted)
-    connection.execute("UPDATE runs SET deleted = ? WHERE number = ?", (deleted, number))
+    when = time.time() if deleted else 0
+    connection.execute("UPDATE runs SET deleted = ? WHERE number = ?", (when, number))
 
 
 def number_of(connection: sqlite3.Connection, run_id: str, *, deleted: bool = False) -> int:

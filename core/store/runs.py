@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.store import codec, owner
+from core.store import codec, owner, purge
 from core.store.codec import Lists, dumps
 from core.store.files import SCHEMA
 from core.store.rows import bind, parsed, real, text
@@ -23,7 +23,7 @@ Key = tuple[str, int]  # route, and which of its results in the run
 
 RUN_COLUMNS = (
     "id", "created", "corpus", "fingerprint", "question", "history", "settings", "status", "wall_ms",
-    "routes", "passages", "host", "pid", "born", "saved",
+    "routes", "passages", "host", "pid", "born", "saved", "boot",
 )  # fmt: skip
 _SAVE_RUN = (
     f"INSERT INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({', '.join('?' * len(RUN_COLUMNS))}) "
@@ -46,7 +46,7 @@ class _Grown:
 
     results: dict[Key, RouteResult] = field(default_factory=dict)
     lists: Lists = field(default_factory=dict)
-    searched: tuple[str, ...] = ()
+    searched: tuple[str, str, str] | None = None
 
 
 class RunWriter:
@@ -55,6 +55,7 @@ class RunWriter:
     def __init__(self) -> None:
         self._grown: dict[str, _Grown] = {}
         self._numbers: dict[Passage, int] = {}
+        self._purged: int | None = None  # the newest deletion for good that is known here
 
     def forget(self) -> None:
         """Take nothing for written: it was rolled back, or the file is another one."""
@@ -64,9 +65,16 @@ class RunWriter:
     def write(self, connection: sqlite3.Connection, run: Run, *, ours: bool = True) -> None:
         """Make the file hold exactly this run; tags, note and deletion stay. Raises BadInput, sqlite3.Error.
 
-        `ours` says that it ran, or runs, here: its times count for the history of its routes.
+        `ours` says that it ran, or runs, here: its times count for the history of its routes. A run that was
+        deleted for good meanwhile stays deleted.
         """
         codec.check(run)
+        newest = purge.newest(connection)
+        if newest != self._purged:  # by any process: rows that were known may be gone, or others' now
+            self.forget()
+            self._purged = newest
+        if purge.is_purged(connection, run.id):
+            return
         number, tags, note = self._write_row(connection, run, ours=ours)
         grown = self._grown.pop(run.id, None)
         if grown is None:
@@ -75,17 +83,13 @@ class RunWriter:
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
         results = _keyed(run.results)
         self._write_results(connection, number, results, grown, run.corpus if ours else None)
-        searched = (
-            run.query.text,
-            "\n".join(r.answer for r in run.results if r.answer),
-            " ".join(r.route for r in run.results),
-        )
-        if searched != grown.searched:
-            index(connection, number, *searched, " ".join(parsed(tags)), text(note))
+        words = searched(run)
+        if words != grown.searched:
+            index(connection, number, *words, " ".join(parsed(tags)), text(note))
         if run.status == "running":
             if len(self._grown) >= GROWING:
                 self._grown.clear()  # they will be written whole once more
-            self._grown[run.id] = _Grown(results, grown.lists, searched)
+            self._grown[run.id] = _Grown(results, grown.lists, words)
 
     def _write_row(self, connection: sqlite3.Connection, run: Run, *, ours: bool) -> tuple[int, Any, Any]:
         texts = [run.query.text, *(turn.text for turn in run.query.history)]
@@ -107,6 +111,7 @@ class RunWriter:
             "pid": by and by.pid,
             "born": by and by.born,
             "saved": by and time.time(),
+            "boot": by and by.boot,
         }
         return connection.execute(_SAVE_RUN, [bind(row[c]) for c in RUN_COLUMNS]).fetchone()  # type: ignore[no-any-return]
 
@@ -163,6 +168,12 @@ class RunWriter:
             found = connection.execute("SELECT number FROM passages WHERE hash = ?", row[:1]).fetchone()
             self._numbers[passage] = found[0]
         return [self._numbers[passage] for passage in passages]
+
+
+def searched(run: Run) -> tuple[str, str, str]:
+    """Question, answers and routes of a run, as it is found by them."""
+    answers = "\n".join(result.answer for result in run.results if result.answer)
+    return run.query.text, answers, " ".join(result.route for result in run.results)
 
 
 def touch(connection: sqlite3.Connection) -> None:

@@ -18,7 +18,7 @@ RECENT = 20  # results of a route that its median time is of
 MAX_WORDS = 32  # words of a search that count
 _COLUMNS = (
     "r.id, r.created, (SELECT text FROM texts WHERE hash = r.question) AS question, r.corpus, r.routes, "
-    "r.status, r.wall_ms, r.tags, r.note, r.host, r.pid, r.born, r.saved"
+    "r.status, r.wall_ms, r.tags, r.note, r.host, r.pid, r.born, r.saved, r.boot"
 )
 
 
@@ -229,7 +229,8 @@ def _status(connection: sqlite3.Connection, status: str) -> tuple[str, list[Any]
 
 def _running(connection: sqlite3.Connection) -> list[sqlite3.Row]:
     return connection.execute(
-        "SELECT number, status, host, pid, born, saved FROM runs WHERE status = 'running' AND NOT deleted"
+        "SELECT number, status, host, pid, born, saved, boot FROM runs "
+        "WHERE status = 'running' AND NOT deleted"
     ).fetchall()
 
 

@@ -15,6 +15,7 @@ from reprlib import repr as short
 from typing import Any, Protocol, TypeVar
 
 from core.errors import Unavailable
+from core.store.files import told
 from core.trace import describe
 from core.types import Run
 
@@ -101,7 +102,7 @@ class Writer:
 
     def warn(self, error: Exception) -> str:
         """Note, until the next write that goes well, that the file cannot be written; gives the line."""
-        trouble = f"sessions cannot be stored in {self._path}: {describe(error)}"
+        trouble = f"sessions cannot be stored in {self._path}: {told(error, self._path)}"
         with self._changed:
             if trouble != self._trouble:
                 log.warning("%s", trouble)

@@ -41,6 +41,7 @@ def ask(page, question=QUESTION):
 # Safe defaults.
 
 
+@pytest.mark.trust
 def test_every_answer_carries_the_security_headers(address):
     for path in ("/", "/sessions", "/_stcore/health", "/favicon.png", "/nothing/here"):
         _, headers = get(address + path)
@@ -56,11 +57,13 @@ def test_every_answer_carries_the_security_headers(address):
         assert headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
+@pytest.mark.trust
 def test_another_host_name_is_refused(address):
     assert get(address + "/", Host="evil.example")[0] == 400
     assert get(address + "/", Host="localhost")[0] == 200
 
 
+@pytest.mark.trust
 def test_it_listens_on_loopback_only(address):
     port = urlsplit(address).port
     listening = [
@@ -263,6 +266,7 @@ def test_open_delete_and_undo_from_the_list(tab):
 # Hostile text.
 
 
+@pytest.mark.trust
 def test_hostile_text_is_read_and_never_run(tab):
     page = tab("/?run=evil")
     page.wait_for_selector(".rs-hit")

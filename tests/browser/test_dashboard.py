@@ -46,6 +46,7 @@ def asked(address, home):
 # Links: each page on a server that has shown nothing yet to this visitor.
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_opens_by_its_address_alone(tab, path):
     page = tab(f"{path}?run=good" if path in RUN_PAGES else path, width=900, scheme="dark")
@@ -58,6 +59,7 @@ def test_every_page_opens_by_its_address_alone(tab, path):
     assert main
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("path", RUN_PAGES)
 @pytest.mark.parametrize("run", ["bad", "evil", "nothing-like-this"])
 def test_a_page_says_what_is_wrong_and_breaks_on_nothing(tab, path, run):
@@ -74,6 +76,7 @@ def test_a_page_says_what_is_wrong_and_breaks_on_nothing(tab, path, run):
         assert page.locator(f".rs {frame}").count() == 0
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("path", ["/why", "/fusion", "/latency"])
 def test_the_link_to_a_view_reopens_it(tab, asked, path):
     page = tab(f"{path}?run={asked['run_id']}")
@@ -181,6 +184,7 @@ def test_a_bundle_goes_out_and_comes_back(tab, tmp_path, home):
         eventually(page, lambda: [one.id for one in store.sessions("bundle comes")] == [run_id])
 
 
+@pytest.mark.trust
 def test_a_run_is_replayed_without_models_and_compared_with_the_original(tab, asked, home):
     page = tab(f"/sessions?search=refund+returned&corpus=handbook&run={asked['run_id']}")
     tick(page)
@@ -241,6 +245,7 @@ def test_a_playlist_plays_without_a_model(tab, home):
 # A hostile corpus: its titles, texts, file names and questions are read and never obeyed.
 
 
+@pytest.mark.trust
 def test_a_hostile_corpus_is_searched_and_read_on_every_page(tab, home, address):
     payloads = [*HOSTILE]
     for file in ROOT.glob("../*/data/hostile/xss_payloads.jsonl"):  # the public set, where it is there
@@ -275,6 +280,7 @@ def test_a_hostile_corpus_is_searched_and_read_on_every_page(tab, home, address)
         assert page.locator(".rs :is(img, script, iframe, svg, object, embed, form)").count() == 0
 
 
+@pytest.mark.trust
 def test_an_export_of_a_hostile_run_is_the_run(home, tmp_path, address):
     with closing(Store(home / "routescope.sqlite")) as store:
         bundle = store.export_bundle(["evil"])

@@ -83,6 +83,7 @@ def test_every_view_of_every_page_is_there_and_fits(tab, kept, path):
         assert page.locator(".rs :is(img, script, iframe, object, embed, form)").count() == 0
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("path", ["/evaluate", "/tune", "/release"])
 def test_the_link_to_a_view_reopens_it(tab, kept, path):
     page = tab(f"{path}?evaluation={kept}")
@@ -95,6 +96,7 @@ def test_the_link_to_a_view_reopens_it(tab, kept, path):
     assert still(again) == shown
 
 
+@pytest.mark.trust
 def test_an_evaluation_goes_on_without_its_tab(tab, labels, home):
     page = tab(f"/evaluate?labels={labels}")
     settle(page)

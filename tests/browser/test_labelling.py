@@ -158,6 +158,7 @@ def test_two_quick_presses_never_grade_a_passage_unseen(tab, home):
     assert set(stored(home, "quick").by("anna")) == {first}
 
 
+@pytest.mark.trust
 def test_what_is_said_to_be_saved_is_in_the_file_though_the_server_is_killed(browser, home):
     with closing(Store(home / "routescope.sqlite")) as store:
         made(store, "killed")

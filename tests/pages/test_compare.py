@@ -34,6 +34,7 @@ def test_a_first_visit_says_what_to_do(visit):
     assert "rs-grid" not in html(app)
 
 
+@pytest.mark.trust
 def test_a_link_reopens_a_stored_run_without_a_model(visit, engine, stored, monkeypatch):
     def broken(*_):
         raise AssertionError("a stored run must need no model")

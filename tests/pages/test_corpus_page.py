@@ -152,6 +152,7 @@ def test_a_document_is_drawn_as_it_was_cut(visit, real):
     assert "Indexed now" not in shown(app)
 
 
+@pytest.mark.trust
 def test_a_hostile_document_is_only_text(visit, real):
     for tab in ("Documents and chunks", "Passages"):
         where = {"doc": "evil.txt", "in": "evil.txt", "passage": _passage(real, "evil.txt")}

@@ -1,5 +1,6 @@
 """Present: playlists are made, put in order, and shown one question at a time."""
 
+from core.store import Entry
 from ui import playlists, slide
 
 
@@ -111,6 +112,17 @@ def test_a_question_without_a_run_is_run_without_asking_a_model_and_kept(visit, 
     assert "What about damage?" in html(app)
     assert entries(engine)[0].run == run.id
     assert run.settings["llm mode"] == "replay"
+
+
+def test_the_runs_of_shown_questions_are_not_remembered_without_end(visit, engine, monkeypatch):
+    monkeypatch.setattr(slide, "BEGUN", 2)
+    slide.begun().clear()
+    for n in range(4):
+        engine.store.save_playlist("Demo", [Entry(f"question {n}", "tiny", routes=("bm25",))])
+        visit("present.py", playlist="Demo", play="1", at="1")
+    assert [key[3] for key in slide.begun()] == ["question 2", "question 3"]
+    for id in slide.begun().values():
+        engine.job(id).wait()
 
 
 def test_the_same_question_shown_again_is_not_run_again(visit, engine, monkeypatch):

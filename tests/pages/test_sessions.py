@@ -1,8 +1,12 @@
 """Sessions: the list of every run."""
 
+import time
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 
+from core.quantities import time_left
+from core.request import Request
+from core.types import Query
 from tests.pages.reading import shown
 from tests.runs import make_run
 
@@ -94,8 +98,56 @@ def test_pages_go_back_and_forth_without_a_gap(visit, engine):
 def test_delete_can_be_undone(visit, engine, stored):
     engine.store.delete("bad")
     app = visit("sessions.py")
-    app.session_state["sessions_deleted"] = ["bad"]
+    app.session_state["sessions_deleted"] = ["bad"], time.monotonic()
     app.run()
     assert len(app.dataframe[0].value) == 2
+    assert "1 run deleted, for good in 10 minutes." in shown(app)
     app.button(key="undo").click().run()
     assert len(app.dataframe[0].value) == 3
+    assert not app.info
+
+
+def test_what_is_gone_for_good_is_not_offered_back(visit, engine, stored):
+    engine.store.delete("bad")
+    app = visit("sessions.py")
+    app.session_state["sessions_deleted"] = ["bad"], time.monotonic() - 601
+    app.run()
+    assert not app.info
+    assert [time_left(seconds) for seconds in (599.5, 61, 60, 1.2, 0.5)] == [
+        "10 minutes", "2 minutes", "60 seconds", "2 seconds", "1 second",
+    ]  # fmt: skip
+    app.session_state["sessions_deleted"] = ["bad"], time.monotonic()
+    app.run()
+    engine.store.deletion.before(datetime(2030, 1, 1, tzinfo=UTC))  # by another process, whose clock is ahead
+    app.button(key="undo").click().run()
+    assert "there is no run 'bad'" in shown(app)
+    app.run()
+    assert not app.error
+
+
+def test_a_page_whose_place_in_the_list_is_gone_begins_anew(visit, engine):
+    base = make_run(mishaps=False, corpus="tiny")
+    for n in range(60):
+        created = f"2026-11-{1 + n // 24:02}T{n % 24:02}:00:00.000+00:00"
+        engine.store.save(replace(base, id=f"run{n:03}", created=created, results=base.results[:1]))
+    assert engine.store.flush()
+    app = visit("sessions.py")
+    app.button(key="older").click().run()
+    assert "51 to 60 of 60" in shown(app)
+    engine.store.deletion.undo_s = 0
+    engine.store.delete("run010")  # the last one of the first page
+    app.run()
+    assert not app.error
+    assert "1 to 50 of 59" in shown(app)
+
+
+def test_a_deleted_run_cannot_be_opened_though_its_job_was_in_memory(visit, engine):
+    job = engine.start(Request(Query("box"), "tiny", ("bm25",)))
+    job.wait()
+    engine.store.flush()
+    app = visit("why.py", run=job.id)
+    assert not app.error
+    engine.store.delete(job.id)
+    engine.forget(job.id)
+    app.run()
+    assert "was deleted" in app.error[0].value

@@ -75,6 +75,7 @@ def test_a_setting_is_saved_and_in_force(visit, home):
     assert home[-1].route_max_calls == 7
 
 
+@pytest.mark.trust
 def test_a_secret_is_never_on_the_page(visit, home, engine):
     from core import configure
 

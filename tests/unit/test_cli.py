@@ -86,6 +86,7 @@ def test_ask_for_people_compares_and_tells_the_link(engine, call):
     assert out.rstrip().splitlines()[-1].startswith("Reopen: http://localhost:8501/?run=")
 
 
+@pytest.mark.trust
 def test_hostile_text_steers_no_terminal(tmp_path, monkeypatch, call):
     evil = "red \x1b[31m box \x07 \u202egnp.exe \u009b2J crushed"
     made = FakeEngine(tmp_path, texts={f"d{evil}": evil})

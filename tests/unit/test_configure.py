@@ -59,6 +59,7 @@ def test_a_mistake_is_told_and_changes_nothing(home, changes, said):
     assert (home / configure.FILE).read_bytes() == before
 
 
+@pytest.mark.trust
 def test_a_secret_goes_in_and_is_shown_nowhere(home):
     configure.write({"llm_base_url": "https://models.example/v1", "llm_api_key": "sk-very-secret"}, home)
     assert load().llm_api_key.get_secret_value() == "sk-very-secret"
@@ -75,6 +76,7 @@ def test_a_wrong_value_beside_a_secret_does_not_repeat_it(home):
     assert "very-secret" not in str(wrong.value)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("address", "key"), configure.KEY_OF.items())
 def test_a_key_never_follows_its_address_to_another_place(home, address, key):
     configure.write({address: "https://ours.example/v1", key: "sk-ours"}, home)

@@ -66,6 +66,7 @@ def test_model_routes_come_last(tmp_path):
     assert results["bm25"].start_ms < results["hyde"].start_ms
 
 
+@pytest.mark.trust
 def test_a_failing_route_keeps_its_spans_and_the_others_finish(tmp_path):
     llm = ScriptedLLM({"hyde/2": ModelFailed("the endpoint answered HTML")})
     run = FakeEngine(tmp_path, llm=llm).ask(Request(QUESTION, "tiny", ("hyde", "bm25", "rag_fusion")))

@@ -77,6 +77,7 @@ pieces = st.one_of(
 tricks = st.lists(pieces, max_size=12).map("".join)
 
 
+@pytest.mark.trust
 @given(st.lists(st.tuples(tricks, tricks), max_size=4), tricks)
 def test_no_text_title_or_excerpt_opens_or_closes_a_passage(
     texts: list[tuple[str, str]], excerpt: str

@@ -112,6 +112,7 @@ def test_judgements_bring_the_grades_back(tmp_path_factory, given_set):
     store.close()
 
 
+@pytest.mark.trust
 @given(words)
 def test_no_cell_is_a_formula_and_every_cell_comes_back(text):
     assert bare(shielded(text)) == text

@@ -90,6 +90,7 @@ def test_only_graded_calls_of_the_embedded_server_reuse_its_prompt_cache(embedde
     assert sent == ([False, True] if embedded else [None, None])
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
@@ -125,6 +126,7 @@ def test_every_unusable_answer_is_one_clear_line(reply: bytes, words: str) -> No
     assert words in failure(reply)
 
 
+@pytest.mark.trust
 def test_the_key_and_control_characters_of_an_error_page_are_not_repeated() -> None:
     text = failure(http(f"bad key {KEY}\x1b[31m \u202eevil\x00 <b>", status="401 Unauthorized"))
     assert "bad key [key]" in text
@@ -211,6 +213,7 @@ def test_nobody_listening() -> None:
         ask(server.url)
 
 
+@pytest.mark.trust
 def test_only_the_configured_key_and_no_ambient_header_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "ambient")

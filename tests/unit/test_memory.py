@@ -122,6 +122,7 @@ def test_a_number_is_never_given_twice(store):
         store.forget("s")
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("numbers", [None, [2]])
 def test_what_is_forgotten_is_in_no_row_and_no_byte_of_the_file(store, numbers):
     store.remember("s", said("My box arrived crushed.", f"Noted: {SECRET}"), run="r1")
@@ -439,6 +440,7 @@ def test_without_a_session_nothing_is_remembered(engine, store):
     assert store.sessions_remembered() == ()
 
 
+@pytest.mark.trust
 def test_two_sessions_at_once_stay_apart(engine, store):
     def talk(name):
         for n in range(5):

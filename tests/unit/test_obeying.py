@@ -97,6 +97,7 @@ def steps(result: RouteResult) -> list[str]:
     return [span.name for span in result.spans]
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("route", ASKING)
 def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
     poisoned: Poisoned, route: str, executed: list[str]
@@ -151,6 +152,7 @@ def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(
         assert {name for pair in differing for name in pair if name} <= ANSWERING
 
 
+@pytest.mark.trust
 def test_the_agent_chooses_without_any_text_that_was_found(poisoned: Poisoned) -> None:
     chosen = []
     for payload in PAYLOADS:
@@ -194,6 +196,7 @@ def test_steps_that_show_an_order_to_the_model_say_so(poisoned: Poisoned, tmp_pa
     assert not any("instructions" in span.attributes for span in calm.spans)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(
     "sql",
     ["DROP TABLE orders", "ATTACH 'x.sqlite' AS x", "PRAGMA writable_schema = 1", "DELETE FROM orders",

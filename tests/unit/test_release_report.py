@@ -74,6 +74,7 @@ def test_the_report_tells_the_decision_its_costs_and_its_limits(measured):
     assert "| Dense |" in text
 
 
+@pytest.mark.trust
 def test_texts_of_others_are_never_markup(tmp_path):
     texts = [f"{text} {n}" for n, text in enumerate(HOSTILE * 8)]
     asked = labelled(30, texts=texts, modes=(HOSTILE[0], HOSTILE[1]))

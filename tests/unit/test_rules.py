@@ -31,6 +31,7 @@ def imported(path):
     return found
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_core_never_imports_streamlit_and_nothing_is_pickled(path):
     roots = {name.split(".")[0] for name in imported(path)}

@@ -214,6 +214,7 @@ def test_language_is_a_choice(tmp_path: Path) -> None:
         analyzer("klingon")
 
 
+@pytest.mark.trust
 def test_no_file_of_an_index_can_hold_a_pickle(tmp_path: Path) -> None:
     make(tmp_path, corpus(3, 5))
     for file in (tmp_path / "bm25").iterdir():

@@ -74,6 +74,7 @@ def test_a_select_runs(shop, sql, rows):
     assert list(shop.query(sql).rows) == rows
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(
     ("sql", "error", "names"),
     [
@@ -126,6 +127,7 @@ def test_what_the_guard_rejects_is_named_and_changes_nothing(file, shop, sql, er
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
+@pytest.mark.trust
 def test_a_query_that_does_not_end_is_ended(shop):
     with pytest.raises(TooSlow, match=r"longer than 0.2 s"):
         shop.query(
@@ -147,6 +149,7 @@ def test_a_result_is_cut_and_says_so(shop):
     assert "more than 20 characters" in many.truncated
 
 
+@pytest.mark.trust
 def test_the_connection_itself_cannot_write(file, shop):
     with shop._connected() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM sale")
@@ -224,6 +227,7 @@ def _bytes():
     return connection.serialize()
 
 
+@pytest.mark.trust
 def test_no_function_of_the_list_reaches_files_or_memory():
     assert not FUNCTIONS & {
         "load_extension",

@@ -43,6 +43,7 @@ def filled(store):
 # --- both ways
 
 
+@pytest.mark.trust
 def test_a_bundle_comes_back_the_same_and_goes_out_again_byte_equal(store, other):
     bundle = filled(store)
     assert store.export_bundle(["a", "b", "a"]) == bundle
@@ -216,6 +217,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_bundle_is_refused_whole(store, name):
     with pytest.raises(BadInput) as caught:

@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from sqlite_utils import Database, Migrations
 
@@ -59,6 +60,7 @@ def store(tmp_path):
 # --- the file
 
 
+@pytest.mark.trust
 def test_every_released_schema_is_brought_up_to_date(tmp_path):
     found = sorted(HERE.glob("v*.sqlite"))
     assert [path.stem for path in found] == [f"v{n}" for n in range(1, files.SCHEMA + 1)]
@@ -134,6 +136,7 @@ def later(step):
     changed()(migrations.v4_playlists)
     changed()(migrations.v5_labels)
     changed()(migrations.v6_recorded)
+    changed()(migrations.v7_purged)
     changed()(step)
     return changed
 
@@ -309,14 +312,72 @@ def test_a_running_run_is_interrupted_when_its_owner_is_gone(store):
     assert store.load(run.id).status == "running"
     me = owner.me()
     now = time.time()
-    assert owner.alive(me.host, me.pid, me.born, 0.0)
-    assert not owner.alive(me.host, me.pid, me.born - 60, now)  # another process with the same number
-    assert not owner.alive(me.host, 2**22 + 1, me.born, now)
+    assert owner.alive(me.host, me.pid, me.born, 0.0, me.boot)
+    assert not owner.alive(me.host, me.pid, me.born - 60, now, me.boot)  # another process of the same number
+    assert not owner.alive(me.host, 2**22 + 1, me.born, now, me.boot)
+    assert not owner.alive(me.host, me.pid, me.born, now, "another start of this machine")
     assert owner.alive("elsewhere", 1, 0.0, now)
     assert not owner.alive("elsewhere", 1, 0.0, now - owner.SILENT_S - 1)
     store.write(lambda connection: connection.execute("UPDATE runs SET born = born - 60"))
     assert store.load(run.id) == replace(run, status="interrupted")
     assert store.sessions()[0].status == "interrupted"
+
+
+@pytest.fixture
+def clock_set(monkeypatch):
+    """Set the clock of this machine by so many seconds, for what looks at it from here on.
+
+    The kernel tells start times in ticks since it began, and psutil adds when that was by the clock of now.
+    """
+
+    def by(seconds):
+        began, now = psutil.Process.create_time, time.time
+        monkeypatch.setattr(psutil.Process, "create_time", lambda self: began(self) + seconds)
+        monkeypatch.setattr(time, "time", lambda: now() + seconds)
+
+    return by
+
+
+@pytest.mark.parametrize("seconds", [3600, -3600])
+def test_a_run_under_way_outlives_a_change_of_the_clock(store, clock_set, seconds):
+    run = replace(make_run(), status="running")
+    store.save(run)
+    store.flush()
+    clock_set(seconds)
+    assert store.load(run.id).status == "running"
+    assert [row.status for row in store.sessions()] == ["running"]
+    store.save(replace(run, status="done"))
+    store.flush()
+    assert store.load(run.id).status == "done"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere times are by the clock")
+def test_a_process_that_has_ended_is_gone_before_its_parent_looks():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    me = owner.me()
+    born = owner._since_boot(child.pid)
+    assert owner.alive(me.host, child.pid, born, 0.0, me.boot)
+    child.stdin.close()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is not waited for yet
+    assert not owner.alive(me.host, child.pid, born, 0.0, me.boot)
+    child.wait()
+    assert not owner.alive(me.host, child.pid, born, 0.0, me.boot)
+
+
+def test_where_linux_is_not_start_times_are_by_the_clock(store, monkeypatch):
+    monkeypatch.setattr(owner, "PROC", store.path.parent / "nothing")
+    owner._boot.cache_clear()
+    owner._owner.cache_clear()
+    try:
+        me = owner.me()
+        assert me.boot is None
+        assert me.born == pytest.approx(psutil.Process().create_time())
+        assert owner.alive(me.host, me.pid, me.born, 0.0, me.boot)
+        assert not owner.alive(me.host, me.pid, me.born - 60, 0.0, me.boot)
+        assert not owner.alive(me.host, 2**22 + 1, me.born, 0.0, me.boot)
+    finally:
+        owner._boot.cache_clear()
+        owner._owner.cache_clear()
 
 
 # --- a place that cannot be written
@@ -336,6 +397,7 @@ def read_only(path):
     return connection
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("broken", "reason"), [(full, "full"), (read_only, "readonly")])
 def test_a_file_that_cannot_grow_is_a_warning_and_loses_nothing(store, monkeypatch, broken, reason):
     store.save(asked("before"))

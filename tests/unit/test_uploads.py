@@ -32,6 +32,7 @@ def safe(name: str) -> str | None:
         return None
 
 
+@pytest.mark.trust
 @given(st.one_of(st.text(max_size=300), st.text(max_size=300).map(lambda stem: stem + ".txt")))
 @example("..txt")
 @example("___.md")
@@ -50,6 +51,7 @@ def test_no_name_leaves_the_folder(name):
     assert uploads.safe_name(kept) == kept
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_kept_inside_or_refused(settings, name):
     home = uploads.folder("mine", settings)

@@ -1,0 +1,156 @@
+"""`sessions`: the stored runs listed, deleted for good, copied, and saved from a damaged file."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+from core.cli.common import emit, note, output_options
+from core.cli.sessions import open_store
+from core.cli.text import table
+from core.errors import BadInput
+from core.quantities import size
+
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group("sessions")
+def sessions_() -> None:
+    """The stored runs: list them, delete old ones for good, copy them, save them from a damaged file.
+
+    `export` and `import` write and read single runs.
+    """
+
+
+@sessions_.command("list")
+@click.option("--search", default="", metavar="WORDS", help="Only those with these words.")
+@click.option("--corpus", metavar="NAME", help="Only those on this corpus.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many; without it, all.")
+@output_options
+def list_(search: str, corpus: str | None, limit: int | None, as_json: bool) -> int:
+    """List the stored runs, newest first."""
+    store = open_store()
+    total = store.count(search, corpus=corpus)
+    found = store.sessions(search, corpus=corpus, limit=limit or max(1, total))
+    head = ("id", "asked (UTC)", "corpus", "status", "question")
+    rows = [(r.id, r.created[:16].replace("T", " "), r.corpus, r.status, r.question) for r in found]
+    emit(
+        {"total": total, "sessions": [asdict(one) for one in found]},
+        lambda: (
+            f"{table(head, rows)}\n{len(found):,} of {total:,} runs" if found else "There are no such runs"
+        ),
+        as_json=as_json,
+    )
+    return 0
+
+
+@sessions_.command("purge")
+@click.option("--older-than", required=True, metavar="AGE",
+              help="How long ago they were asked, at least: 12h, 30d or 8w.")  # fmt: skip
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@output_options
+def purge_(older_than: str, yes: bool, as_json: bool) -> int:
+    """Delete old runs for good, with all that only they hold; there is no undo.
+
+    Runs under way stay, and so do labels, playlists, evaluations and what is remembered of conversations.
+    """
+    moment = datetime.now(UTC) - _age(older_than)
+    store = open_store()
+    count = store.deletion.count(moment)
+    told = f"{count} runs asked before {moment:%Y-%m-%d %H:%M} UTC"
+    if count and not yes:
+        if not sys.stdin.isatty():
+            raise BadInput(f"{told} would be deleted for good; add --yes to do it")
+        click.confirm(f"Delete {told} for good?", abort=True, err=True)
+    gone = store.deletion.before(moment)
+    emit(
+        {**asdict(gone), "before": moment.isoformat(timespec="seconds")},
+        lambda: f"Deleted {gone.runs} runs for good, and {gone.passages} passages that no other run has",
+        as_json=as_json,
+    )
+    return 0
+
+
+@sessions_.command("vacuum")
+@output_options
+def vacuum_(as_json: bool) -> int:
+    """Give the space of what was deleted back to the disk; the dashboard waits meanwhile."""
+    from core.store.files import vacuum
+
+    before, after = vacuum(_path())
+    emit(
+        {"before": before, "after": after},
+        lambda: f"{_path()} had {size(before)} and has {size(after)}",
+        as_json=as_json,
+    )
+    return 0
+
+
+@sessions_.command("backup")
+@click.argument("file", type=_FILE, metavar="FILE")
+@output_options
+def backup_(file: Path, as_json: bool) -> int:
+    """Copy all sessions, labels and playlists to FILE, also while the dashboard runs.
+
+    To go back to the copy, stop the dashboard and put it in place of the file that this command names.
+    """
+    from core.store.rescue import backup
+
+    count = backup(_path(), file)
+    emit(
+        {"from": str(_path()), "path": str(file), "bytes": count},
+        lambda: f"Copied {_path()} to {file} ({size(count)})",
+        as_json=as_json,
+    )
+    return 0
+
+
+@sessions_.command("recover")
+@click.argument("file", type=_FILE, metavar="[FILE]", required=False)
+@output_options
+def recover_(file: Path | None, as_json: bool) -> int:
+    """Put what can be read of a damaged session file into a new one in its place.
+
+    The damaged file is kept beside it. Without FILE, the one of the home folder is meant. It must not be in
+    use.
+    """
+    from core.store.rescue import recover
+
+    path = file or _path()
+    note(f"reading {path}")
+    found = recover(path)
+    document = {**asdict(found), "path": str(path), "aside": found.aside and str(found.aside)}
+    kept = (
+        f"{found.runs} runs, {found.judgements} judgements, {found.playlists} playlists, "
+        f"{found.turns} remembered turns"
+    )
+    emit(
+        document,
+        lambda: (
+            f"{path} is whole: {kept}. Nothing was changed."
+            if found.aside is None
+            else f"Saved {kept}; {found.lost} runs were damaged. The damaged file is {found.aside}"
+        ),
+        as_json=as_json,
+    )
+    return 0
+
+
+def _path() -> Path:
+    """The file of the home folder; it may be damaged, so it is not opened."""
+    from core.settings import current
+
+    return current().home / "routescope.sqlite"
+
+
+def _age(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,5})([hdw])", text.strip().lower())
+    if found is None:
+        raise BadInput(f"--older-than {text!r}; give a whole number of hours, days or weeks: 12h, 30d, 8w")
+    return timedelta(**{UNITS[found[2]]: int(found[1])})

@@ -1,0 +1,104 @@
+"""When deleted runs are deleted for good: after the undo time, at the next opening, or by command."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.errors import Unavailable
+from core.store import purge
+from core.store.files import empty_log, reading
+from core.store.purge import Purged
+from core.store.writer import Writer
+
+AGAIN_S = 30.0  # how long to wait before a deletion that could not be done is tried again
+log = logging.getLogger("routescope.store")
+
+
+class Deletion:
+    """Deletes runs of one file for good, in a thread of its own when their undo time has passed."""
+
+    def __init__(self, path: Path, writer: Writer, undo_s: float) -> None:
+        self.undo_s = undo_s
+        self._path, self._writer = path, writer
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._log_holds = False  # the write-ahead log may still hold what was deleted
+
+    def due(self) -> Purged:
+        """Delete for good what was deleted longer ago than the undo time; a run still under way is left.
+
+        On return the file and its log hold nothing of it. Raises Unavailable if that cannot be done.
+        """
+        return self._purge(lambda connection: purge.due(connection, time.time() - self.undo_s))
+
+    def before(self, moment: datetime) -> Purged:
+        """The same of all runs that were asked before `moment`, without an undo time."""
+        return self._purge(lambda connection: purge.asked_before(connection, _text(moment)))
+
+    def count(self, moment: datetime) -> int:
+        """How many runs `before` would delete. Raises Unavailable if the file cannot be read."""
+        with reading(self._path) as connection:
+            return len(purge.asked_before(connection, _text(moment)))
+
+    def run(self) -> None:
+        """Do what is due, and the rest when it is; what fails is logged and tried again."""
+        now = time.time()
+        try:
+            self.due()
+            with reading(self._path) as connection:
+                waiting = purge.next_due(connection)
+        except Unavailable as error:
+            log.warning("deleted runs are not deleted for good yet: %s", error)
+            self.later(AGAIN_S)
+        else:
+            if waiting is not None:
+                left = waiting + self.undo_s - now
+                # at most the whole time, should the clock have been set back; it still runs if none is left
+                self.later(min(left, self.undo_s) if left > 0 else AGAIN_S)
+
+    def later(self, seconds: float) -> None:
+        """`run` after so many seconds, unless it will be run anyway."""
+        with self._lock:
+            if self._timer is None:
+                self._timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._ring)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def close(self) -> None:
+        """Leave what is not due yet to the next process that opens the file."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def _ring(self) -> None:
+        with self._lock:
+            self._timer = None
+        self.run()
+
+    def _purge(self, choose: Callable[[sqlite3.Connection], list[int]]) -> Purged:
+        def work(connection: sqlite3.Connection) -> Purged:
+            numbers = choose(connection)
+            return purge.runs(connection, numbers) if numbers else Purged()
+
+        gone = self._writer.do(work)
+        if gone.runs or self._log_holds:
+            self._log_holds = True
+            try:
+                empty_log(self._path)
+            except sqlite3.Error as error:
+                raise Unavailable(
+                    f"{gone.runs} runs are deleted, but {self._path}-wal may still hold their text: {error}"
+                ) from error
+            self._log_holds = False
+        return gone
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,100 @@
+"""Deletes runs for good: their rows, what the search index holds of them, and what no other run holds."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from core.store.owner import status_now
+from core.store.rows import bind, text
+
+KEPT_S = 30 * 86400.0  # how long is known which runs are gone: no process has one in memory for longer
+_STATE = "number, status, host, pid, born, saved, boot"
+_PASSAGES = "SELECT p.value FROM runs r, json_each(r.passages) p"
+_TEXTS = """SELECT r.question FROM {runs} r UNION ALL
+    SELECT unhexed(json_extract(t.value, '$[1]')) FROM {runs} r, json_each(CAST(r.history AS TEXT)) t"""
+_GONE = {  # what goes, in the order in which it is made
+    "gone": "(number INTEGER PRIMARY KEY)",
+    "gone_passages": f"AS {_PASSAGES} WHERE r.number IN gone",
+    "gone_texts": f"AS {_TEXTS.format(runs='(SELECT * FROM runs WHERE number IN gone)')} "
+    "UNION ALL SELECT text FROM passages WHERE number IN gone_passages",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """How many rows are gone."""
+
+    runs: int = 0
+    passages: int = 0
+    texts: int = 0
+
+
+def due(connection: sqlite3.Connection, until: float) -> list[int]:
+    """The rows of runs that were deleted at `until` (seconds since 1970) or before, and do not run now."""
+    return _ended(connection, "deleted AND deleted <= ?", until)
+
+
+def asked_before(connection: sqlite3.Connection, moment: str) -> list[int]:
+    """The rows of runs that were asked before `moment` (ISO 8601, UTC), deleted ones too, and do not run."""
+    return _ended(connection, "created < ?", moment)
+
+
+def next_due(connection: sqlite3.Connection) -> float | None:
+    """When the run was deleted that waits longest to be deleted for good; None if none waits."""
+    found = connection.execute("SELECT min(deleted) FROM runs WHERE deleted").fetchone()[0]
+    return None if found is None else float(found)
+
+
+def runs(connection: sqlite3.Connection, numbers: Iterable[int]) -> Purged:
+    """Delete these runs with all that they alone hold; inside a transaction of a connection that overwrites
+    what it deletes (secure_delete).
+    """
+    connection.create_function("unhexed", 1, bytes.fromhex, deterministic=True)
+    for table, content in _GONE.items():
+        connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
+        connection.execute(f"CREATE TEMP TABLE {table} {content}")
+        if table == "gone":
+            connection.executemany("INSERT INTO gone VALUES (?)", [(number,) for number in numbers])
+    now = time.time()
+    connection.execute("DELETE FROM purged WHERE at < ?", (now - KEPT_S,))
+    connection.execute(
+        "INSERT OR REPLACE INTO purged (id, at) SELECT id, ? FROM runs WHERE number IN gone", (now,)
+    )
+    for table, column in {"results": "run", "rankings": "run", "search": "rowid"}.items():
+        connection.execute(f"DELETE FROM {table} WHERE {column} IN gone")
+    count = connection.execute("DELETE FROM runs WHERE number IN gone").rowcount
+    passages = connection.execute(
+        f"DELETE FROM passages WHERE number IN gone_passages AND number NOT IN ({_PASSAGES})"
+    ).rowcount
+    texts = connection.execute(
+        f"DELETE FROM texts WHERE hash IN gone_texts AND hash NOT IN ({_TEXTS.format(runs='runs')} "
+        "UNION ALL SELECT text FROM passages UNION ALL SELECT text FROM label_pool)"
+    ).rowcount
+    if count:  # a full-text index only notes what was deleted, until its parts are merged
+        connection.execute("INSERT INTO search (search) VALUES ('optimize')")
+    return Purged(count, passages, texts)
+
+
+def newest(connection: sqlite3.Connection) -> int:
+    """What only grows, with each run that is deleted for good in any process; 0 before the first."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'purged'").fetchone()
+    return int(row[0]) if row is not None else 0
+
+
+def is_purged(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Whether a run was deleted for good, as far back as that is known."""
+    found = connection.execute("SELECT 1 FROM purged WHERE id = ?", (bind(run_id),)).fetchone()
+    return found is not None
+
+
+def welcome(connection: sqlite3.Connection, run_id: str) -> None:
+    """Let a run that was deleted for good be written again: somebody brings it back from a file."""
+    connection.execute("DELETE FROM purged WHERE id = ?", (bind(run_id),))
+
+
+def _ended(connection: sqlite3.Connection, where: str, value: object) -> list[int]:
+    rows = connection.execute(f"SELECT {_STATE} FROM runs WHERE {where}", (value,)).fetchall()
+    return [row["number"] for row in rows if text(row["status"]) != "running" or status_now(row) != "running"]

@@ -1,0 +1,116 @@
+"""The thirty acceptance tests of reliability and security, and where each lives.
+
+All carry the marker `trust`, so that `make test-trust` runs them, wherever they are kept: what a test is
+about decides its file. `test_list.py` holds this list against them. docs/security.md says what they show.
+
+1. Hostile corpus on every page
+   tests/browser/test_dashboard.py::test_a_hostile_corpus_is_searched_and_read_on_every_page
+   tests/pages/test_corpus_page.py::test_a_hostile_document_is_only_text
+2. Hostile names, questions, errors, model text
+   tests/trust/test_hostile_pages.py::test_a_run_of_hostile_text_is_text_on_every_page_about_it
+   tests/trust/test_hostile_pages.py::test_hostile_sessions_are_listed_compared_and_run_again
+   tests/trust/test_hostile_pages.py::test_hostile_names_and_notes_of_people_are_text
+   tests/trust/test_hostile_pages.py::test_a_hostile_address_is_told_as_text
+   tests/browser/test_app.py::test_hostile_text_is_read_and_never_run
+   tests/unit/test_cli.py::test_hostile_text_steers_no_terminal
+3. Headers
+   tests/browser/test_app.py::test_every_answer_carries_the_security_headers
+4. Exports
+   tests/browser/test_dashboard.py::test_an_export_of_a_hostile_run_is_the_run
+   tests/unit/test_labels_exchange.py::test_no_cell_is_a_formula_and_every_cell_comes_back
+   tests/unit/test_release_report.py::test_texts_of_others_are_never_markup
+   tests/unit/test_store_exchange.py::test_a_bundle_comes_back_the_same_and_goes_out_again_byte_equal
+5. Loopback by default
+   tests/browser/test_app.py::test_it_listens_on_loopback_only
+   tests/trust/test_start.py::test_what_is_set_by_default_stays_on_this_machine
+6. Host
+   tests/browser/test_app.py::test_another_host_name_is_refused
+7. Origin and port
+8. Endpoint addresses
+   tests/unit/test_configure.py::test_a_key_never_follows_its_address_to_another_place
+9. Nothing goes out at the start
+   tests/trust/test_start.py::test_the_server_and_every_page_start_without_reaching_out
+   tests/trust/test_start.py::test_commands_that_need_no_remote_model_reach_out_to_nobody
+10. Hostile SQL
+   tests/unit/test_sql.py::test_what_the_guard_rejects_is_named_and_changes_nothing
+   tests/unit/test_sql.py::test_the_connection_itself_cannot_write
+   tests/unit/test_sql.py::test_no_function_of_the_list_reaches_files_or_memory
+11. Runaway SQL
+   tests/unit/test_sql.py::test_a_query_that_does_not_end_is_ended
+12. Uploads: too large, packed to burst
+   tests/trust/test_uploads.py::test_a_bundle_that_bursts_is_refused_before_it_is_unpacked
+   tests/trust/test_uploads.py::test_an_upload_that_is_too_much_is_one_line_and_nothing_is_kept
+   tests/unit/test_store_exchange.py::test_a_hostile_bundle_is_refused_whole
+13. Uploads: names that lead elsewhere
+   tests/unit/test_uploads.py::test_no_name_leaves_the_folder
+   tests/unit/test_uploads.py::test_hostile_names_are_kept_inside_or_refused
+   tests/trust/test_uploads.py::test_no_name_of_a_corpus_a_file_or_an_evaluation_leads_out_of_home
+14. Uploads: pickles
+   tests/trust/test_uploads.py::test_no_file_of_a_visitor_is_read_as_a_pickle
+   tests/trust/test_uploads.py::test_weights_and_index_arrays_are_never_pickles
+   tests/unit/test_search_backends.py::test_no_file_of_an_index_can_hold_a_pickle
+   tests/unit/test_rules.py::test_core_never_imports_streamlit_and_nothing_is_pickled
+15. Keys
+   tests/unit/test_configure.py::test_a_secret_goes_in_and_is_shown_nowhere
+   tests/pages/test_settings_page.py::test_a_secret_is_never_on_the_page
+   tests/unit/test_llm_client.py::test_the_key_and_control_characters_of_an_error_page_are_not_repeated
+   tests/unit/test_llm_client.py::test_only_the_configured_key_and_no_ambient_header_is_sent
+16. Two browsers
+   tests/pages/test_opened.py::test_a_fresh_browser_is_shown_nobodys_run
+   tests/pages/test_opened.py::test_two_browsers_keep_their_own_runs
+   tests/unit/test_memory.py::test_two_sessions_at_once_stay_apart
+17. Injected documents
+   tests/unit/test_obeying.py::test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say
+   tests/unit/test_obeying.py::test_the_agent_chooses_without_any_text_that_was_found
+   tests/unit/test_obeying.py::test_a_model_that_writes_harm_is_refused_by_the_guard
+   tests/unit/test_injection.py::test_no_text_title_or_excerpt_opens_or_closes_a_passage
+18. One hanging, one raising, one NaN route
+   tests/trust/test_routes_apart.py::test_one_hanging_one_raising_one_nan_route_cost_the_others_nothing
+   tests/unit/test_engine.py::test_a_failing_route_keeps_its_spans_and_the_others_finish
+19. Twenty writers, a hundred each
+   tests/trust/test_store_holds.py::test_twenty_writers_of_four_processes_lose_nothing
+20. Fifteen kills
+   tests/trust/test_store_holds.py::test_fifteen_kills_lose_nothing_that_was_told_to_be_stored
+   tests/browser/test_labelling.py::test_what_is_said_to_be_saved_is_in_the_file_though_the_server_is_killed
+21. No room on the disk: store
+   tests/trust/test_store_holds.py::test_a_place_without_room_is_told_and_what_waits_is_stored_once_there_is_room
+   tests/unit/test_store_file.py::test_a_file_that_cannot_grow_is_a_warning_and_loses_nothing
+   tests/unit/test_store_rescue.py::test_a_disk_that_fills_up_leaves_the_damaged_file_as_it_is
+22. Every earlier schema, and a damaged file
+   tests/unit/test_store_file.py::test_every_released_schema_is_brought_up_to_date
+   tests/unit/test_store_deletion.py::test_what_an_earlier_version_only_hid_is_deleted_at_the_first_opening
+   tests/unit/test_store_rescue.py::test_an_earlier_schema_is_saved_and_brought_up_to_date
+   tests/unit/test_store_rescue.py::test_whatever_page_is_flipped_the_rest_is_saved
+   tests/pages/test_opened.py::test_a_store_that_is_no_database_is_one_message_with_the_way_out
+23. Leave and Stop
+   tests/trust/test_routes_apart.py::test_who_leaves_the_page_does_not_end_the_run
+   tests/trust/test_routes_apart.py::test_stop_ends_the_run_for_whoever_looks_at_it
+   tests/browser/test_deciding.py::test_an_evaluation_goes_on_without_its_tab
+24. Sixteen broken endpoints, nine routes
+   tests/trust/test_routes_apart.py::test_a_broken_endpoint_ends_what_asks_it_in_words_and_nothing_else
+   tests/unit/test_llm_client.py::test_every_unusable_answer_is_one_clear_line
+25. A replay is byte for byte the run
+   tests/trust/test_screen.py::test_two_replays_are_byte_for_byte_the_run_they_repeat
+   tests/browser/test_dashboard.py::test_a_run_is_replayed_without_models_and_compared_with_the_original
+26. The screen is the log
+   tests/trust/test_screen.py::test_the_screen_shows_what_is_stored
+   tests/trust/test_screen.py::test_the_log_of_steps_ends_in_what_the_screen_shows
+27. Exported runs are the page
+   tests/trust/test_screen.py::test_exported_runs_are_what_the_page_shows
+   tests/trust/test_screen.py::test_the_command_line_tells_the_same_run
+28. Pages are clean
+   tests/browser/test_dashboard.py::test_every_page_opens_by_its_address_alone
+   tests/browser/test_dashboard.py::test_a_page_says_what_is_wrong_and_breaks_on_nothing
+29. Deep links
+   tests/browser/test_dashboard.py::test_the_link_to_a_view_reopens_it
+   tests/browser/test_deciding.py::test_the_link_to_a_view_reopens_it
+   tests/pages/test_opened.py::test_a_reload_shows_the_same_run_by_its_address
+   tests/pages/test_compare.py::test_a_link_reopens_a_stored_run_without_a_model
+30. Ten people at once
+   `make soak`; the figures are in docs/figures.md
+
+What is deleted is gone:
+   tests/unit/test_store_deletion.py::test_nothing_is_left_of_a_deleted_run_and_all_of_the_others
+   tests/unit/test_store_deletion.py::test_a_run_is_deleted_for_good_when_its_time_has_passed
+   tests/unit/test_memory.py::test_what_is_forgotten_is_in_no_row_and_no_byte_of_the_file
+"""
