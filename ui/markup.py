@@ -10,8 +10,8 @@ import streamlit as st
 from markupsafe import Markup, escape
 
 _MARKS = re.compile(f"([{re.escape(string.punctuation)}])")
-# Streamlit's markdown makes links of addresses in text, whatever was escaped: after it was read, it looks through
-# each run of text for http:// or https://, www. and name@host. So these are cut in two by an element that is empty.
+# Streamlit's markdown makes links of addresses in text, whatever was escaped: when it is read, each run of text is
+# looked through for http:// or https://, www. and name@host. An empty element cuts these in two.
 _LINKED = re.compile(r"(?=://)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 NOTHING = ":small[]"
 EMPTY = Markup("")
@@ -43,8 +43,8 @@ def show(body: Markup) -> None:
 def md(text: str) -> str:
     """`text` for a place that reads markdown (labels, messages): shown literally, on one line.
 
-    Every punctuation mark gets a backslash, so no link, image, directive, formula or emoji code is left, and no
-    address of a page or of a person stays in one piece that would become a link.
+    Every punctuation mark gets a backslash, so no link, image, directive, formula or emoji code is left, and
+    no address of a page or of a person stays in one piece that would become a link.
     """
     parts = _LINKED.split(" ".join(text.split()))
     return NOTHING.join(_MARKS.sub(r"\\\1", part) for part in parts)

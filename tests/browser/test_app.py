@@ -1,5 +1,8 @@
 """The main job in a real browser, and what a page must never do."""
 
+import http.client
+import socket
+import struct
 import time
 import urllib.error
 import urllib.request
@@ -48,6 +51,7 @@ def test_every_answer_carries_the_security_headers(address):
         assert "default-src 'self'" in policy
         assert "img-src 'self' data: blob:" in policy
         assert "object-src 'none'" in policy
+        assert "connect-src 'self'" in policy.split("; ")
         assert "'unsafe-eval'" not in policy.replace("'wasm-unsafe-eval'", "")
         scripts = next(part for part in policy.split("; ") if part.startswith("script-src"))
         assert "'unsafe-inline'" not in scripts
@@ -59,6 +63,94 @@ def test_every_answer_carries_the_security_headers(address):
 def test_another_host_name_is_refused(address):
     assert get(address + "/", Host="evil.example")[0] == 400
     assert get(address + "/", Host="localhost")[0] == 200
+
+
+def send(url, method, origin, **headers):
+    """Status and body of a request as a page of `origin` sends it, or as no page does for None."""
+    given = {**({"Origin": origin} if origin else {}), **headers}
+    with closing(http.client.HTTPConnection(urlsplit(url).netloc, timeout=10)) as connection:
+        connection.request(method, urlsplit(url).path, headers=given)
+        answer = connection.getresponse()
+        return answer.status, b"" if answer.status == 101 else answer.read()
+
+
+def shaken(address, origin):
+    """The status that a WebSocket's handshake from `origin` gets."""
+    wanted = {
+        "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg==", "Sec-WebSocket-Protocol": "streamlit",
+    }  # fmt: skip
+    return send(f"{address}/_stcore/stream", "GET", origin, **wanted)[0]
+
+
+def foreign(address):
+    """Origins of other programs: on this machine by another port, scheme or name, and elsewhere."""
+    port = urlsplit(address).port
+    return (
+        f"http://localhost:{port + 1}", "http://localhost", f"http://127.0.0.1:{port + 1}", "https://localhost",
+        "http://evil.example", f"http://evil.example:{port}", f"http://localhost.evil.example:{port}",
+        f"http://localhost:{port}@evil.example", "null", "file://", "", "x",
+    )  # fmt: skip
+
+
+def test_a_websocket_opens_for_the_own_origin_alone(address):
+    assert shaken(address, address) == 101
+    assert shaken(address, None) == 101  # no page: browsers always say where one is from
+    for origin in foreign(address):
+        assert shaken(address, origin or " ") == 403, origin
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "GET"])
+def test_a_request_of_another_origin_is_refused(address, method):
+    said = b"a page of another origin may not talk to this server"
+    for path in ("/_stcore/upload_file/session/file", "/_stcore/health", "/"):
+        for origin in foreign(address):
+            assert send(address + path, method, origin or " ") == (403, said), origin
+        assert said not in send(address + path, method, address)[1]
+
+
+def test_a_page_connects_to_its_own_server_alone(browser, address):
+    """Its WebSocket works, as something is drawn; others are not even tried."""
+    with closing(browser.new_context()) as context:
+        page = context.new_page()
+        page.goto(address)
+        page.wait_for_selector("[data-testid=stSidebarNav]")
+        blocked = page.evaluate(
+            """async addresses => {
+                const blocked = []
+                addEventListener('securitypolicyviolation', event => blocked.push(event.blockedURI))
+                for (const address of addresses) {
+                  const before = blocked.length
+                  try { new WebSocket(address) } catch { /* some versions throw besides */ }
+                  while (blocked.length === before) await new Promise(done => setTimeout(done, 20))
+                }
+                return blocked
+            }""",
+            ["ws://localhost:9/x", "wss://evil.example/x", "ws://127.0.0.1:9/x"],
+        )
+    assert [urlsplit(one).hostname for one in blocked] == ["localhost", "evil.example", "127.0.0.1"]
+
+
+def test_nothing_is_logged_as_an_error_when_a_visitor_goes_away_or_talks_nonsense(address, home):
+    before = (home / "server.log").read_text()
+    place = (urlsplit(address).hostname, urlsplit(address).port)
+    hello = (
+        f"GET /_stcore/stream HTTP/1.1\r\nHost: localhost:{place[1]}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+    )
+    text, rerun = b"\x81\x85\0\0\0\0hello", b"\x82\x84\0\0\0\0\x5a\x02\x0a\x00"
+    for frames in (text, rerun * 3 + text, rerun * 50):
+        with socket.create_connection(place, 10) as talk:
+            talk.sendall(hello.encode())
+            assert b" 101 " in talk.recv(1000)
+            talk.sendall(frames)
+            talk.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # hangs up by a reset
+    assert get(address + "/_stcore/health")[0] == 200
+    told = (home / "server.log").read_text().removeprefix(before)
+    assert "Traceback" not in told
 
 
 def test_it_listens_on_loopback_only(address):
