@@ -10,8 +10,8 @@ import streamlit as st
 from markupsafe import Markup, escape
 
 _MARKS = re.compile(f"([{re.escape(string.punctuation)}])")
-# Streamlit's markdown makes links of addresses in text, whatever was escaped: when it is read, each run of text is
-# looked through for http:// or https://, www. and name@host. An empty element cuts these in two.
+# Streamlit's markdown makes links of addresses in text, whatever was escaped: when it was read, each run of
+# text is looked through for http:// or https://, www. and name@host. An empty element cuts these in two.
 _LINKED = re.compile(r"(?=://)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 NOTHING = ":small[]"
 EMPTY = Markup("")
