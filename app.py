@@ -1,4 +1,4 @@
-"""ASGI entry, run by `streamlit run app.py`: the dashboard behind security headers and a host check."""
+"""ASGI entry, run by `streamlit run app.py`: the dashboard behind security headers and checks of who asks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ui.visitors import Departures, OwnOrigin
 
 
 def inline_scripts() -> list[str]:
@@ -31,7 +33,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "font-src 'self' data:",
-        "connect-src 'self' ws: wss:",
+        "connect-src 'self'",  # its WebSocket too: the same host and port
         "worker-src 'self' blob:",
         "media-src 'self' blob: data:",
         "frame-src 'self' blob:",
@@ -78,5 +80,7 @@ app = st.App(
         Middleware(SecurityHeaders),
         # Streamlit checks the host of the WebSocket only; files and pages deserve the same.
         Middleware(TrustedHostMiddleware, allowed_hosts=st.get_option("server.allowedHosts") or ["*"]),
+        Middleware(OwnOrigin),
+        Middleware(Departures),
     ],
 )

@@ -63,6 +63,7 @@ HOSTILE = (
     "<img src=http://evil.example/x.png onerror=alert(1)><script>alert(2)</script>",
     "![pixel](http://evil.example/pixel.png) [link](javascript:alert(3))",
     '</style></div><svg onload=alert(4)>" onmouseover="alert(5)',
+    "see http://evil.example/a?b=c, HTTPS://evil.example. or www.evil.example, mail me@evil.example",
     "\u202egnp.exe\u202c مرحبا بالعالم 👩‍👩‍👧‍👦 $x^2$ :smile: :red[red] **bold** `code`",
 )
 

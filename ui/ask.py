@@ -100,7 +100,10 @@ def _conversation() -> None:
     turns = state.said()
     with st.popover(f"Conversation ({len(turns)})" if turns else "Conversation", key="conversation"):
         st.caption("What was said before the question, oldest first. Follow-up questions need it.")
-        st.data_editor(
+        box = st.container(
+            key="turns"
+        )  # style.css takes the CSV of it away: what is edited cannot be shielded
+        box.data_editor(
             pandas_frame(st.session_state[state.TURNS]),
             num_rows="dynamic",
             width=620,

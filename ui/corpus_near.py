@@ -15,7 +15,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.near import By, Near
 from core.errors import Cancelled
 from core.types import Passage
-from ui import address, state
+from ui import address, frames, state
 from ui.corpus_state import table
 from ui.markup import EMPTY, cut, join, md, show, tag
 from ui.rewrites import word_diff
@@ -140,7 +140,7 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
             "Text": [cut(passages[one].text, 200) for one, _ in pairs],
         }
     )
-    event = st.dataframe(
+    event = frames.show(
         frame,
         hide_index=True,
         on_select="rerun",

@@ -10,7 +10,7 @@ from core.corpus.browse import Page, browse
 from core.corpus.corpus import Corpus
 from core.errors import RouteScopeError
 from core.types import Passage
-from ui import address, corpus_documents, state
+from ui import address, corpus_documents, frames, state
 from ui.corpus_state import rows
 from ui.gold import questions_of
 from ui.markup import EMPTY, cut, join, md, show, tag
@@ -91,7 +91,7 @@ def _table(page: Page) -> Passage | None:
     if page.scores is not None:
         columns = {"Score": [round(score, 4) for score in page.scores], **columns}
     filters = [st.session_state.get(key) for key in (WORDS, BY, DOCUMENT, REVISION)]
-    event = st.dataframe(
+    event = frames.show(
         pd.DataFrame(columns),
         hide_index=True,
         on_select="rerun",

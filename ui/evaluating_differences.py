@@ -10,6 +10,7 @@ import streamlit as st
 from core.charts.forest import forest, lines
 from core.evaluate import effects, leaders
 from core.evaluate.naming import named
+from ui import frames
 from ui.evaluating_look import Look, sentences
 from ui.markup import md, show
 from ui.plot import dark, plot
@@ -77,7 +78,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
     ]
     signed = st.column_config.NumberColumn(format="%+.3f")
     plain = st.column_config.NumberColumn(format="%.3f")
-    st.dataframe(
+    frames.show(
         pd.DataFrame(rows), hide_index=True, width="stretch", key="evaluate_differences",
         column_config={
             "Route": st.column_config.TextColumn(pinned=True),

@@ -12,7 +12,7 @@ from core.evaluate import background, keeping, shelf
 from core.evaluate.background import Evaluating
 from core.evaluate.keeping import Evaluation
 from core.evaluate.shelf import Entry
-from ui import state
+from ui import frames, state
 from ui.evaluated import CHOSEN
 from ui.markup import md
 from ui.routes import title
@@ -100,7 +100,7 @@ def table(found: Sequence[Entry]) -> None:
         for one in found
     ]
     columns = [key for key in rows[0] if key != "Why" or any(one.why for one in found)]
-    st.dataframe(pd.DataFrame(rows)[columns], hide_index=True, width="stretch", key="evaluate_kept")
+    frames.show(pd.DataFrame(rows)[columns], hide_index=True, width="stretch", key="evaluate_kept")
 
 
 def actions(one: Entry) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from core.costs import Totals, price
 from core.evaluate import leaders
 from core.evaluate.naming import named
-from ui import state
+from ui import frames, state
 from ui.cost import HOW
 from ui.evaluating_look import Look, leader, sentences
 from ui.markup import md, show
@@ -80,7 +80,7 @@ def _table(look: Look) -> None:
     if look.metric in ANSWERED and named(look.metric) in frame:
         frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
     three = {name: st.column_config.NumberColumn(format="%.3f") for name in frame if name not in COUNTS}
-    st.dataframe(
+    frames.show(
         frame, hide_index=True, width="stretch", key="leaderboard",
         height="content",
         column_config={

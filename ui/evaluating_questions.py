@@ -12,7 +12,7 @@ from core.evaluate import disagreement, leaders
 from core.evaluate.disagreement import Disagreement, Moved
 from core.evaluate.keeping import Evaluation
 from core.evaluate.naming import named
-from ui import address, state
+from ui import address, frames, state
 from ui.evaluating_look import Look, sentences, values
 from ui.markup import EMPTY, cut, join, show, tag
 from ui.routes import title
@@ -159,7 +159,7 @@ def _table(look: Look, kept: list[Disagreement], pair: tuple[str, str] | None) -
     ]
     columns = list(rows[0]) if rows else ["Question"]
     numbers = {name: st.column_config.NumberColumn(format="%.3f") for name in columns[1:]}
-    event = st.dataframe(
+    event = frames.show(
         pd.DataFrame(rows, columns=columns),
         hide_index=True,
         width="stretch",

@@ -10,6 +10,7 @@ import streamlit as st
 from core.evaluate import stability
 from core.evaluate.effects import counted
 from core.evaluate.naming import named
+from ui import frames
 from ui.evaluating_look import Look, sentences
 from ui.markup import md, show
 from ui.routes import title
@@ -59,7 +60,7 @@ def _table(rows: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
         for route, one in rows.items()
     ]
     three = [*(f"Round {n}" for n in range(1, rounds + 1)), "Standard deviation", "Difference varies by"]
-    st.dataframe(
+    frames.show(
         pd.DataFrame(made), hide_index=True, width="stretch", key="evaluate_stability",
         column_config={
             **dict.fromkeys(three, st.column_config.NumberColumn(format="%.4f")),

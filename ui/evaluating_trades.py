@@ -15,7 +15,7 @@ from core.evaluate.effects import counted
 from core.evaluate.fronts import Point
 from core.evaluate.naming import named
 from core.evaluate.oracle import Oracle
-from ui import address, state
+from ui import address, frames, state
 from ui.evaluating_look import Look, sentences, values
 from ui.markup import md, show
 from ui.plot import dark, plot
@@ -160,8 +160,8 @@ def _regret(place: Any, found: Oracle) -> None:
         for one in found.lost
     ]
     place.caption("Regret: what each route lacks to the best one of each question, on average.")
-    place.dataframe(
-        pd.DataFrame(rows), hide_index=True, key="evaluate_regret",
+    frames.show(
+        pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_regret",
         column_config=dict.fromkeys(
             ("Regret", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
         ),
@@ -183,8 +183,8 @@ def _complement(place: Any, found: Oracle) -> None:
         for pair in found.pairs[:PAIRS]
     ]
     place.caption(f"The {len(rows)} pairs that gain most over the better route alone, of {len(found.pairs)}.")
-    place.dataframe(
-        pd.DataFrame(rows), hide_index=True, key="evaluate_pairs",
+    frames.show(
+        pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_pairs",
         column_config=dict.fromkeys(
             ("Better of the two", "Gain", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
         ),

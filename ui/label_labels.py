@@ -13,7 +13,7 @@ from core.labels import exchange, listing
 from core.labels.final import final, tie
 from core.labels.listing import Counts, Line
 from core.labels.types import Desk
-from ui import address, state
+from ui import address, frames, state
 from ui.label_desk import store
 from ui.label_words import SHORT
 from ui.markup import md
@@ -129,7 +129,7 @@ def _table(found: list[Line]) -> None:
     )
     if not any(one.now for one in lines):
         frame = frame.drop(columns="In the corpus now")
-    st.dataframe(frame, hide_index=True, height=min(38 + 35 * len(lines), 420), key=f"label_lines:{name}",
+    frames.show(frame, hide_index=True, height=min(38 + 35 * len(lines), 420), key=f"label_lines:{name}",
                  alt=f"{len(lines)} passages with their grade and how it came about")  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from core.labels.coverage import Coverage, coverage
 from core.labels.pool import Pooling
 from core.labels.types import Desk
 from core.route import routes
-from ui import corpora, state
+from ui import corpora, frames, state
 from ui.evaluated import reopened
 from ui.label_desk import store
 from ui.markup import cut, md
@@ -68,7 +68,7 @@ def _held(found: Coverage) -> None:
                 "Found by it alone": [one.alone for one in found.shares],
             }
         )
-        st.dataframe(
+        frames.show(
             frame, hide_index=True, width=560, height=min(38 + 35 * len(frame), 318), key="label_pool_routes",
             alt="How many passages of the pool each route found, and how many no other route found",
         )  # fmt: skip

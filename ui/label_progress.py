@@ -8,6 +8,7 @@ from markupsafe import Markup
 from core.labels import queue
 from core.labels.queue import Progress
 from core.labels.types import Desk, Pair
+from ui import frames
 from ui.label_passage import told
 from ui.markup import join, show, tag
 
@@ -57,5 +58,5 @@ def _table(desk: Desk, by: dict[str, Progress]) -> None:
             **{said.capitalize(): [getattr(one, name) for _, one in rows] for name, said in NAMES.items()},
         }
     )
-    st.dataframe(frame, hide_index=True, height=min(38 + 35 * len(rows), 320), key="label_questions",
+    frames.show(frame, hide_index=True, height=min(38 + 35 * len(rows), 320), key="label_questions",
                  alt=f"Passages judged of each of the {len(rows)} questions")  # fmt: skip

@@ -15,7 +15,7 @@ from core.latencies import FROM, NEEDED, Latency, Usage, by_route, by_step, usag
 from core.reading_times import against, sessions_told
 from core.store.traces import Traces
 from core.types import Run
-from ui import state
+from ui import frames, state
 from ui.cost import costs, money
 from ui.latency_words import sentences, switch
 from ui.markup import md, show, tag
@@ -139,7 +139,7 @@ def _table(rows: list[Latency]) -> None:
         **{f"p{p}": [_shown(one.at[p]) for one in rows] for p in NEEDED},
         "Largest": [milliseconds(one.largest) for one in rows],
     }
-    st.dataframe(pd.DataFrame(columns), hide_index=True, key="latency_table")
+    frames.show(pd.DataFrame(columns), hide_index=True, key="latency_table")
 
 
 def _shown(ms: float | None) -> str:

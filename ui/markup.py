@@ -10,6 +10,10 @@ import streamlit as st
 from markupsafe import Markup, escape
 
 _MARKS = re.compile(f"([{re.escape(string.punctuation)}])")
+# Streamlit's markdown makes links of addresses in text, whatever was escaped: when it was read, each run of
+# text is looked through for http:// or https://, www. and name@host. An empty element cuts these in two.
+_LINKED = re.compile(r"(?=://)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
+NOTHING = ":small[]"
 EMPTY = Markup("")
 
 
@@ -39,9 +43,11 @@ def show(body: Markup) -> None:
 def md(text: str) -> str:
     """`text` for a place that reads markdown (labels, messages): shown literally, on one line.
 
-    Every punctuation mark gets a backslash, so no link, image, directive, formula or emoji code is left.
+    Every punctuation mark gets a backslash, so no link, image, directive, formula or emoji code is left, and
+    no address of a page or of a person stays in one piece that would become a link.
     """
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+    parts = _LINKED.split(" ".join(text.split()))
+    return NOTHING.join(_MARKS.sub(r"\\\1", part) for part in parts)
 
 
 def cut(text: str, limit: int) -> str:

@@ -12,7 +12,7 @@ from core.slides import sample_entries
 from core.store import Store
 from core.store.playlists import Entry
 from core.types import Run
-from ui import slide, state
+from ui import frames, slide, state
 from ui.markup import md
 
 NAME = "playlist"
@@ -86,7 +86,7 @@ def _contents(name: str, entries: Entries, *, own: bool) -> None:
             "Note": [entry.note for entry in entries],
         }
     )
-    event = st.dataframe(
+    event = frames.show(
         frame,
         hide_index=True,
         on_select="rerun",

@@ -12,7 +12,7 @@ from core.charts.look import shade
 from core.rank_matrix import Row, rank_rows, strength
 from core.reading import worked
 from core.types import Run
-from ui import picked
+from ui import frames, picked
 from ui.grid import View
 from ui.markup import cut, md
 from ui.plot import dark
@@ -36,7 +36,7 @@ def draw(run: Run, view: View) -> None:
     hint = " Click a cell to look at its passage, a heading to sort by it."
     st.caption(TOLD + hint + (" ◆ marks labelled passages." if view.gold else ""))
     titles = [result.title for result in worked(run)]
-    st.dataframe(
+    frames.painted(
         styled(rows, len(titles), view, dark=dark()),
         key=MATRIX,
         hide_index=True,
@@ -69,7 +69,7 @@ def styled(rows: list[Row], routes: int, view: View, *, dark: bool) -> Any:
     """The rows as a table with a column a route; cells are coloured by rank, the row looked at is lit."""
     columns = {PASSAGE: [f"◆{row.grade} {row.name}" if row.grade > 0 else row.name for row in rows]}
     ranks = {str(at): pd.array([row.ranks[at] for row in rows], dtype="Int64") for at in range(routes)}
-    frame = pd.DataFrame({**columns, **ranks})
+    frame = frames.safe(pd.DataFrame({**columns, **ranks}))
     paint = [_paint(row, view, dark=dark) for row in rows]
     # A short name of the table: the browser searches the style of each cell in all that name it.
     style = frame.style.set_uuid("r").format(na_rep="")

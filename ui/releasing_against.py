@@ -12,6 +12,7 @@ from core.release.against import Against, Change, compare
 from core.release.gate import Decision
 from core.release.measured import Measured
 from core.release.snapshot import read
+from ui import frames
 from ui.markup import md
 
 UPLOADED = "release_against"
@@ -46,7 +47,7 @@ def draw(measured: Measured, decision: Decision) -> None:
     tell(md(against.told))
     st.caption(md(" ".join([f"Snapshot {kept[0]}, of evaluation {against.name}.", *against.notes])))
     if against.changes:
-        st.dataframe([_row(one) for one in against.changes], hide_index=True, width="stretch")
+        frames.show([_row(one) for one in against.changes], hide_index=True, width="stretch")
 
 
 def _row(one: Change) -> dict[str, Any]:

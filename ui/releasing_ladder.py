@@ -11,6 +11,7 @@ from core.evaluate.naming import named
 from core.release.gate import Decision
 from core.release.ladder import Ladder, Rung, climb, in_words
 from core.release.measured import Measured
+from ui import frames
 from ui.markup import md
 
 MARKS = {
@@ -40,7 +41,7 @@ def draw(measured: Measured, decision: Decision) -> None:
         "gains: confirm a narrow one on questions of their own."
     )
     st.markdown("\n".join(f"{at}. {md(said)}" for at, said in enumerate(rungs, 1)))
-    st.dataframe(
+    frames.show(
         [_row(rung, ladder, measured) for rung in ladder.rungs],
         hide_index=True,
         width="stretch",

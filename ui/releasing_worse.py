@@ -8,7 +8,7 @@ from core.evaluate.naming import named
 from core.release.facts import Worse, opponent, worse_at
 from core.release.gate import Decision
 from core.release.measured import Measured
-from ui import address
+from ui import address, frames
 from ui.evaluating_questions import to_sessions
 from ui.markup import md
 
@@ -70,7 +70,7 @@ def _kinds(decision: Decision, route: str) -> None:
     )
     count = "1 kind" if len(below) == 1 else f"{len(below)} kinds"
     st.markdown(md(f"Its mean is below the baseline's at {count} of question; {said}."))
-    st.dataframe(
+    frames.show(
         [
             {
                 "kind of question": one.mode,
@@ -94,7 +94,7 @@ def _kinds(decision: Decision, route: str) -> None:
 def _questions(measured: Measured, lost: list[Worse], title: str, other: str) -> None:
     rows = [{"question": one.text, "kind": one.mode, title: one.value, other: one.other} for one in lost]
     figures = st.column_config.NumberColumn(format="%.3f")
-    event = st.dataframe(
+    event = frames.show(
         rows, hide_index=True, width="stretch", height=min(420, 36 * (len(rows) + 1) + 2), on_select="rerun",
         selection_mode="single-row", key=f"release_worse:{measured.name}:{title}:{other}",
         column_config={title: figures, other: figures},

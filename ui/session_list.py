@@ -11,7 +11,7 @@ import streamlit as st
 from core.charts.look import milliseconds
 from core.errors import BadInput
 from core.store import Choices, Filters, SessionRow, Store
-from ui import address
+from ui import address, frames
 from ui.markup import md
 from ui.routes import title
 
@@ -145,7 +145,7 @@ def _table(rows: Sequence[SessionRow]) -> list[SessionRow]:
             "Note": [row.note for row in rows],
         }
     )
-    event = st.dataframe(
+    event = frames.show(
         frame,
         hide_index=True,
         on_select="rerun",

@@ -19,7 +19,7 @@ from core.types import RouteResult, Run
 from core.whatif import survey as surveys
 from core.whatif.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
 from core.whatif.labelled_grades import Graded, graded
-from ui import address, state
+from ui import address, frames, state
 from ui.grades import Edges
 from ui.labelled import surveyed
 from ui.markup import cut, md, show, tag
@@ -175,7 +175,7 @@ def _show(found: Graded, stored: Edges, tried: Edges, *, dark: bool) -> None:
     if tried != stored:
         st.markdown(md(changed(then, now)))
     rows = [("stored", then), *([("tried", now)] if tried != stored else [])]
-    st.dataframe(_table(rows), hide_index=True, width="content", key="tallies")
+    frames.show(_table(rows), hide_index=True, width="content", key="tallies")
     marks = {"stored": stored[1] if edge == "high" else stored[0]}
     if tried != stored:
         marks["tried"] = tried[1] if edge == "high" else tried[0]

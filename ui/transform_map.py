@@ -10,7 +10,7 @@ import streamlit as st
 from core.charts.map import map_told, query_map
 from core.query_map import Plane, cosine, nearest, nearest_on, points
 from core.types import Run
-from ui import picked
+from ui import frames, picked
 from ui.markup import cut, md
 from ui.plot import dark, pick_point
 from ui.transform_vectors import Space, placed, space
@@ -92,7 +92,7 @@ def _cosines(known: Space, chosen: str | None) -> None:
         st.caption("The chosen passage is in no route's top and has no label, so it is not on the map.")
         return
     st.caption("True cosines of the chosen passage with each text, whatever the map shows:")
-    st.dataframe(rows, hide_index=True, width="stretch", key="map_cosines")
+    frames.show(rows, hide_index=True, width="stretch", key="map_cosines")
 
 
 def _row(known: Space, chosen: str | None) -> int | None:

@@ -41,6 +41,19 @@ DOCUMENTS = {
 }
 
 
+# Tells of every link to another origin that a page has at any moment; a download's address is the page's own.
+LINKS = """addEventListener('DOMContentLoaded', () => {
+  const told = new Set()
+  const look = () => document.querySelectorAll('a[href], area[href], form[action]').forEach(one => {
+    const to = new URL(one.href || one.action, document.baseURI)
+    if (to.origin === location.origin || told.has(to.href)) return
+    told.add(to.href)
+    console.error(`link to another origin: ${one.outerHTML.slice(0, 200)}`)
+  })
+  new MutationObserver(look).observe(document, {subtree: true, childList: true, attributes: true})
+})"""
+
+
 def chromium() -> str:
     """The browser's path; without one the tests are skipped with a message."""
     found = (
@@ -120,7 +133,7 @@ def browser(address):
 def tab(browser, address):
     """Open a path in a fresh session: `tab("/?run=good", width=900, scheme="dark")`.
 
-    Afterwards: no console error, no page error, no dialog, no request to another origin.
+    Afterwards: no console error, no page error, no dialog, no request or link to another origin.
     """
     faults: list[str] = []
     contexts = []
@@ -128,6 +141,7 @@ def tab(browser, address):
     def visit(path="/", *, width=1440, scheme="light"):
         context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme)
         contexts.append(context)
+        context.add_init_script(LINKS)
         page = context.new_page()
         page.set_default_timeout(45_000)  # models of other tests may have the processors
 

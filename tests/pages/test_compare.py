@@ -9,7 +9,7 @@ from core.engine import MAX_QUESTION, Request
 from core.route import routes
 from core.types import Query
 from tests.fakes import ScriptedLLM
-from tests.pages.reading import html, shown
+from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
 
 TABS = ["Side by side", "Ranks", "Overlap", "Answers", "Matches", "Cost", "Steps"]
@@ -328,12 +328,12 @@ def test_trouble_of_the_store_is_told_once_where_the_run_is(visit, engine, monke
     trouble = [f"sessions cannot be stored in {HOSTILE[1]}", "1 runs could not be stored and are lost"]
     monkeypatch.setattr(type(engine.store), "warnings", property(lambda _: list(trouble)))
     app.run()
-    assert [one.value.replace("\\", "") for one in app.main.warning] == trouble
+    assert [plain(one.value) for one in app.main.warning] == trouble
     assert len(app.sidebar.warning) == 0
     trouble.pop()
     app.switch_page("sessions.py").run()
     assert len(app.main.warning) == 0
-    assert [one.value.replace("\\", "") for one in app.sidebar.warning] == trouble
+    assert [plain(one.value) for one in app.sidebar.warning] == trouble
 
 
 # Answers written later.
@@ -369,7 +369,7 @@ def test_an_answer_that_cannot_be_written_is_one_message(visit, engine, stored):
     app.button(key="write_answer").click().run()
     assert engine.answering("good").wait(10)
     app.run()
-    assert [message.value.replace("\\", "") for message in app.error] == [
+    assert [plain(message.value) for message in app.error] == [
         f"No answer of BM25: no model is here {HOSTILE[0]}"
     ]
     assert "\\<img" in app.error[0].value

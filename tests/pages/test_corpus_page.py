@@ -10,7 +10,7 @@ from core.enrich import store
 from core.errors import BadInput
 from core.types import Passage
 from tests.fakes import HashEmbedder
-from tests.pages.reading import shown
+from tests.pages.reading import plain, shown
 from tests.runs import HOSTILE
 from ui import corpora, corpus_add, corpus_near, corpus_passages, enrichments, gold
 
@@ -286,7 +286,7 @@ def test_an_upload_that_cannot_be_read_says_so_and_keeps_nothing(visit, real):
     app.text_input(key="upload_name").set_value("scans").run()
     app.button(key="upload_add").click().run()
     assert len(app.error) == 1
-    assert app.error[0].value.replace("\\", "").startswith("scan.pdf: ")
+    assert plain(app.error[0].value).startswith("scan.pdf: ")
     assert uploads.corpora(real.settings) == []
 
 
@@ -317,7 +317,7 @@ def test_a_path_that_is_not_there_gets_one_clear_error(visit, real):
     app = visit("corpus.py", corpus="shop", tab="Add")
     app.text_input(key="new_path").set_value("/no/such/place").run()
     app.button(key="new_build").click().run()
-    assert [error.value.replace("\\", "") for error in app.error] == [
+    assert [plain(error.value) for error in app.error] == [
         "unknown corpus '/no/such/place'; known: shop, or a path"
     ]
 

@@ -13,7 +13,7 @@ from core.outputs import Fusion, Selection
 from core.route import routes
 from core.types import Link, Query
 from core.whatif.fusion import fusions, recompute
-from tests.pages.reading import html, shown
+from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
 
 QUESTION = "How do I send a fragile item back?"
@@ -63,7 +63,7 @@ def settled(app, seconds=20):
 
 def slider(app, label):
     kinds = (app.slider, app.select_slider)
-    return next(one for kind in kinds for one in kind if label in one.label.replace("\\", ""))
+    return next(one for kind in kinds for one in kind if label in plain(one.label))
 
 
 def span_of(run, route):

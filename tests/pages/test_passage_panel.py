@@ -12,7 +12,7 @@ from core.contributions import Marker, searched_by_terms
 from core.engine import Request
 from core.types import Hit, Passage, Query
 from tests.large import large_run
-from tests.pages.reading import address, html
+from tests.pages.reading import address, html, plain
 from tests.runs import HOSTILE, make_run
 from ui import grid as grid_module
 from ui.grid import WHOLE, View, dense, drawn, grid, kept
@@ -28,7 +28,7 @@ def styles(app):
 
 
 def captions(app):
-    return "\n".join(element.value.replace("\\", "") for element in app.main.caption)
+    return "\n".join(plain(element.value) for element in app.main.caption)
 
 
 @pytest.fixture
@@ -311,7 +311,7 @@ def test_the_overlap_is_told_in_words(visit, stored):
     from core.overlap import overlap
 
     app = visit(run="good", tab="Overlap")
-    said = app.main.markdown[0].value.replace("\\", "")
+    said = plain(app.main.markdown[0].value)
     assert said == overlap_told(overlap(stored["good"], "jaccard", depth=10))
     assert said.startswith("Most alike are ")
     found = [("bm25", ["a", "b"]), ("dense", ["c", "d"]), ("rerank", ["e"])]

@@ -1,12 +1,13 @@
 """Present: playlists are made, put in order, and shown one question at a time."""
 
 from core.store import Entry
+from tests.pages.reading import plain
 from ui import playlists, slide
 
 
 def said(app):
     kinds = (app.error, app.info, app.success, app.caption)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+    return "\n".join(plain(element.value) for kind in kinds for element in kind)
 
 
 def html(app):

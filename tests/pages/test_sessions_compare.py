@@ -11,6 +11,7 @@ from core.engine import Request
 from core.run_diff import run_diff
 from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
+from tests.pages.reading import plain
 from tests.runs import HOSTILE, make_run
 from ui import session_import
 
@@ -26,7 +27,7 @@ def param(app, name):
 
 def text(app):
     kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown, app.subheader)
-    said = [element.value.replace("\\", "") for kind in kinds for element in kind]
+    said = [plain(element.value) for kind in kinds for element in kind]
     return "\n".join([*said, *(element.proto.body for element in app.get("html"))])
 
 

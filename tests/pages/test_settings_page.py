@@ -6,12 +6,13 @@ from core import engine as engine_module
 from core import settings as settings_module
 from core.corpus import builds
 from core.corpus.samples import samples
+from tests.pages.reading import plain
 from ui import tour
 
 
 def said(app):
     kinds = (app.error, app.warning, app.info, app.success, app.caption, app.markdown)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+    return "\n".join(plain(element.value) for kind in kinds for element in kind)
 
 
 def html(app):

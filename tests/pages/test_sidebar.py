@@ -9,6 +9,7 @@ from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
 from core.corpus.manifest import CorpusInfo
 from core.errors import Cancelled
+from tests.pages.reading import plain
 from ui import corpora
 
 INFO = CorpusInfo(
@@ -32,7 +33,7 @@ def test_how_a_corpus_is_searched_is_said_in_words(visit, monkeypatch, info, wor
     known = catalogue.Known("tiny", "Tiny", "folder", state, "", "memory", True, info=info)
     monkeypatch.setattr(catalogue, "known", lambda _: [known])
     monkeypatch.setattr(catalogue, "describe", lambda *_: known)
-    said = visit().sidebar.caption[0].value.replace("\\", "")
+    said = plain(visit().sidebar.caption[0].value)
     assert said == f"Tiny. {words}"
 
 

@@ -12,6 +12,7 @@ from core.reading_texts import finds
 from core.request import Request
 from core.types import Query, Span
 from tests.fakes import ScriptedLLM
+from tests.pages.reading import plain
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
 from ui import transform_map
 
@@ -24,7 +25,7 @@ def html(app):
 
 def said(app):
     kinds = (app.error, app.warning, app.info, app.caption, app.markdown)
-    return "\n".join(element.value.replace("\\", "") for kind in kinds for element in kind)
+    return "\n".join(plain(element.value) for kind in kinds for element in kind)
 
 
 def named(run, name):

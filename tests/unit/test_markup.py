@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import string
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,7 +16,7 @@ from core.reading import gradings
 from tests.runs import HOSTILE, make_run
 from ui.grades import table
 from ui.grid import View, Waiting, grid
-from ui.markup import cut, join, md, show, tag
+from ui.markup import NOTHING, cut, join, md, show, tag
 from ui.steps import steps
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,19 +88,41 @@ def test_join_escapes_what_is_not_markup():
     assert join(["<a>", Markup("<b>"), 3], " · ") == "&lt;a&gt; · <b> · 3"
 
 
-@given(st.text(alphabet=st.characters(codec="ascii")))
+# What becomes a link in a run of text once markdown was read: mdast-util-gfm-autolink-literal 2.0.1.
+LINKED = re.compile(
+    r"(https?://|www(?=\.))([-.\w]+)([^ \t\r\n]*)|(?<![\w.+-])([-.\w+]+)@([-\w]+(?:\.[-\w]+)+)", re.IGNORECASE
+)
+PIECES = st.lists(
+    st.sampled_from(
+        ["http", "https", "HTTP", "://", ":", "/", "www", "WWW", ".", "@", "a", "b.c", " ", "\\", "["]
+    )
+).map("".join)
+
+
+@given(st.text(alphabet=st.characters(codec="ascii")) | PIECES)
 def test_markdown_marks_are_all_taken_off(text):
-    escaped = md(text)
-    position, plain = 0, []
-    while position < len(escaped):
-        if escaped[position] == "\\":
+    runs = []
+    for escaped in md(text).split(NOTHING):
+        position, plain = 0, []
+        while position < len(escaped):
+            if escaped[position] == "\\":
+                position += 1
+            else:
+                assert escaped[position] not in string.punctuation
+                assert escaped[position] != "\n"
+            plain.append(escaped[position : position + 1])
             position += 1
-        else:
-            assert escaped[position] not in string.punctuation
-            assert escaped[position] != "\n"
-        plain.append(escaped[position : position + 1])
-        position += 1
-    assert "".join(plain) == " ".join(text.split())
+        runs.append("".join(plain))
+    assert "".join(runs) == " ".join(text.split())
+    assert not [run for run in runs if LINKED.search(run)]
+
+
+@pytest.mark.parametrize(
+    "text", ["see http://evil.example/a", "HTTPS://evil.example", "www.evil.example", "a@b.c"]
+)
+def test_an_address_does_not_stay_in_one_piece(text):
+    assert LINKED.search(text)
+    assert NOTHING in md(text)
 
 
 def test_cut_says_that_it_cut():

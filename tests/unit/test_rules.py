@@ -61,3 +61,14 @@ def test_a_cold_process_imports_nothing_heavy():
     )
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_table_is_shown_in_one_way_that_shields_its_cells(path):
+    called = {
+        node.func.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    allowed = {"frames.py": {"dataframe"}, "ask.py": {"data_editor"}}.get(path.name, set())
+    assert called & {"dataframe", "data_editor", "add_rows"} <= allowed

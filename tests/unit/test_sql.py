@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sql import Database, Limits
+from core.backends.sql.child import connected
 from core.backends.sql.csv_tables import MAX_BYTES, identifier, kind, load
 from core.backends.sql.guard import (
     FUNCTIONS,
@@ -150,12 +152,10 @@ def test_a_result_is_cut_and_says_so(shop):
 
 
 @pytest.mark.trust
-def test_the_connection_itself_cannot_write(file, shop):
-    with shop._connected() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
-        connection.execute("DELETE FROM sale")
-    memory = Database(file.read_bytes(), "copy")
-    with memory._connected() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
-        connection.execute("DELETE FROM sale")
+def test_the_connection_itself_cannot_write(file):
+    for source in (file, file.read_bytes()):
+        with connected(source) as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM sale")
 
 
 def test_several_threads_query_at_once(shop):
@@ -214,17 +214,18 @@ def test_order_counts_at_the_top_only(sql, wanted):
 
 @given(st.text(max_size=60))
 def test_any_text_is_rows_or_a_typed_error(text):
-    database = Database(_bytes(), "memory")
+    database = _memory()
     for sql in (text, f"SELECT {text}", f"SELECT * FROM sale WHERE item = {text}"):
         with suppress(SqlError):  # any other error fails the test
             database.query(sql, limits=Limits(seconds=0.5))
-    assert Database(_bytes(), "memory").query("SELECT count(*) FROM sale").rows == ((3,),)
+    assert database.query("SELECT count(*) FROM sale").rows == ((3,),)
 
 
-def _bytes():
+@cache
+def _memory():
     connection = sqlite3.connect(":memory:")
     connection.executescript(SCHEMA)
-    return connection.serialize()
+    return Database(connection.serialize(), "memory")
 
 
 @pytest.mark.trust

@@ -1,21 +1,31 @@
-"""A database that can only be read: its tables, and guarded queries on a connection of their own each."""
+"""A database that can only be read: its tables, and guarded queries, each in a process that can be killed."""
 
 from __future__ import annotations
 
-import math
-import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from core.backends.sql.guard import Authorizer, Limits, SqlError, check_statement, limit, named_parts, told
+from core.backends.sql import guard
+from core.backends.sql.guard import Limits, SqlError, SqlFailed
+from core.backends.sql.worker import Workers
 from core.errors import Unavailable
 
 Value = str | int | float | None
-STEPS = 500  # of SQLite's virtual machine between two looks at the clock
+SCHEMA_S = 10.0  # for reading the schema: views of views can make that as long as one likes
+SCHEMA_BYTES = 16 << 20
+_ERRORS: Mapping[str, type[SqlError]] = {
+    kind.__name__: kind
+    for kind in (
+        SqlFailed,
+        guard.NotOneStatement,
+        guard.NotASelect,
+        guard.NotAllowed,
+        guard.TooSlow,
+        guard.TooBig,
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +65,27 @@ class Result:
 
 
 class Database:
-    """One SQLite database, a file or the bytes of one; safe in threads, as each query connects anew."""
+    """One SQLite database, a file or the bytes of one; safe in threads."""
 
     def __init__(self, source: Path | bytes, name: str) -> None:
         """Read the schema. Raises Unavailable if it is no readable SQLite database."""
         self.name = name
-        self._source = source
+        self._workers = Workers(source)
         try:
-            with self._connected() as connection:
-                self.tables = tuple(_schema(connection))
-        except sqlite3.Error as error:
-            raise Unavailable(f"{name} cannot be read as a SQLite database: {error}") from error
+            found = self._workers.ask({"do": "schema"}, seconds=SCHEMA_S, most=SCHEMA_BYTES)
+        except SqlError as error:
+            raise Unavailable(f"{name} cannot be read as a SQLite database: its schema: {error}") from None
+        if "unreadable" in found:
+            raise Unavailable(f"{name} cannot be read as a SQLite database: {found['unreadable']}")
+        self.tables = tuple(
+            Table(
+                one["name"],
+                one["sql"],
+                tuple(Column(name, declared, key) for name, declared, key in one["columns"]),
+                tuple((own, table, other) for own, table, other in one["keys"]),
+            )
+            for one in found["tables"]
+        )
 
     def table(self, name: str) -> Table | None:
         """The table of that name, in any case."""
@@ -81,119 +101,32 @@ class Database:
     ) -> Result:
         """The rows of one SELECT over this database's tables, with `values` for its question marks.
 
-        Raises a `guard.Rejected` for what is not allowed, SqlFailed for what SQLite does not run.
+        Raises a `guard.Rejected` for what is not allowed, SqlFailed for what SQLite does not run, or once
+        `cancelled` is true: its process is then killed, as it is when its time is up.
         """
-        limits = limits or Limits()
-        with self._guarded(sql, limits, cancelled) as (connection, _):
-            cursor = connection.execute(sql, tuple(values))
-            columns = tuple(str(entry[0])[:200] for entry in cursor.description or ())
-            return _fetch(cursor, columns, limits)
+        found = self._ask("query", sql, values, limits or Limits(), cancelled)
+        return Result(tuple(found["columns"]), tuple(map(tuple, found["rows"])), found["truncated"])
 
     def reads(self, sql: str, limits: Limits | None = None) -> tuple[str, ...]:
         """The names of the tables a query reads, in the order of the schema; it is compiled, not run."""
-        with self._guarded(sql, limits or Limits(), lambda: False) as (connection, guard):
-            connection.execute(f"EXPLAIN {sql}").close()
-        return tuple(table.name for table in self.tables if table.name.lower() in guard.read)
+        read = set(self._ask("reads", sql, (), limits or Limits(), lambda: False)["read"])
+        return tuple(table.name for table in self.tables if table.name.lower() in read)
 
-    @contextmanager
-    def _guarded(
-        self, sql: str, limits: Limits, cancelled: Callable[[], bool]
-    ) -> Iterator[tuple[sqlite3.Connection, Authorizer]]:
-        check_statement(sql)
-        guard = Authorizer([table.name for table in self.tables], named_parts(sql))
-        end = time.monotonic() + limits.seconds
-
-        def late() -> bool:
-            return time.monotonic() >= end
-
-        try:
-            with self._connected() as connection:
-                limit(connection, limits)
-                connection.set_progress_handler(lambda: late() or cancelled(), STEPS)
-                connection.set_authorizer(guard)
-                yield connection, guard
-        except SqlError:
-            raise
-        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-            raise told(error, guard, late, limits) from error
-
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        """A connection that cannot write: to a file opened read-only, or to a copy in memory."""
-        if isinstance(self._source, bytes):
-            connection = sqlite3.connect(":memory:", isolation_level=None)
-        else:
-            uri = f"{self._source.resolve().as_uri()}?mode=ro"
-            connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)
-        try:
-            if isinstance(self._source, bytes):
-                connection.deserialize(self._source)
-            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-            connection.execute("PRAGMA query_only = ON")
-            connection.execute("PRAGMA trusted_schema = OFF")
-            yield connection
-        finally:
-            connection.close()
-
-
-def _fetch(cursor: sqlite3.Cursor, columns: tuple[str, ...], limits: Limits) -> Result:
-    rows: list[tuple[Value, ...]] = []
-    size = cut = 0
-    said: list[str] = []
-    for row in cursor:
-        if len(rows) >= limits.rows:
-            said.append(f"only the first {limits.rows} rows")
-            break
-        shown = tuple(_value(value) for value in row)
-        cut += sum(isinstance(value, str) and len(value) > limits.value for value in shown)
-        kept = tuple(
-            f"{value[: limits.value]}…" if isinstance(value, str) and len(value) > limits.value else value
-            for value in shown
-        )
-        size += sum(len(str(value)) for value in kept)
-        if size > limits.result:
-            said.append(f"only the first {len(rows)} rows, as all have more than {limits.result} characters")
-            break
-        rows.append(kept)
-    if cut:
-        said.append(f"{cut} values cut at {limits.value} characters")
-    return Result(columns, tuple(rows), "; ".join(said))
-
-
-def _value(value: Any) -> Value:
-    """As JSON can hold it: a BLOB is told by its size, infinity by its name."""
-    if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value if isinstance(value, str | int | float) or value is None else str(value)
-
-
-def _schema(connection: sqlite3.Connection) -> Iterator[Table]:
-    """The ordinary tables and views; a virtual table runs code of its module, so it is left out."""
-    found = connection.execute(
-        "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') "
-        "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND (type = 'view' OR rootpage > 0) ORDER BY rowid"
-    ).fetchall()
-    virtual = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage = 0")
-    shadows = tuple(f"{name}_".lower() for (name,) in virtual)
-    for name, kind, sql in found:
-        if kind == "table" and shadows and name.lower().startswith(shadows):
-            continue
-        try:
-            columns = connection.execute(
-                "SELECT name, type, pk FROM pragma_table_info(?)", (name,)
-            ).fetchall()
-            keys = connection.execute(
-                'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (name,)
-            ).fetchall()
-        except sqlite3.OperationalError:
-            if kind == "table":
-                raise
-            continue  # a view of what is not there: no query can read it
-        yield Table(
-            name,
-            sql or "",
-            tuple(Column(column, declared or "", bool(key)) for column, declared, key in columns),
-            tuple((own, table, other or "") for own, table, other in keys),
-        )
+    def _ask(
+        self, do: str, sql: str, values: Sequence[Value], limits: Limits, cancelled: Callable[[], bool]
+    ) -> dict[str, Any]:
+        request = {
+            "do": do,
+            "sql": sql,
+            "values": list(values),
+            "limits": asdict(limits),
+            "tables": [table.name for table in self.tables],
+        }
+        most = 8 * limits.result + (4 << 20)  # a character takes up to six bytes, names of columns the rest
+        found = self._workers.ask(request, seconds=limits.seconds, most=most, cancelled=cancelled)
+        if "error" in found:
+            kind, text = found["error"]
+            raise _ERRORS[kind](text)
+        if "unreadable" in found:
+            raise SqlFailed(found["unreadable"])
+        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from core.errors import RouteScopeError
@@ -74,7 +74,7 @@ class Limits:
     `value`; a string that the query makes or reads beyond `length` bytes ends it.
     """
 
-    seconds: float = 2.0
+    seconds: float = 1.5
     rows: int = 200
     value: int = 1_000
     result: int = 100_000
@@ -139,11 +139,16 @@ class Authorizer:
 
     def __init__(self, tables: Collection[str], parts: Collection[str] = ()) -> None:
         self.tables = {name.lower() for name in tables}
-        self.parts = set(
-            parts
-        )  # what the statement itself names; SQLite asks for these when rows are counted
+        # What the statement itself names; SQLite asks for these when rows are counted.
+        self.parts = set(parts)
         self.denied: Rejected | None = None
         self.read: set[str] = set()  # tables in lower case
+
+    def hide(self, names: Iterable[str]) -> None:
+        """Names in lower case that the database has: those not among the tables are no parts of a statement,
+        as SQLite asks in the same words for a part and for the hidden table of that name.
+        """
+        self.parts -= set(names) - self.tables
 
     def __call__(
         self, action: int, first: str | None, second: str | None, _base: str | None, _by: str | None
@@ -190,13 +195,18 @@ def limit(connection: sqlite3.Connection, limits: Limits) -> None:
         connection.setlimit(what, most)
 
 
+def too_slow(seconds: float) -> TooSlow:
+    """What is said of a query whose time was up."""
+    return TooSlow(f"the query ran longer than {seconds:g} s, which is the time a query has")
+
+
 def told(error: Exception, guard: Authorizer, late: Callable[[], bool], limits: Limits) -> SqlError:
     """What SQLite raised, as this module's error."""
     said = str(error)
     if guard.denied is not None:
         return guard.denied
     if said == "interrupted" and late():
-        return TooSlow(f"the query ran longer than {limits.seconds:g} s, which is the time a query has")
+        return too_slow(limits.seconds)
     if any(
         sign in said
         for sign in ("too big", "too large", "overflow", "too complex", "too many", "too deep", "too long")

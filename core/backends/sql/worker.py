@@ -1,0 +1,176 @@
+"""Processes that run queries: killed when the time of a query is up or it is stopped, else used again."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from core.backends.sql.guard import SqlFailed, TooBig, too_slow
+from core.errors import Unavailable
+
+ROOT = (
+    Path(__file__).resolve().parents[3]
+)  # where `core` is; the settings are not imported, as they take long
+KEPT = 2  # idle processes of one database
+START_S = 30.0  # a process that says nothing for so long is given up
+GRACE_S = 0.1  # a query that SQLite can interrupt ends by itself, and its process is kept
+LOOK_S = 0.02  # how often a waiting thread looks whether it is to stop
+# Of this program's environment, what Python needs to start; no secret is among it.
+PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+
+
+class Gone(Exception):
+    """The process has ended."""
+
+
+class Workers:
+    """The processes of one database. Safe in threads: each query has a process for itself."""
+
+    def __init__(self, source: Path | bytes) -> None:
+        self._source = source
+        self._idle: list[Worker] = []
+        self._lock = threading.Lock()
+        weakref.finalize(self, _end, self._idle)
+
+    def ask(
+        self,
+        request: Mapping[str, Any],
+        *,
+        seconds: float,
+        most: int,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any]:
+        """What the process answers, within `seconds` and `most` bytes.
+
+        Raises TooSlow, TooBig, SqlFailed where the query was stopped or took its process down, Unavailable
+        where none can be started.
+        """
+        while True:
+            worker, used = self._take(cancelled)
+            try:
+                found = worker.ask(request, seconds, most, cancelled)
+            except Gone:
+                worker.kill()
+                if not used:  # else it may have ended by itself, unused for long
+                    raise SqlFailed("the query ended the process that ran it") from None
+            except BaseException:
+                worker.kill()
+                raise
+            else:
+                self._keep(worker)
+                return found
+
+    def _take(self, cancelled: Callable[[], bool]) -> tuple[Worker, bool]:
+        """A process, and whether it has answered before."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop(), True
+        return Worker(self._source, cancelled), False
+
+    def _keep(self, worker: Worker) -> None:
+        with self._lock:
+            if len(self._idle) < KEPT:
+                self._idle.append(worker)
+                return
+        worker.kill()
+
+
+class Worker:
+    """One process over a database."""
+
+    def __init__(self, source: Path | bytes, cancelled: Callable[[], bool]) -> None:
+        """Start it and wait until it takes requests; raises Unavailable, or SqlFailed when stopped."""
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "core.backends.sql.child"],
+                cwd=ROOT,
+                env={name: os.environ[name] for name in PASSED if name in os.environ},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,  # keys pressed in a terminal end it through whoever asks
+            )
+        except OSError as error:
+            raise Unavailable(f"no process for queries can be started: {error}") from None
+        try:
+            if isinstance(source, bytes):
+                self._send(json.dumps({"bytes": len(source)}).encode() + b"\n")
+                self._send(source)
+            else:
+                self._send(json.dumps({"path": str(source.resolve())}).encode() + b"\n")
+            self._reply(START_S, 1_000, cancelled)
+        except (Gone, TooBig, TimeoutError):
+            self.kill()
+            raise Unavailable("no process for queries can be started: it ended, or did not answer") from None
+        except BaseException:
+            self.kill()
+            raise
+
+    def ask(
+        self, request: Mapping[str, Any], seconds: float, most: int, cancelled: Callable[[], bool]
+    ) -> dict[str, Any]:
+        """The answer to a request; after anything raised the process must be killed."""
+        self._send(json.dumps({**request, "seconds": seconds}).encode() + b"\n")
+        try:
+            return self._reply(seconds + GRACE_S, most, cancelled)
+        except TimeoutError:
+            raise too_slow(seconds) from None
+
+    def kill(self) -> None:
+        """End it wherever it is."""
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._process.stdin.write(left) or 0 :]
+        except (BrokenPipeError, ConnectionResetError):
+            raise Gone from None
+
+    def _reply(self, seconds: float, most: int, cancelled: Callable[[], bool]) -> dict[str, Any]:
+        """The next line; raises TimeoutError, Gone, TooBig, and SqlFailed when stopped."""
+        assert self._process.stdout is not None
+        end = time.monotonic() + seconds
+        telling = self._process.stdout.fileno()
+        waiting = select.poll()
+        waiting.register(telling, select.POLLIN)
+        blocks: list[bytes] = []
+        size = 0
+        while not (blocks and blocks[-1].endswith(b"\n")):
+            if cancelled():
+                raise SqlFailed("the query was stopped")
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if not waiting.poll(min(LOOK_S, left) * 1000):
+                continue
+            block = os.read(telling, 1 << 16)
+            if not block:
+                raise Gone
+            blocks.append(block)
+            size += len(block)
+            if size > most:
+                raise TooBig(f"the result has more than {most} bytes")
+        found: dict[str, Any] = json.loads(b"".join(blocks))
+        return found
+
+
+def _end(idle: list[Worker]) -> None:
+    for worker in idle:
+        worker.kill()

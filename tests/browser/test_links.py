@@ -1,0 +1,96 @@
+"""No text becomes a link that leads elsewhere: questions, documents, names and errors full of addresses."""
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from urllib.parse import quote
+
+import pytest
+
+from core.store import Store
+from core.store.playlists import Entry
+from core.types import Query, Turn
+from tests.browser.acting import MAIN, alerts, eventually, settle, text
+from tests.browser.conftest import ROOT
+from tests.browser.test_dashboard import DECIDE, PAGES, RUN_PAGES
+from tests.runs import make_run
+
+pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
+LINKS = (
+    "http://evil.example/a?b=c#d, HTTPS://evil.example. www.evil.example/e, <http://evil.example/f>, "
+    "[g](http://evil.example/g), me@evil.example, mailto:me@evil.example, //evil.example/h, "
+    "ftp://evil.example/i, http://[::1]:80/j and http://ümlaut.example/k"
+)
+
+
+@pytest.fixture(scope="module")
+def linked(address, home):
+    """A corpus, a stored run and a playlist that are made of addresses."""
+    folder = home / "linked"
+    folder.mkdir()
+    for n in range(4):
+        (folder / f"www.evil.example {n}.md").write_text(f"# {LINKS}\n\nA parcel is returned. {LINKS} {n}\n")
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
+    index = [sys.executable, "-m", "core", "index", str(folder), "--name", "linked"]
+    subprocess.run(index, cwd=ROOT, env=env, check=True, capture_output=True, timeout=170)
+    run = make_run(hostile=True, run_id="linked", corpus="linked")
+    passages = {
+        id: replace(one, title=f"{LINKS} {n}", text=f"{LINKS} {one.text}")
+        for n, (id, one) in enumerate(run.passages.items())
+    }
+    results = tuple(
+        replace(
+            one,
+            title=f"{one.title} {LINKS}",
+            error=one.error and f"ModelFailed: {LINKS}",
+            hits=tuple(replace(hit, passage=passages[hit.passage.id]) for hit in one.hits),
+            spans=tuple(replace(span, name=f"{span.name} {LINKS}") for span in one.spans),
+        )
+        for one in run.results
+    )
+    said = (Turn("user", LINKS), Turn("assistant", LINKS))
+    with closing(Store(home / "routescope.sqlite")) as store:
+        store.save(replace(run, query=Query(f"linked {LINKS}", said), results=results, passages=passages))
+        assert store.flush()
+        assert store.load("linked").query.text.endswith("/k")
+        store.save_playlist("linked www.evil.example", [Entry(LINKS, "linked", "linked", said)])
+    return "linked"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_links_elsewhere(tab, linked, path):
+    """The fixture `tab` fails the test for each link to another origin that was on the page at any time."""
+    page = tab(f"{path}?run={linked}&corpus=linked")
+    settle(page)
+    assert page.locator("[data-testid=stException]").count() == 0
+    for number in range(page.locator(f"{MAIN} [data-testid=stTab]").count()):
+        page.locator(f"{MAIN} [data-testid=stTab]").nth(number).click()
+        settle(page)
+        assert page.locator("[data-testid=stException]").count() == 0
+    if path in RUN_PAGES:
+        assert "evil.example" in text(page)
+
+
+@pytest.mark.parametrize("path", [*RUN_PAGES, *DECIDE, "/sessions", "/corpus", "/present"])
+def test_an_error_that_repeats_an_address_is_text(tab, linked, path):
+    given = quote(f"x {LINKS}")
+    page = tab(
+        f"{path}?run={given}&corpus={given}&evaluation={given}&set={given}&playlist={given}&passage={given}"
+    )
+    settle(page)
+    assert page.locator("[data-testid=stException]").count() == 0
+
+
+def test_what_was_asked_with_addresses_is_told_as_it_was_written(tab, linked):
+    page = tab("/?corpus=linked")
+    settle(page)
+    page.fill("textarea", f"returned {LINKS}")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".rs-hit")
+    settle(page)
+    assert "http://evil.example/a?b=c#d" in page.locator(".rs-grid").inner_text()
+    page.goto(page.url.split("?")[0] + f"?run={quote('http://evil.example')}")
+    eventually(page, lambda: bool(alerts(page)))
+    assert alerts(page)[0].startswith("there is no run 'http://evil.example'")

@@ -1,0 +1,99 @@
+"""Who may talk to the server: pages of its own address, and none of another host or port."""
+
+from __future__ import annotations
+
+import logging
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect, WebSocketDisconnected
+from streamlit import config
+
+log = logging.getLogger(__name__)
+PORTS = {"http": 80, "https": 443}
+NO_TEXT, POLICY = 1003, 1008  # WebSocket close codes: data of a kind that is not accepted, policy violation
+
+
+class OwnOrigin:
+    """Refuses what a page of another origin sends: Streamlit compares names of hosts alone, and any program
+    on another port of this machine could have a visitor's browser ask, change settings and delete.
+
+    A browser says where a page is from with every WebSocket and with what changes something; who does not
+    say it is no page. Own is what the request's Host names; for a proxy that changes Host also
+    `browser.serverAddress` with `browser.serverPort` where they are set, and each of
+    `server.corsAllowedOrigins`.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what is the server's own; all else gets 403, also at a WebSocket's handshake."""
+        if scope["type"] in ("http", "websocket"):
+            headers = Headers(scope=scope)
+            own = {headers.get("host", "").lower(), *configured()}
+            if not all(is_own(origin, own) for origin in headers.getlist("origin")):
+                if scope["type"] == "websocket":  # closed before it is open: the handshake is answered by 403
+                    await send({"type": "websocket.close", "code": POLICY})
+                else:
+                    refused = PlainTextResponse("a page of another origin may not talk to this server", 403)
+                    await refused(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+def configured() -> set[str]:
+    """Hosts with ports that the configuration names as addresses of this server."""
+    allowed = config.get_option("server.corsAllowedOrigins")
+    found = {urlsplit(str(origin).strip()).netloc.lower() for origin in allowed}
+    if config.is_manually_set("browser.serverAddress"):
+        address, port = (config.get_option(f"browser.{name}") for name in ("serverAddress", "serverPort"))
+        found.add(f"{address}:{port}".lower())
+    return found - {""}
+
+
+def is_own(origin: str, own: set[str]) -> bool:
+    """Whether an Origin header names one of `own` (host, or host:port); a port left out is its scheme's."""
+    try:
+        parts = urlsplit(origin)
+        port = parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        return False
+    if parts.scheme not in PORTS or not parts.hostname:
+        return False
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    names = {f"{host}:{port}", host} if port == PORTS[parts.scheme] else {f"{host}:{port}"}
+    return bool(names & own)
+
+
+class Departures:
+    """A visitor who goes away, or sends what no page sends, is no error: nothing of it is logged as one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        logging.getLogger("streamlit.web.server.starlette.starlette_websocket").addFilter(_told)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything through; only WebSockets are looked at."""
+        if scope["type"] != "websocket":
+            await self.app(scope, receive, send)
+            return
+
+        async def receive_bytes() -> Message:
+            message = await receive()
+            if message["type"] == "websocket.receive" and message.get("bytes") is None:
+                await send({"type": "websocket.close", "code": NO_TEXT})
+                return {"type": "websocket.disconnect", "code": NO_TEXT}
+            return message
+
+        try:
+            await self.app(scope, receive_bytes, send)
+        except (WebSocketDisconnect, WebSocketDisconnected) as gone:
+            log.debug("a visitor went away: %s", gone)
+
+
+def _told(record: logging.LogRecord) -> bool:
+    """Whether Streamlit's WebSocket may log this: not that it could send nothing to who had gone."""
+    return not (record.exc_info and isinstance(record.exc_info[1], WebSocketDisconnected))
