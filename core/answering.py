@@ -86,7 +86,8 @@ def write_later(
     corpus = engine.corpus(run.corpus)
     context = engine.context(corpus, None, trace, Memo(), threading.Event(), answering=style)
     kept = excerpts(result)  # of the first hits
-    answer = Steps(context).answer(question(run, result), result.hits, kept, len(kept) or SHOWN)
+    with context.asker.asking():
+        answer = Steps(context).answer(question(run, result), result.hits, kept, len(kept) or SHOWN)
     added = replace(
         result,
         answer=answer.text,

@@ -7,15 +7,18 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core import needs
 from core import settings as settings_module
+from core.admission import Asker
 from core.answering import Answering, answerable, write_later
 from core.backends import evaluators
 from core.backends.kept import KeptVectors
 from core.backends.llm.none import NoLLM
+from core.backends.web import SNAPSHOT
 from core.conversation import gather, keep_answer
 from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from core.store import Store
 
 log = logging.getLogger("routescope.engine")
+PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, and an error is told at once
 
 __all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "reload_engine", "shared_engine"]
 
@@ -44,6 +48,7 @@ class Engine(Resources):
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         super().__init__(settings)
         self.store = store
+        self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
         self._answering: dict[str, Answering] = {}  # by run
         self._turn_vectors = KeptVectors()
@@ -137,14 +142,15 @@ class Engine(Resources):
             raise BadInput(f"mode={request.mode!r}; give live, record, replay or None")
         chosen = {"none": frozenset[str](), "selected": frozenset(request.answered), "all": frozenset(names)}
         memory = self._remembered(request.session, query, warnings)
-        web = None
-        if request.models and any(Need.WEB in (*route.needs, *route.uses) for route in routes):
-            try:
-                web = self.web()
-            except Unavailable as error:
-                warnings.append(f"no web search: {error}")
+        corpus = self.opening(request.corpus)
+        wait([corpus], PATIENCE_S)
+        if corpus.done():
+            corpus.result()  # raises where it cannot be opened
+        web = request.models and any(Need.WEB in (*route.needs, *route.uses) for route in routes)
+        if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
+            self.web()  # raises for an address that is none
         return Plan(
-            query, routes, knobs, chosen[request.answers], self.corpus(request.corpus), web, tuple(warnings),
+            query, routes, knobs, chosen[request.answers], request.corpus, corpus, web, tuple(warnings),
             request.session, memory,
         )  # fmt: skip
 
@@ -176,6 +182,7 @@ class Engine(Resources):
         models: bool = True,
         mode: Mode | None = None,
         draw: int = 0,
+        asker: Asker | None = None,
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
         now = self.settings
@@ -190,6 +197,7 @@ class Engine(Resources):
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
             turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
+            asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
 
     def _prepared(self, corpus: Corpus, need: Need) -> Any:

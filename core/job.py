@@ -6,11 +6,12 @@ import math
 import secrets
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
+from core.admission import Asker
 from core.conversation import keep
 from core.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.request import Plan, Request
@@ -21,9 +22,12 @@ from core.trace import Trace, describe
 from core.types import Passage, RouteResult, Run, Span, Status
 
 if TYPE_CHECKING:
+    from core.backends.base import WebSearch
+    from core.corpus.index import Corpus
     from core.engine import Engine
 
-GRACE_S = 2.0  # a route is abandoned this long after its deadline: its own checks come first
+GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
+LOOK_S = 0.1  # between looks at a route under way
 Progress = tuple[str, Literal["waiting", "running"], tuple[Span, ...]]
 
 
@@ -42,14 +46,19 @@ class Job:
         self._began = time.perf_counter()
         self._wall_ms = 0.0
         self._over = False
+        self._corpus: Corpus | None = None
+        self._web: WebSearch | None = None
+        self._told: dict[str, RouteResult] = {}  # results whose passages are known
+        self._passages: dict[str, Passage] = {}
+        self._said = {passage.id: passage for passage in map(as_passage, plan.memory)}
         llm = engine.llm()
         self._one_by_one = llm.local
         self._run = Run(
             id=self.id,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             query=plan.query,
-            corpus=plan.corpus.name,
-            fingerprint=plan.corpus.fingerprint,
+            corpus=plan.corpus,
+            fingerprint="",
             settings={
                 "routes": [route.name for route in plan.routes],
                 "answers": request.answers,
@@ -62,11 +71,13 @@ class Job:
                 "llm": llm.model,
                 "llm endpoint": llm.endpoint,
                 "llm mode": request.mode or engine.settings.llm_mode,
-                "embedder": plan.corpus.info.embedder,
+                "embedder": "",
                 **({"draw": request.draw} if request.draw else {}),
             },
             status="running",
         )
+        if plan.opening.done():
+            self._opened(plan.opening.result())
 
     @property
     def done(self) -> bool:
@@ -99,9 +110,8 @@ class Job:
             if self._over:
                 status = "cancelled" if any(r.status == "cancelled" for r in results) else "done"
             wall = self._wall_ms if self._over else self._elapsed()
-        return replace(
-            self._run, results=results, passages=self._passages(results), wall_ms=wall, status=status
-        )
+            passages = self._named(results)
+        return replace(self._run, results=results, passages=passages, wall_ms=wall, status=status)
 
     def amend(self, result: RouteResult) -> None:
         """Put a result in place of the same route's: something was added after the run."""
@@ -120,6 +130,7 @@ class Job:
 
     def _work(self) -> None:
         try:
+            self._open()
             cheap, dear = self._order()
             for route in cheap:
                 self._one(route)
@@ -138,10 +149,28 @@ class Job:
             finally:
                 self._finished.set()
 
+    def _open(self) -> None:
+        """Wait for what is opened once for all runs."""
+        while not self._plan.opening.done() and not self._cancel.is_set():
+            wait([self._plan.opening], LOOK_S)
+        if not self._plan.opening.done() or self._plan.opening.exception() is not None:
+            return  # it was stopped and no route begins, or each tells why it has no corpus
+        self._opened(self._plan.opening.result())
+        if self._plan.web:
+            try:
+                self._web = self._engine.web()
+            except RouteScopeError as error:
+                self.warnings.append(f"no web search: {error}")
+
+    def _opened(self, corpus: Corpus) -> None:
+        settings = {**self._run.settings, "embedder": corpus.info.embedder}
+        self._run = replace(self._run, corpus=corpus.name, fingerprint=corpus.fingerprint, settings=settings)
+        self._corpus = corpus
+
     def _order(self) -> tuple[list[Route], list[Route]]:
         """Routes that use no model first, each part cheapest first by its history on this corpus."""
         store = self._engine.store
-        history = store.route_history(self._plan.corpus.name) if store is not None else {}
+        history = store.route_history(self._run.corpus) if store is not None else {}
         # One that never ran here comes after those whose cost is known.
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
         asking = {r.name for r in ordered if r.asks(self._plan.knobs[r.name])}
@@ -152,35 +181,57 @@ class Job:
         trace = Trace(route.name)
         with self._lock:
             self._traces[route.name] = trace
+        asker = Asker(self.id, trace, self._cancel)
         outcome: list[RouteResult] = []
         thread = threading.Thread(
-            target=lambda: outcome.append(self._route(route, trace)), name=f"route-{route.name}", daemon=True
+            target=lambda: outcome.append(self._route(route, trace, asker)),
+            name=f"route-{route.name}",
+            daemon=True,
         )
         if self._cancel.is_set():
             outcome.append(self._ended(route, trace, "cancelled", "stopped by the user before it began"))
         else:
             thread.start()
-            limit = self._engine.settings.route_timeout_s + GRACE_S
-            thread.join(limit)
+            given_up = self._follow(thread, asker)
         if not outcome:
             spans = trace.abandon("had not ended when the route was given up")
-            reason = f"did not stop within {limit:g} s and was given up"
-            outcome.append(replace(self._ended(route, trace, "timeout", reason), spans=spans))
+            outcome.append(replace(self._ended(route, trace, *given_up), spans=spans))
         wall = self._elapsed() - start
         with self._lock:
             self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
         self._save()
 
-    def _route(self, route: Route, trace: Trace) -> RouteResult:
+    def _follow(self, thread: threading.Thread, asker: Asker) -> tuple[Status, str]:
+        """Until a route has ended, or is to be given up: how and why."""
+        began, limit = time.perf_counter(), self._engine.settings.route_timeout_s + GRACE_S
+        stopped: float | None = None
+        while thread.is_alive():
+            now = time.perf_counter()
+            if now - began - asker.waited() > limit:
+                break
+            if self._cancel.is_set():
+                stopped = stopped or now
+                if now - stopped > GRACE_S:
+                    return "cancelled", "stopped by the user, and given up as it did not end"
+            thread.join(LOOK_S)
+        return "timeout", f"did not stop within {limit:g} s and was given up"
+
+    def _route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
+        with asker.asking():
+            return self._routed(route, trace, asker)
+
+    def _routed(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
         plan = self._plan
         memo = self._memo if self._request.timing == "shared" else Memo()
         try:
-            for need in route.needed(plan.knobs[route.name]):
-                if need.enrichment:  # opening it, and loading its model, is no route's own time
-                    self._engine.enrichment(plan.corpus, need)
+            corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
+            with asker.waiting():
+                for need in route.needed(plan.knobs[route.name]):
+                    if need.enrichment:  # opening it, and loading its model, is no route's own time
+                        self._engine.enrichment(corpus, need)
             context = self._engine.context(
-                plan.corpus,
-                plan.web,
+                corpus,
+                self._web,
                 trace,
                 memo,
                 self._cancel,
@@ -189,6 +240,7 @@ class Job:
                 models=self._request.models,
                 mode=self._request.mode,
                 draw=self._request.draw,
+                asker=asker,
             )
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
@@ -215,17 +267,18 @@ class Job:
             route.name, route.title, status, trace.now(), spans=trace.spans(), knobs=knobs, error=error
         )
 
-    def _passages(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
-        known = {hit.passage.id: hit.passage for result in results for hit in result.hits}
-        named = {id for result in results for span in result.spans for id, _ in span.hits or ()}
-        said = {passage.id: passage for passage in map(as_passage, self._plan.memory)}
-        known.update((id, said[id]) for id in sorted(named & said.keys()))
-        known.update(
-            self._plan.corpus.by_ids(
-                sorted(id for id in named - known.keys() if not id.startswith(("web/", "sql/")))
-            )
-        )
-        return known
+    def _named(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
+        """The passages that results name. Pages ask again and again, so only those of new ones are read."""
+        known = self._passages
+        new = [result for result in results if self._told.get(result.route) is not result]
+        known.update((hit.passage.id, hit.passage) for result in new for hit in result.hits)
+        named = {id for result in new for span in result.spans for id, _ in span.hits or ()} - known.keys()
+        known.update((id, self._said[id]) for id in sorted(named & self._said.keys()))
+        if self._corpus is not None:
+            wanted = sorted(id for id in named - known.keys() if not id.startswith(("web/", "sql/")))
+            known.update(self._corpus.by_ids(wanted))
+        self._told.update((result.route, result) for result in new)
+        return dict(known)
 
     def _save(self) -> None:
         if self._engine.store is not None and self._request.stored:

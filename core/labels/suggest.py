@@ -70,7 +70,8 @@ class Suggesting(Work):
         """As routes do it, with limits of its own for each passage."""
         engine = self._engine
         context = engine.context(engine.corpus(self.corpus), None, Trace("suggest"), Memo(), self._cancel)
-        return Steps(context).grade(question.query.text, passage)
+        with context.asker.asking():
+            return Steps(context).grade(question.query.text, passage)
 
 
 _under_way: dict[tuple[str, str], Suggesting] = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from core.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
 from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
@@ -64,6 +65,7 @@ class Context:
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
+    asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     why_not: Callable[[Route], str | None] = lambda _route: None  # why a route cannot run here
     calls: int = 0
     tokens: int = 0
@@ -71,10 +73,10 @@ class Context:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def left(self) -> float:
-        """Seconds left; raises Cancelled or DeadlinePassed."""
+        """Seconds left, waits for others left out; raises Cancelled or DeadlinePassed."""
         if self.cancel.is_set():
             raise Cancelled("stopped by the user")
-        left = self.deadline - time.perf_counter()
+        left = self.deadline + self.asker.waited() - time.perf_counter()
         if left <= 0:
             raise DeadlinePassed("the route's time is up")
         return left

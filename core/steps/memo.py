@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from core.admission import Asker
 from core.types import Hit, Reuse, Span, Tokens
 
 
 @dataclass(slots=True)
 class Work:
-    """One distinct step of a run: done once, by whichever route comes first."""
+    """One distinct step of a run: done once, by whichever route comes first, `asker`."""
 
+    asker: Asker
     done: threading.Event = field(default_factory=threading.Event)
     result: Any = None
     error: BaseException | None = None
@@ -35,12 +37,12 @@ class Memo:
         self._work: dict[str, Work] = {}
         self._lock = threading.Lock()
 
-    def claim(self, key: str) -> tuple[Work, bool]:
+    def claim(self, key: str, asker: Asker) -> tuple[Work, bool]:
         """The step's work and whether the caller is to do it."""
         with self._lock:
             if key in self._work:
                 return self._work[key], False
-            self._work[key] = Work()
+            self._work[key] = Work(asker)
             return self._work[key], True
 
     def drop(self, key: str) -> None:

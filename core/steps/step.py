@@ -35,13 +35,14 @@ def step(
             context.left()
             key = digest([method.__qualname__, given])
             while True:
-                work, mine = context.memo.claim(key)
+                work, mine = context.memo.claim(key, context.asker)
                 if mine:
                     return _do(
                         context, work, key, (name, kind, shown(given)), lambda: method(self, *args, **kwargs)
                     )
-                while not work.done.wait(0.05):
-                    context.left()
+                with context.asker.behind(work.asker):
+                    while not work.done.wait(0.05):
+                        context.left()
                 if not isinstance(work.error, Stopped):
                     reused: R = _reuse(context, work, key, (name, kind, shown(given)), given)
                     return reused

@@ -21,7 +21,7 @@ from core.work import Work
 
 if TYPE_CHECKING:
     from core.engine import Engine, Job
-    from core.evaluate.dataset import LabelledSet, Question
+    from core.evaluate.dataset import Found, LabelledSet, Question
 
 MODELS = frozenset((Need.LLM, Need.SELF_RAG))
 REMEMBERED = 8  # surveys of this process, finished or under way
@@ -142,17 +142,21 @@ def check(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) ->
 
 
 def labelled(engine: Engine, corpus: str) -> LabelledSet:
-    """The labelled questions of `corpus`, all splits, tied to its passages; BadInput says how to get some."""
+    """`questions` tied to the passages of `corpus`."""
+    return sets.tie(questions(engine, corpus), engine.corpus(corpus))[0]
+
+
+def questions(engine: Engine, corpus: str) -> Found:
+    """The labelled questions of `corpus`, all splits; BadInput says how to get some. Opens no corpus."""
     origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
     try:
-        found = sets.read(origin.name, origin.path, split="all")
+        return sets.read(origin.name, origin.path, split="all")
     except BadInput as error:
         raise BadInput(
             f"corpus {corpus} has no labelled questions, so the effect on many cannot be told. Labels "
             f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
             f"python -m core eval {corpus} --questions FILE ({error})"
         ) from None
-    return sets.tie(found, engine.corpus(corpus))[0]
 
 
 def seconds(result: RouteResult, count: int) -> float:
