@@ -20,7 +20,9 @@ from itertools import count
 from core.errors import Cancelled
 from core.trace import Trace
 
-WAIT = "wait for the model"  # the span's name
+WAIT = "wait for the model"  # the span's name, and of what it tells
+PLACE, ABOUT, UNTIL = "place", "about s", "until"
+OTHERS, OWN = "for others, ms", "for its own calls, ms"
 LOOK_S = 0.02  # how often one who waits looks whether it was stopped, and what place it has
 RECENT = 20  # calls by which the next ones' time is told
 ENDPOINTS = 64  # that are remembered, the one asked longest ago goes first
@@ -108,13 +110,14 @@ def asker() -> Asker:
 @contextmanager
 def started(what: str) -> Iterator[None]:
     """What goes by inside is a wait for `what`, done once for all who ask; a span of its own."""
-    who = asker()
+    who, began = asker(), time.perf_counter()
     with who.waiting():
         if who.trace is None:
             yield
-        else:
-            with who.trace.span(WAIT, "CHAIN", until=what), who.trace.aside():
-                yield
+            return
+        with who.trace.span(WAIT, "CHAIN", **{UNTIL: what}) as span, who.trace.aside():
+            yield
+            span.output = _told((time.perf_counter() - began) * 1000, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +184,11 @@ class Turns:
 
             def tell() -> None:
                 if (place := self._place(ticket)) is not None:
-                    span.inputs |= {"place": place.number, "about s": place.seconds}
+                    span.inputs |= {PLACE: place.number, ABOUT: place.seconds}
 
             self._stand(ticket, cancel, tell)
             own = self._begin(ticket)
-            others = max(0.0, (time.perf_counter() - began) * 1000 - own)
-            span.output = {"for others, ms": round(others, 3), "for its own calls, ms": round(own, 3)}
+            span.output = _told((time.perf_counter() - began) * 1000 - own, own)
 
     def _stand(
         self, ticket: _Ticket, cancel: threading.Event | None, look: Callable[[], None] = lambda: None
@@ -281,6 +283,11 @@ class Turns:
         lines = [list(line) for line in self._lines.values()]
         most = max(map(len, lines), default=0)
         return [line[nth] for nth in range(most) for line in lines if nth < len(line)]
+
+
+def _told(others: float, own: float) -> dict[str, float]:
+    """What a wait's span tells when it is over: milliseconds that no time counts, and those it does."""
+    return {OTHERS: round(max(0.0, others), 3), OWN: round(own, 3)}
 
 
 _endpoints: OrderedDict[str, Turns] = OrderedDict()

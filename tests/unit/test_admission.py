@@ -23,6 +23,7 @@ from core.trace import Trace
 from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
+from tests.until import until
 
 NEVER = threading.Event()
 CALL_S = 1.0  # what a call takes on the scripted clock
@@ -54,14 +55,6 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     return Clock(monkeypatch)
-
-
-def until(holds):
-    """Wait until something is so."""
-    looked = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < looked, "it never came to be"
-        threading.Event().wait(0.002)
 
 
 class Caller:
@@ -255,18 +248,17 @@ def test_parallel_calls_take_what_they_take_alone(clock, others):
 
 class Slow:
     """A loopback server that serves one call at a time, each taking a second of the clock. A call is served
-    after `go`, and when `queued` others wait: what a thread needs on this machine to ask again is no time.
+    after `go` and once all is `settled`: what a thread needs on this machine to go on is no time.
     """
 
     def __init__(self, clock):
         self.clock, self.go, self.one = clock, threading.Event(), threading.Lock()
-        self.queued, self.waiting = iter(()), lambda: 0
+        self.settled = lambda: True
 
     def __call__(self, server, talk, sent):
         assert self.go.wait(20)
         with self.one:
-            wanted = next(self.queued, 0)
-            until(lambda: self.waiting() >= wanted)
+            until(self.settled)
             self.clock.advance(CALL_S)
             talk.sendall(SAID)
 
@@ -275,10 +267,18 @@ def asked_at_once(engine, slow, runs):
     """The results of one LLM route of three calls in `runs` runs that all ask before any call is served."""
     request = Request(Query("How do I send it back?"), "tiny", ("hyde",), {"hyde": {"n": 3}}, stored=False)
     slow.go.clear()
-    if engine.settings.llm_slots:
-        slow.waiting = admission.turns(engine.llm().endpoint).waiting
-        at_once = runs if engine.llm().local else 3 * runs
-        slow.queued = iter([min(at_once - 1, 3 * runs - 1 - served) for served in range(3 * runs)])
+    turns, at_once = admission.turns(engine.llm().endpoint), 1 if engine.llm().local else 3
+    begun = []
+
+    def settled():
+        """Whether each run has ended, or has asked for all that it asks at once."""
+        if not begun and turns.waiting() < runs * at_once - 1:
+            return False
+        begun.append(True)
+        asking = {*turns._lines, *(ticket.asker.run for ticket in turns._serving)}
+        return len(asking) + sum(job.done for job in jobs) == runs
+
+    slow.settled = settled if engine.settings.llm_slots else lambda: True
     jobs = [engine.start(request) for _ in range(runs)]
     slow.go.set()
     return [job.wait(30).results[0] for job in jobs]
