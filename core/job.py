@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from core.admission import Asker
+from core.background_job import BackgroundJob
 from core.conversation import keep
 from core.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.request import Plan, Request
@@ -31,21 +32,25 @@ LOOK_S = 0.1  # between looks at a route under way
 Progress = tuple[str, Literal["waiting", "running"], tuple[Span, ...]]
 
 
-class Job:
+class Job(BackgroundJob):
     """A run under way in threads of its own: it needs no page to stay open."""
 
+    kind = "question"
+    private = True
+    kept = 50
+    forgotten_s = 600.0
+
     def __init__(self, engine: Engine, request: Request, plan: Plan) -> None:
+        super().__init__(plan.query.text, len(plan.routes), engine.settings.home)
         self.id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(4)}"  # sorts by time
         self.warnings: list[str] = list(plan.warnings)
         self._engine, self._request, self._plan = engine, request, plan
-        self._cancel, self._finished = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._memo = Memo()
         self._results: dict[str, RouteResult] = {}
         self._traces: dict[str, Trace] = {}
-        self._began = time.perf_counter()
         self._wall_ms = 0.0
-        self._over = False
+        self._whole = False
         self._corpus: Corpus | None = None
         self._web: WebSearch | None = None
         self._told: dict[str, RouteResult] = {}  # results whose passages are known
@@ -80,25 +85,23 @@ class Job:
             self._opened(plan.opening.result())
 
     @property
-    def done(self) -> bool:
-        """Whether the run has ended."""
-        return self._finished.is_set()
+    def cancelled(self) -> bool:
+        """Whether some route was stopped."""
+        return self._whole and any(one.status == "cancelled" for one in list(self._results.values()))
 
-    def age(self) -> float:
-        """Seconds since it began."""
-        return time.perf_counter() - self._began
+    @property
+    def left(self) -> None:
+        """Not told: the routes that take longest come last."""
+        return
 
-    def begin(self) -> None:
-        """Start the thread that runs the routes."""
-        threading.Thread(target=self._work, name=f"run-{self.id}", daemon=True).start()
-
-    def cancel(self) -> None:
-        """Stop what is pending; finished routes stay."""
-        self._cancel.set()
+    @property
+    def result(self) -> Run:
+        """The run so far."""
+        return self.snapshot()
 
     def wait(self, timeout: float | None = None) -> Run:
         """The finished run; TimeoutError if it has not ended after `timeout` seconds."""
-        if not self._finished.wait(timeout):
+        if not self._at_end.wait(timeout):
             raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
         return self.snapshot()
 
@@ -107,9 +110,9 @@ class Job:
         with self._lock:
             results = tuple(self._results[r.name] for r in self._plan.routes if r.name in self._results)
             status: Literal["running", "done", "cancelled"] = "running"
-            if self._over:
+            if self._whole:
                 status = "cancelled" if any(r.status == "cancelled" for r in results) else "done"
-            wall = self._wall_ms if self._over else self._elapsed()
+            wall = self._wall_ms if self._whole else self._elapsed()
             passages = self._named(results)
         return replace(self._run, results=results, passages=passages, wall_ms=wall, status=status)
 
@@ -128,7 +131,7 @@ class Job:
             for name in waiting
         ]
 
-    def _work(self) -> None:
+    def _do(self) -> None:
         try:
             self._open()
             cheap, dear = self._order()
@@ -142,12 +145,11 @@ class Job:
                     list(pool.map(self._one, dear))
         finally:
             self._wall_ms = self._elapsed()
-            self._over = True
-            try:
-                self._save()  # before anybody who waits may end the process
-                self._keep()
-            finally:
-                self._finished.set()
+            self._whole = True
+            self._save()  # before anybody who waits may end the process
+            self._keep()
+            self._memo = Memo()  # it holds all that any step gave
+            self._traces.clear()
 
     def _open(self) -> None:
         """Wait for what is opened once for all runs."""
@@ -199,6 +201,7 @@ class Job:
         wall = self._elapsed() - start
         with self._lock:
             self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
+            self.finished = len(self._results)
         self._save()
 
     def _follow(self, thread: threading.Thread, asker: Asker) -> tuple[Status, str]:

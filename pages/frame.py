@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import corpora, health, link
+from ui import corpora, health, jobs, link
 
 UI = Path(__file__).resolve().parent.parent / "ui"
 
@@ -47,6 +47,7 @@ navigation = st.navigation(
 )
 with st.sidebar:
     corpora.choose()
+    jobs.draw()
     health.summary()
 navigation.run()
 with st.sidebar:

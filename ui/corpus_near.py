@@ -74,7 +74,7 @@ def compared(corpus: Corpus, by: By) -> Near | None:
         return None
     if build is not None and build.error:
         st.error(md(build.error))
-    if build is not None and build.stopped:
+    if build is not None and build.cancelled:
         st.caption("It was stopped.")
     st.caption(f"{corpus.size:,} passages are compared in the background, each with every other one.")
     if st.button("Compare them", key="near_start", type="primary"):

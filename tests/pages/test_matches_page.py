@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.background_job import jobs
 from core.engine import Request
 from core.types import Query, RouteResult, Span
 from tests.pages.reading import html
@@ -17,7 +18,7 @@ def matched(engine):
     run = engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", routes))
     assert [result.status for result in run.results] == ["ok"] * 3
     assert engine.store.flush()
-    engine._jobs.clear()
+    jobs.clear()
     return run
 
 
