@@ -37,7 +37,7 @@ class Job(BackgroundJob):
 
     kind = "question"
     private = True
-    kept = 50
+    kept = 32  # each holds some megabytes; of others the store tells
     forgotten_s = 600.0
 
     def __init__(self, engine: Engine, request: Request, plan: Plan) -> None:

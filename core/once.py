@@ -13,6 +13,20 @@ V = TypeVar("V")
 KEPT = 64  # things of a kind that stay open, the one used longest ago goes first
 
 
+class Recent(OrderedDict[K, V]):
+    """A table of the `most` entries that were put in last."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
+
+
 class Once(Generic[K, V]):
     """Things by key. Each is opened in a thread of its own, so that nobody who leaves stops it for others.
 

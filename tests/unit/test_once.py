@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from core.errors import Unavailable
-from core.once import Once
+from core.once import Once, Recent
 
 
 class Held:
@@ -116,3 +116,10 @@ def test_what_opens_may_ask_for_another():
     assert once.get("outer", lambda: [once.get("inner", lambda: 1)]) == [1]
     with pytest.raises(ZeroDivisionError):
         once.get("wrong", lambda: 1 / 0)
+
+
+def test_a_table_keeps_what_was_put_in_last():
+    table = Recent(2)
+    for key in "abac":
+        table[key] = key
+    assert list(table) == ["a", "c"]
