@@ -2,50 +2,41 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import BadInput, ModelFailed, RouteScopeError
+from core import reading_waits
+from core.background_job import BackgroundJob
+from core.errors import BadInput, ModelFailed
 from core.job import with_answer
 from core.reading_answers import being_written
-from core.trace import Trace, describe
+from core.trace import Trace
 from core.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
 
 if TYPE_CHECKING:
     from core.engine import Engine
 
-_LOG = logging.getLogger(__name__)
 
+class Answering(BackgroundJob):
+    """The answer of one route of one run: under way, or how it ended. `write` makes it, and is given this."""
 
-class Answering:
-    """The answer of one route of one run: under way, or how it ended."""
+    kind = "answer"
+    private = True
+    kept = 50
 
-    def __init__(self, run_id: str, route: str) -> None:
+    def __init__(self, run_id: str, route: str, write: Callable[[Answering], object], home: Path) -> None:
+        super().__init__(route, 1, home)
         self.run_id, self.route = run_id, route
-        self.error: str | None = None  # one line, where it came to nothing
-        self._finished = threading.Event()
-        self._began = time.perf_counter()
-        self._ended: float | None = None
+        self._write = write
         self._trace: Trace | None = None
 
     @property
-    def done(self) -> bool:
-        """Whether it has ended, well or not."""
-        return self._finished.is_set()
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since it began; once it has ended, those it took."""
-        return (self._ended or time.perf_counter()) - self._began
-
-    def begin(self, write: Callable[[], object]) -> None:
-        """Start the thread; `write` makes the answer and stores the changed run."""
-        name = f"answer-{self.run_id}"
-        threading.Thread(target=self._work, args=(write,), name=name, daemon=True).start()
+    def stop(self) -> threading.Event:
+        """Set when it is to stop."""
+        return self._cancel
 
     def follow(self, trace: Trace) -> None:
         """Note where the answer is being written."""
@@ -56,25 +47,23 @@ class Answering:
         """What has been written so far."""
         return being_written(self._trace.spans()) if self._trace is not None else ""
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Until it has ended; False if that took longer than `timeout` seconds."""
-        return self._finished.wait(timeout)
+    @property
+    def waits(self) -> str:
+        """What it waits for, in words; "" where it does not."""
+        return reading_waits.now(self._trace.spans()) if self._trace is not None else ""
 
-    def _work(self, write: Callable[[], object]) -> None:
-        try:
-            write()
-        except RouteScopeError as error:
-            self.error = describe(error)
-        except Exception as error:  # noqa: BLE001 - shown on the page; a thread has nobody else to tell
-            _LOG.exception("writing the answer of %s in run %s", self.route, self.run_id)
-            self.error = describe(error)
-        finally:
-            self._ended = time.perf_counter()
-            self._finished.set()
+    def _do(self) -> None:
+        self._write(self)
+        self.finished = 1
 
 
 def write_later(
-    engine: Engine, run: Run, route: str, style: AnswerStyle, started: Callable[[Trace], None]
+    engine: Engine,
+    run: Run,
+    route: str,
+    style: AnswerStyle,
+    started: Callable[[Trace], None],
+    cancel: threading.Event,
 ) -> Run:
     """The finished `run` with an answer of `route`, as spans appended to its own; saves nothing."""
     from core.steps import Memo, Steps
@@ -84,13 +73,14 @@ def write_later(
     trace = Trace(route, max((span.id for span in result.spans), default=0) + 1, result.ms)
     started(trace)
     corpus = engine.corpus(run.corpus)
-    context = engine.context(corpus, None, trace, Memo(), threading.Event(), answering=style)
+    context = engine.context(corpus, None, trace, Memo(), cancel, answering=style)
     basis = result.basis or AnswerBasis(run.query.text, SHOWN)
     hits: Ranking = result.hits
     if result.origin is not None and result.origin.span is not None:
         start = result.origin.start
         hits = TracedTuple(hits, Origin(result.origin.span, start, start + len(hits)))
-    answer = Steps(context).answer(basis.question, hits, basis.excerpts, basis.shown)
+    with context.asker.asking():
+        answer = Steps(context).answer(basis.question, hits, basis.excerpts, basis.shown)
     if answer.error is not None:
         raise ModelFailed(answer.error)
     answered = with_answer(result, trace, replace(answer, basis=result.basis))

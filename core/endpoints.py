@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from core.backends.rerankers import EMBEDDED, LLM
 from core.charts.look import milliseconds
 from core.errors import RouteScopeError
+from core.once import Recent
 
 if TYPE_CHECKING:
     from core.engine import Engine
@@ -40,7 +41,7 @@ class Tried:
     error: str | None = None
 
 
-_tried: dict[Endpoint, Tried] = {}  # of this process
+_tried: Recent[Endpoint, Tried] = Recent(64)  # of this process
 
 
 def endpoints(engine: Engine) -> list[Endpoint]:

@@ -7,15 +7,19 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core import needs
 from core import settings as settings_module
+from core.admission import Asker
 from core.answering import Answering, answerable, write_later
 from core.backends import evaluators
 from core.backends.kept import KeptVectors
 from core.backends.llm.none import NoLLM
+from core.backends.web import SNAPSHOT
+from core.background_job import jobs
 from core.conversation import gather, keep_answer
 from core.errors import BadInput, RouteScopeError, Unavailable
 from core.job import Job
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from core.store import Store
 
 log = logging.getLogger("routescope.engine")
+PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, and an error is told at once
 
 __all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "reload_engine", "shared_engine"]
 
@@ -44,18 +49,15 @@ class Engine(Resources):
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         super().__init__(settings)
         self.store = store
-        self._jobs: dict[str, Job] = {}
-        self._answering: dict[str, Answering] = {}  # by run
+        self._own = object()  # tells its runs from those of another engine
         self._turn_vectors = KeptVectors()
 
     def start(self, request: Request) -> Job:
         """Begin a run in the background; raises BadInput or Unavailable at once if it cannot be begun."""
         plan = self._check(request)
         job = Job(self, request, plan)
-        with self._lock:
-            self._jobs = {id: old for id, old in self._jobs.items() if not old.done or old.age() < 600}
-            if request.stored:
-                self._jobs[job.id] = job
+        if request.stored:
+            return jobs.begin(Job, (self._own, job.id), lambda: job)
         job.begin()
         return job
 
@@ -65,7 +67,7 @@ class Engine(Resources):
 
     def job(self, run_id: str) -> Job | None:
         """A job of this process by its run's id, if it is still remembered."""
-        return self._jobs.get(run_id)
+        return jobs.latest(Job, (self._own, run_id))
 
     def run(self, run_id: str) -> Run:
         """A run by its id: of a job remembered here, else from the store. BadInput or Unavailable if none."""
@@ -86,21 +88,24 @@ class Engine(Resources):
 
         Raises BadInput at once if there is nothing to write, or another route's is being written.
         """
-        with self._lock:
-            known = self._answering.get(run_id)
-            if known is not None and not known.done:
-                if known.route == route_name:
-                    return known
-                raise BadInput(f"the answer of route {known.route!r} is being written; wait for it")
+
+        def made() -> Answering:
             run = self.run(run_id)
             answerable(run, route_name)
-            begun = self._answering[run_id] = Answering(run_id, route_name)
-            begun.begin(lambda: self.add_answer(run, route_name, style, begun.follow))
-            return begun
+
+            def write(job: Answering) -> None:
+                self.add_answer(run, route_name, style, job.follow, job.stop)
+
+            return Answering(run_id, route_name, write, self.settings.home)
+
+        begun = jobs.begin(Answering, (self._own, run_id), made)
+        if begun.route != route_name:
+            raise BadInput(f"the answer of route {begun.route!r} is being written; wait for it")
+        return begun
 
     def answering(self, run_id: str) -> Answering | None:
         """The latest answer that `start_answer` began for a run: under way, or how it ended."""
-        return self._answering.get(run_id)
+        return jobs.latest(Answering, (self._own, run_id))
 
     def add_answer(
         self,
@@ -108,11 +113,13 @@ class Engine(Resources):
         route_name: str,
         style: AnswerStyle | None = None,
         started: Callable[[Trace], None] = lambda _trace: None,
+        cancel: threading.Event | None = None,
     ) -> Run:
         """Write the answer of one route of a finished run; saves and returns the run. `started` is given the
-        trace in which the text can be read while it is written.
+        trace in which the text can be read while it is written. Raises Cancelled where `cancel` was set.
         """
-        changed = write_later(self, run, route_name, style or AnswerStyle(), started)
+        stop = cancel or threading.Event()
+        changed = write_later(self, run, route_name, style or AnswerStyle(), started, stop)
         job = self.job(run.id)
         if job is not None:
             job.amend(next(result for result in changed.results if result.route == route_name))
@@ -142,14 +149,15 @@ class Engine(Resources):
             raise BadInput(f"mode={request.mode!r}; give live, record, replay or None")
         chosen = {"none": frozenset[str](), "selected": frozenset(request.answered), "all": frozenset(names)}
         memory = self._remembered(request.session, query, warnings)
-        web = None
-        if request.models and any(Need.WEB in (*route.needs, *route.uses) for route in routes):
-            try:
-                web = self.web()
-            except Unavailable as error:
-                warnings.append(f"no web search: {error}")
+        corpus = self.opening(request.corpus)
+        wait([corpus], PATIENCE_S)
+        if corpus.done():
+            corpus.result()  # raises where it cannot be opened
+        web = request.models and any(Need.WEB in (*route.needs, *route.uses) for route in routes)
+        if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
+            self.web()  # raises for an address that is none
         return Plan(
-            query, routes, knobs, chosen[request.answers], self.corpus(request.corpus), web, tuple(warnings),
+            query, routes, knobs, chosen[request.answers], request.corpus, corpus, web, tuple(warnings),
             request.session, memory,
         )  # fmt: skip
 
@@ -181,6 +189,7 @@ class Engine(Resources):
         models: bool = True,
         mode: Mode | None = None,
         draw: int = 0,
+        asker: Asker | None = None,
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
         now = self.settings
@@ -195,6 +204,7 @@ class Engine(Resources):
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
             turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
+            asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
 
     def _prepared(self, corpus: Corpus, need: Need) -> Any:
@@ -234,7 +244,7 @@ def reload_engine() -> Engine:
     before = shared_engine()
     settings_module.current.cache_clear()
     now = Engine(settings_module.current(), before.store)
-    now._jobs, now._answering = before._jobs, before._answering
+    now._own = before._own
     if now.store is not None:
         now.store.deletion.undo_s = 60 * now.settings.delete_undo_minutes
     with _sharing:

@@ -6,11 +6,13 @@ import math
 import secrets
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
+from core.admission import Asker
+from core.background_job import BackgroundJob
 from core.conversation import keep
 from core.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.request import Plan, Request
@@ -20,35 +22,44 @@ from core.trace import Trace, describe
 from core.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 
 if TYPE_CHECKING:
+    from core.backends.base import WebSearch
+    from core.corpus.index import Corpus
     from core.engine import Engine
 
-GRACE_S = 2.0  # a route is abandoned this long after its deadline: its own checks come first
+GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
+LOOK_S = 0.1  # between looks at a route under way
 Progress = tuple[str, Literal["waiting", "running"], tuple[Span, ...]]
 
 
-class Job:
+class Job(BackgroundJob):
     """A run under way in threads of its own: it needs no page to stay open."""
 
+    kind = "question"
+    private = True
+    kept = 32  # each holds some megabytes; of others the store tells
+    forgotten_s = 600.0
+
     def __init__(self, engine: Engine, request: Request, plan: Plan) -> None:
+        super().__init__(plan.query.text, len(plan.routes), engine.settings.home)
         self.id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(4)}"  # sorts by time
         self.warnings: list[str] = list(plan.warnings)
         self._engine, self._request, self._plan = engine, request, plan
-        self._cancel, self._finished = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._memo = Memo()
         self._results: dict[str, RouteResult] = {}
         self._traces: dict[str, Trace] = {}
-        self._began = time.perf_counter()
         self._wall_ms = 0.0
-        self._over = False
+        self._whole = False
+        self._corpus: Corpus | None = None
+        self._web: WebSearch | None = None
         llm = engine.llm()
         self._one_by_one = llm.local
         self._run = Run(
             id=self.id,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             query=plan.query,
-            corpus=plan.corpus.name,
-            fingerprint=plan.corpus.fingerprint,
+            corpus=plan.corpus,
+            fingerprint="",
             settings={
                 "routes": [route.name for route in plan.routes],
                 "answers": request.answers,
@@ -61,32 +72,32 @@ class Job:
                 "llm": llm.model,
                 "llm endpoint": llm.endpoint,
                 "llm mode": request.mode or engine.settings.llm_mode,
-                "embedder": plan.corpus.info.embedder,
+                "embedder": "",
                 **({"draw": request.draw} if request.draw else {}),
             },
             status="running",
         )
+        if plan.opening.done():
+            self._opened(plan.opening.result())
 
     @property
-    def done(self) -> bool:
-        """Whether the run has ended."""
-        return self._finished.is_set()
+    def cancelled(self) -> bool:
+        """Whether some route was stopped."""
+        return self._whole and any(one.status == "cancelled" for one in list(self._results.values()))
 
-    def age(self) -> float:
-        """Seconds since it began."""
-        return time.perf_counter() - self._began
+    @property
+    def left(self) -> None:
+        """Not told: the routes that take longest come last."""
+        return
 
-    def begin(self) -> None:
-        """Start the thread that runs the routes."""
-        threading.Thread(target=self._work, name=f"run-{self.id}", daemon=True).start()
-
-    def cancel(self) -> None:
-        """Stop what is pending; finished routes stay."""
-        self._cancel.set()
+    @property
+    def result(self) -> Run:
+        """The run so far."""
+        return self.snapshot()
 
     def wait(self, timeout: float | None = None) -> Run:
         """The finished run; TimeoutError if it has not ended after `timeout` seconds."""
-        if not self._finished.wait(timeout):
+        if not self._at_end.wait(timeout):
             raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
         return self.snapshot()
 
@@ -95,12 +106,11 @@ class Job:
         with self._lock:
             results = tuple(self._results[r.name] for r in self._plan.routes if r.name in self._results)
             status: Literal["running", "done", "cancelled"] = "running"
-            if self._over:
+            if self._whole:
                 status = "cancelled" if any(r.status == "cancelled" for r in results) else "done"
-            wall = self._wall_ms if self._over else self._elapsed()
-        return replace(
-            self._run, results=results, passages=self._passages(results), wall_ms=wall, status=status
-        )
+            wall = self._wall_ms if self._whole else self._elapsed()
+            passages = self._named(results)
+        return replace(self._run, results=results, passages=passages, wall_ms=wall, status=status)
 
     def amend(self, result: RouteResult) -> None:
         """Put a result in place of the same route's: something was added after the run."""
@@ -117,8 +127,9 @@ class Job:
             for name in waiting
         ]
 
-    def _work(self) -> None:
+    def _do(self) -> None:
         try:
+            self._open()
             cheap, dear = self._order()
             for route in cheap:
                 self._one(route)
@@ -130,17 +141,34 @@ class Job:
                     list(pool.map(self._one, dear))
         finally:
             self._wall_ms = self._elapsed()
-            self._over = True
+            self._whole = True
+            self._save()  # before anybody who waits may end the process
+            self._keep()
+            self._memo = Memo()  # it holds all that any step gave
+            self._traces.clear()
+
+    def _open(self) -> None:
+        """Wait for what is opened once for all runs."""
+        while not self._plan.opening.done() and not self._cancel.is_set():
+            wait([self._plan.opening], LOOK_S)
+        if not self._plan.opening.done() or self._plan.opening.exception() is not None:
+            return  # it was stopped and no route begins, or each tells why it has no corpus
+        self._opened(self._plan.opening.result())
+        if self._plan.web:
             try:
-                self._save()  # before anybody who waits may end the process
-                self._keep()
-            finally:
-                self._finished.set()
+                self._web = self._engine.web()
+            except RouteScopeError as error:
+                self.warnings.append(f"no web search: {error}")
+
+    def _opened(self, corpus: Corpus) -> None:
+        settings = {**self._run.settings, "embedder": corpus.info.embedder}
+        self._run = replace(self._run, corpus=corpus.name, fingerprint=corpus.fingerprint, settings=settings)
+        self._corpus = corpus
 
     def _order(self) -> tuple[list[Route], list[Route]]:
         """Routes that use no model first, each part cheapest first by its history on this corpus."""
         store = self._engine.store
-        history = store.route_history(self._plan.corpus.name) if store is not None else {}
+        history = store.route_history(self._run.corpus) if store is not None else {}
         # One that never ran here comes after those whose cost is known.
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
         asking = {r.name for r in ordered if r.asks(self._plan.knobs[r.name])}
@@ -151,26 +179,47 @@ class Job:
         trace = Trace(route.name)
         with self._lock:
             self._traces[route.name] = trace
+        asker = Asker(self.id, trace, self._cancel)
         outcome: list[RouteResult] = []
         thread = threading.Thread(
-            target=lambda: outcome.append(self._route(route, trace)), name=f"route-{route.name}", daemon=True
+            target=lambda: outcome.append(self._route(route, trace, asker)),
+            name=f"route-{route.name}",
+            daemon=True,
         )
         if self._cancel.is_set():
             outcome.append(self._ended(route, trace, "cancelled", "stopped by the user before it began"))
         else:
             thread.start()
-            limit = self._engine.settings.route_timeout_s + GRACE_S
-            thread.join(limit)
+            given_up = self._follow(thread, asker)
         if not outcome:
             spans = trace.abandon("had not ended when the route was given up")
-            reason = f"did not stop within {limit:g} s and was given up"
-            outcome.append(replace(self._ended(route, trace, "timeout", reason), spans=spans))
+            outcome.append(replace(self._ended(route, trace, *given_up), spans=spans))
         wall = self._elapsed() - start
         with self._lock:
             self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
+            self.finished = len(self._results)
         self._save()
 
-    def _route(self, route: Route, trace: Trace) -> RouteResult:
+    def _follow(self, thread: threading.Thread, asker: Asker) -> tuple[Status, str]:
+        """Until a route has ended, or is to be given up: how and why."""
+        began, limit = time.perf_counter(), self._engine.settings.route_timeout_s + GRACE_S
+        stopped: float | None = None
+        while thread.is_alive():
+            now = time.perf_counter()
+            if now - began - asker.waited() > limit:
+                break
+            if self._cancel.is_set():
+                stopped = stopped or now
+                if now - stopped > GRACE_S:
+                    return "cancelled", "stopped by the user, and given up as it did not end"
+            thread.join(LOOK_S)
+        return "timeout", f"did not stop within {limit:g} s and was given up"
+
+    def _route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
+        with asker.asking():
+            return self._routed(route, trace, asker)
+
+    def _routed(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
         plan = self._plan
         context: Context | None = None
 
@@ -179,12 +228,14 @@ class Job:
 
         memo = self._memo if self._request.timing == "shared" else Memo()
         try:
-            for need in route.needed(plan.knobs[route.name]):
-                if need.enrichment:  # opening it, and loading its model, is no route's own time
-                    self._engine.enrichment(plan.corpus, need)
+            corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
+            with asker.waiting():
+                for need in route.needed(plan.knobs[route.name]):
+                    if need.enrichment:  # opening it, and loading its model, is no route's own time
+                        self._engine.enrichment(corpus, need)
             context = self._engine.context(
-                plan.corpus,
-                plan.web,
+                corpus,
+                self._web,
                 trace,
                 memo,
                 self._cancel,
@@ -193,6 +244,7 @@ class Job:
                 models=self._request.models,
                 mode=self._request.mode,
                 draw=self._request.draw,
+                asker=asker,
             )
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
@@ -224,10 +276,9 @@ class Job:
             route.name, route.title, status, trace.now(), spans=trace.spans(), knobs=knobs, error=error
         )
 
-    def _passages(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
+    def _named(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
         """Every passage that a list of `results` names, as the route's steps had it."""
-        with self._lock:
-            traces = [self._traces[result.route] for result in results if result.route in self._traces]
+        traces = [self._traces[result.route] for result in results if result.route in self._traces]
         known: dict[str, Passage] = {}
         for trace in traces:
             known.update(trace.passages)

@@ -44,6 +44,22 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """A wait for a model: its `place` in the queue (1 is next) and `about` how many seconds that takes, by
+    what recent calls took, or `until` what; once it is `over`, the milliseconds waited for others, which no
+    time of the route counts, and for the route's own calls, which count.
+    """
+
+    place: int | None = None
+    about: float | None = None
+    until: str = ""
+    over: bool = False
+    others_ms: float = 0.0
+    own_ms: float = 0.0
+    type: Literal["waited"] = "waited"
+
+
+@dataclass(frozen=True, slots=True)
 class MatchedPassage:
     """How one passage matched token by token: for each token of the question the passage's most similar one
     and their cosine. `cosines` has a row for each of the first tokens of the question and a column for each
@@ -520,8 +536,8 @@ class TableResult:
 
 
 Output = (
-    Pass | Reply | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade | Grading
-    | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique | DraftChoice
+    Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
+    | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique | DraftChoice
     | SegmentTree | TableResult
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)

@@ -12,7 +12,8 @@ from core.route import Route
 from core.types import AnswerStyle, Query, Remembered, Turn
 
 if TYPE_CHECKING:
-    from core.backends.base import WebSearch
+    from concurrent.futures import Future
+
     from core.corpus.index import Corpus
 
 MAX_QUESTION = 10_000  # characters
@@ -57,8 +58,9 @@ class Plan:
     routes: tuple[Route, ...]  # as asked for
     knobs: Mapping[str, Mapping[str, Any]]
     answered: frozenset[str]
-    corpus: Corpus
-    web: WebSearch | None
+    corpus: str
+    opening: Future[Corpus]
+    web: bool  # whether a web search is wanted
     warnings: tuple[str, ...]
     session: str = ""
     memory: tuple[Remembered, ...] = ()  # what was said before the question, as it was when the run began

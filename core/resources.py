@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from core.backends import fitted
@@ -10,15 +9,20 @@ from core.backends.fid import FusionReader, FusionReaders
 from core.backends.rerankers import Rerankers
 from core.corpus.tables import Tables
 from core.enrich.opened import Opened
+from core.once import Once
 from core.request import Mode
 from core.route import Need
 from core.settings import Settings
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from core.backends.base import LLM, Embedder, WebSearch
     from core.backends.llm import CachedLLM
     from core.backends.sql import Database
     from core.corpus.index import Corpus
+
+CORPORA = 16  # that stay open, the one used longest ago goes first: a large one takes gigabytes
 
 
 class Resources:
@@ -26,13 +30,10 @@ class Resources:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._lock = threading.RLock()
-        self._corpora: dict[str, Corpus] = {}
-        self._llm: CachedLLM | None = None
-        self._reflection: CachedLLM | None = None
-        self._embedders: dict[str, Embedder] = {}
+        self._corpora: Once[str, Corpus] = Once(CORPORA)
+        self._embedders: Once[str, Embedder] = Once()
+        self._clients: Once[str, Any] = Once()  # of the models and the web, by what they are for
         self._rerankers = Rerankers(settings)
-        self._live_web: WebSearch | None = None
         self._fid = FusionReaders(settings)
         self._enrichments = Opened(settings)
         self._tables = Tables(settings)
@@ -41,60 +42,59 @@ class Resources:
         """The configured model's client; made on first use, without starting anything. `mode` stands in for
         the setting `llm_mode`.
         """
-        with self._lock:
-            if self._llm is None:
-                from core.backends.llm import load_llm
+        from core.backends.llm import load_llm
 
-                self._llm = load_llm(self.settings)
-            return self._llm if mode is None else self._llm.in_mode(mode)
+        client: CachedLLM = self._clients.get("llm", lambda: load_llm(self.settings))
+        return client if mode is None else client.in_mode(mode)
 
     def reflection(self, mode: Mode | None = None) -> LLM:
         """The reflection-token model's client; raises Unavailable with the way to get one."""
-        with self._lock:
-            if self._reflection is None:
-                from core.backends.llm import load_reflection
+        from core.backends.llm import load_reflection
 
-                self._reflection = load_reflection(self.settings)
-            return self._reflection if mode is None else self._reflection.in_mode(mode)
+        client: CachedLLM = self._clients.get("reflection", lambda: load_reflection(self.settings))
+        return client if mode is None else client.in_mode(mode)
 
     def embedder(self, name: str) -> Embedder:
         """The embedder a corpus was built with."""
-        with self._lock:
-            if name not in self._embedders:
-                from core.backends.embedder import load_embedder
+        from core.backends.embedder import load_embedder
 
-                self._embedders[name] = load_embedder(name, settings=self.settings)
-            return self._embedders[name]
+        return self._embedders.get(name, lambda: load_embedder(name, settings=self.settings))
 
     def corpus(self, name: str) -> Corpus:
-        """An opened corpus; opened again when its index was rebuilt meanwhile."""
-        from core.corpus.index import current_fingerprint, open_corpus
+        """An opened corpus; opened again when its index was rebuilt meanwhile. Waits until it is open."""
+        return self.opening(name).result()
 
-        with self._lock:
-            known = self._corpora.get(name)
-            if known is None or known.fingerprint != current_fingerprint(name, settings=self.settings):
-                known = open_corpus(name, settings=self.settings)
-                # the first search of a process loads libraries and files: no route is to pay for that
-                known.search_dense(self.embedder(known.info.embedder).embed_query("warm up"), 1)
-                known.search_sparse("warm up", 1)
-                self._corpora[name] = known
-            return known
+    def opening(self, name: str) -> Future[Corpus]:
+        """`corpus` for those who need not wait: begins to open it, unless it is open."""
+        from core.corpus.index import current_fingerprint
+
+        return self._corpora.begin(
+            name,
+            lambda: self._open_corpus(name),
+            lambda known: known.fingerprint == current_fingerprint(name, settings=self.settings),
+        )
+
+    def _open_corpus(self, name: str) -> Corpus:
+        from core.corpus.index import open_corpus
+
+        opened = open_corpus(name, settings=self.settings)
+        # the first search of a process loads libraries and files: no route is to pay for that
+        opened.search_dense(self.embedder(opened.info.embedder).embed_query("warm up"), 1)
+        opened.search_sparse("warm up", 1)
+        return opened
 
     def web(self) -> WebSearch | None:
         """The web search of the settings, None where none is wanted; raises Unavailable or BadInput."""
-        from core.backends.web import Snapshot, load_web
+        from core.backends.web import SNAPSHOT, Snapshot, load_web
 
         def snapshot() -> WebSearch:
             pages = self.corpus("web")
             return Snapshot(pages, self.embedder(pages.info.embedder))
 
-        with self._lock:
-            if self._live_web is None:
-                found = load_web(self.settings, snapshot)
-                if isinstance(found, Snapshot):  # its pages may be indexed again meanwhile
-                    return found
-                self._live_web = found
-            return self._live_web
+        if self.settings.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
+            return load_web(self.settings, snapshot)
+        live: WebSearch | None = self._clients.get("web", lambda: load_web(self.settings, snapshot))
+        return live
 
     def rerankers(self) -> Rerankers:
         """The rerankers of this process; none is loaded before it is used."""

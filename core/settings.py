@@ -58,6 +58,12 @@ class Settings(BaseSettings):
     llm_idle_minutes: float = Field(
         20.0, gt=0, description="the embedded server stops after this long unused"
     )
+    llm_slots: int | None = Field(
+        None, ge=1, description="calls that `llm_base_url` serves at once; others queue here; none: no limit"
+    )
+    llm_cache_mb: int = Field(
+        1024, ge=1, description="megabytes of model answers kept on disk; those used longest ago go first"
+    )
     llm_context: int = Field(
         8192, ge=512, description="tokens of context the model has; the embedded server is started with it"
     )

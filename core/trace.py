@@ -175,6 +175,10 @@ class Trace:
         finally:
             here.skew -= self._wall() - before
 
+    def stand_at(self, ms: float) -> None:
+        """Set this branch's clock: what went by beside it was not the route's."""
+        self._here().skew = ms - self._wall()
+
     def current(self) -> OpenSpan:
         """The innermost step under way in this thread."""
         parent = self._here().parent

@@ -16,6 +16,7 @@ from ui import (
     corpus_state,
     link,
     opened,
+    opening,
     state,
 )
 from ui.tabs import tabs
@@ -38,6 +39,8 @@ def draw(view: str, name: str) -> None:
     ):
         corpora.notice(name)
         return
+    if view not in UNBUILT:
+        opening.wait_for(name)
     VIEWS[view](name)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.errors import RouteScopeError
-from ui import corpora, health, link, state
+from ui import corpora, health, jobs, link, state
 from ui.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
@@ -54,6 +54,7 @@ navigation = st.navigation(
 )
 with st.sidebar:
     corpora.choose()
+    jobs.draw()
     health.summary()
 try:
     navigation.run()

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -34,7 +35,7 @@ from core.engine import Engine
 from core.enrich import store
 from core.enrich.learned import LearnedSparse
 from core.enrich.tokens import Tokens
-from core.errors import BadInput, Cancelled, ModelTimedOut, Unavailable
+from core.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.route import Need
 from core.settings import Settings
 from core.types import Hit, Passage
@@ -345,6 +346,15 @@ class FakeEngine(Engine):
         if name not in self.fakes:
             raise Unavailable(f"corpus {name!r} is not built")
         return self.fakes[name]
+
+    def opening(self, name: str) -> Future[Any]:
+        """As `corpus`, which a test may have put another in place of, gives it."""
+        opened: Future[Any] = Future()
+        try:
+            opened.set_result(self.corpus(name))
+        except RouteScopeError as error:
+            opened.set_exception(error)
+        return opened
 
     def tables(self, corpus: str, need: Need) -> Database:
         """Small real ones, whatever the corpus."""

@@ -55,6 +55,7 @@ def follow(writing: Answering) -> None:
     """Which answer is written and for how long; when it ends the whole page is drawn again."""
     if writing.done:
         st.rerun()
-    st.info(md(f"Writing the answer of {title(writing.route)}: {writing.elapsed:.0f} s"))
+    waits = f", {writing.waits}" if writing.waits else ""
+    st.info(md(f"Writing the answer of {title(writing.route)}: {writing.seconds:.0f} s{waits}"))
     if writing.text:
         show(tag("div", tag("div", writing.text, css="said", dir="auto"), css="rs rs-note"))

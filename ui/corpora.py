@@ -31,8 +31,6 @@ def choose() -> None:
         st.warning(md(f"{item.reason}."))
     if item.state in ("stale", "damaged") and st.button("Build again", key="rebuild"):
         begin(name, name)
-    if builds.under_way():
-        follow()
 
 
 def size(item: catalogue.Known) -> str:
@@ -63,22 +61,6 @@ def begin(name: str, source: str | Path, chunking: Chunking | None = None) -> st
     )  # fmt: skip
     builds.start(origin.name, origin, settings)
     return origin.name
-
-
-@st.fragment(run_every=0.5)
-def follow() -> None:
-    """Progress of the builds under way, each with its Stop; the page is drawn again when one ends."""
-    under_way = builds.under_way()
-    for build in under_way:
-        share = build.finished / build.total if build.total else 0.0
-        st.progress(min(1.0, share), text=md(f"{build.name}: {build.stage}, {build.seconds:.0f} s"))
-        if st.button("Stop", key=f"stop:{build.name}"):
-            build.cancel()
-    names = {build.name for build in under_way}
-    before = st.session_state.get("building", set())
-    st.session_state["building"] = names
-    if before - names:
-        st.rerun()
 
 
 def notice(corpus: str) -> None:

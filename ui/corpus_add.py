@@ -13,7 +13,7 @@ from core.corpus.chunk import Chunking
 from core.corpus.load import ENDINGS, MAX_BYTES
 from core.errors import BadInput, RouteScopeError
 from core.quantities import size
-from ui import corpora, corpus_documents, state
+from ui import corpora, corpus_documents, opening, state
 from ui.corpus_state import heading, rows
 from ui.markup import md, show, tag
 
@@ -84,6 +84,8 @@ def _upload(here: str | None) -> None:
     called = here or ""
     if where == NEW:
         called = st.text_input("Name of the new corpus", key="upload_name", placeholder="handbook")
+    if where == HERE:
+        opening.wait_for(called)
     chunking = state.engine().corpus(called).info.chunking if where == HERE else None
     if given:
         chunking = chunking or corpus_documents.settings(Chunking())
@@ -174,6 +176,7 @@ def _look(name: str, file: str) -> None:
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
+    opening.wait_for(name)
     found = state.engine().corpus(name).info.chunking
     facts = {"Documents": f"{len(documents):,}", "Characters": f"{sum(len(d.text) for d in documents):,}"}
     show(tag("div", rows(facts), css="rs"))

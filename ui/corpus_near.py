@@ -14,6 +14,7 @@ from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
 from core.corpus.near import By, Near
 from core.errors import Cancelled
+from core.once import Recent
 from core.types import Passage
 from ui import address, frames, state
 from ui.corpus_state import table
@@ -25,8 +26,7 @@ WAYS = {"words": "Words (3-word shingles)", "embedding": "Meaning (vectors)"}
 AT_ONCE = 3_000  # passages compared while the page waits; more are compared in the background
 SHOWN = 500  # pairs in the table
 GROUPS = 8  # groups and sets of copies that are listed
-_found: dict[tuple[str, str, By], Near] = {}
-_lock = threading.Lock()
+_found: Recent[tuple[str, str, By], Near] = Recent(8)  # by corpus and its state
 
 
 def draw(name: str) -> None:
@@ -74,7 +74,7 @@ def compared(corpus: Corpus, by: By) -> Near | None:
         return None
     if build is not None and build.error:
         st.error(md(build.error))
-    if build is not None and build.stopped:
+    if build is not None and build.cancelled:
         st.caption("It was stopped.")
     st.caption(f"{corpus.size:,} passages are compared in the background, each with every other one.")
     if st.button("Compare them", key="near_start", type="primary"):
@@ -93,11 +93,8 @@ def compared(corpus: Corpus, by: By) -> Near | None:
 
 
 def _keep(key: tuple[str, str, By], found: Near) -> Near:
-    """What was found of the state a corpus is in now; what was found of an earlier one goes."""
-    with _lock:
-        for other in [other for other in _found if other[0] == key[0] and other[1] != key[1]]:
-            del _found[other]
-        _found[key] = found
+    """What was found of the state a corpus is in now."""
+    _found[key] = found
     return found
 
 

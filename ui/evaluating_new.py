@@ -19,7 +19,7 @@ from core.evaluate.spec import SEED, Spec
 from core.latencies import Latency, by_route
 from core.needs import missing, why_not
 from core.route import Need, routes
-from ui import address, state
+from ui import address, opening, state
 from ui.evaluating_how import hold, how
 from ui.evaluating_kept import BEGUN
 from ui.markup import md, show
@@ -49,6 +49,7 @@ def _form() -> None:
     hold("corpus", names, st.session_state.get(state.CORPUS))
     top = st.container(horizontal=True, vertical_alignment="bottom")
     corpus = top.selectbox("Corpus", names, key="ev_corpus", persist_state="session", width=200)
+    opening.wait_for(corpus)
     asked = _questions(top, corpus)
     if asked is None:
         return

@@ -14,10 +14,10 @@ from core.errors import RouteScopeError
 from core.labels.desk import sets
 from core.labels.desk import version as version_of
 from core.types import Run
-from ui import state
+from ui import opening, state
 
 if TYPE_CHECKING:
-    from core.evaluate.dataset import Written
+    from core.evaluate.dataset import Found, Written
 
 
 def gold_grades(run: Run) -> Mapping[str, int]:
@@ -39,11 +39,18 @@ def _with_corpus(run: Run, fingerprint: str) -> Mapping[str, int]:
     try:
         written = _written(run.corpus)
         if written is None:
-            return _of_folder(run.corpus, fingerprint).get(asked, {})
+            found = _read(run.corpus, fingerprint)
+            if found is None:
+                return {}
+            opening.wait_for(run.corpus)
+            return _of_folder(found, run.corpus, fingerprint).get(asked, {})
     except RouteScopeError:
         return {}  # its questions cannot be read: the page Evaluate says so
     question = next((q for q in written.questions if (q.query.text, q.query.history) == asked), None)
-    return {} if question is None else _placed(run.corpus, fingerprint, question.id)
+    if question is None:
+        return {}
+    opening.wait_for(run.corpus)
+    return _placed(run.corpus, fingerprint, question.id)
 
 
 def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
@@ -55,6 +62,8 @@ def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
         own = [one.name for one in sets(store) if one.corpus == run.corpus]
     except RouteScopeError:
         return found  # the store cannot be read: the page Sessions says so
+    if own:
+        opening.wait_for(run.corpus)
     for name in own:
         grades = _of_people(name, run.corpus, (fingerprint, *version_of(store, name)))
         found |= grades.get((run.query.text, run.query.history), {})
@@ -62,14 +71,29 @@ def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
 
 
 @st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
-def _of_folder(corpus: str, fingerprint: str) -> Mapping[tuple[Any, ...], Mapping[str, int]]:  # noqa: ARG001 - part of the cache key
-    """Grades by question, of a corpus whose folder has questions and judgements (BEIR); {} of any other."""
-    from core.whatif.survey import labelled
+def _read(corpus: str, fingerprint: str) -> Found | None:  # noqa: ARG001 - part of the cache key
+    """The questions and judgements in a corpus' folder (BEIR); None where it has none."""
+    from core.whatif.survey import questions
 
     try:
-        return labelled(state.engine(), corpus).grades()
+        return questions(state.engine(), corpus)
     except RouteScopeError:
-        return {}  # none lie with the corpus, or they cannot be read: the page Evaluate says so
+        return None  # none lie with the corpus, or they cannot be read: the page Evaluate says so
+
+
+@st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
+def _of_folder(
+    _found: Found,
+    corpus: str,
+    fingerprint: str,  # noqa: ARG001 - part of the cache key
+) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
+    """Grades by question; {} where they cannot be tied to the corpus as it is."""
+    from core.evaluate.sets import tie
+
+    try:
+        return tie(_found, state.engine().corpus(corpus))[0].grades()
+    except RouteScopeError:
+        return {}
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

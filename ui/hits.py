@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 from markupsafe import Markup
 
@@ -145,7 +145,7 @@ def _arrow(move: Move | None) -> Markup:
     return _MOVE.format(css, was, _told(move))
 
 
-@cache
+@lru_cache(1024)
 def _moved(told: str) -> Markup:
     return _MOVED.format(told)
 

@@ -13,7 +13,7 @@ from core.labels import exchange, listing
 from core.labels.final import final, tie
 from core.labels.listing import Counts, Line
 from core.labels.types import Desk
-from ui import address, frames, state
+from ui import address, frames, opening, state
 from ui.label_desk import store
 from ui.label_words import SHORT
 from ui.markup import md
@@ -29,6 +29,7 @@ def draw(desk: Desk) -> None:
     """Draw the labels with how they came about, what became of them in the corpus, and the files."""
     if told := st.session_state.pop(TOLD, None):
         st.success(md(told))
+    opening.wait_for(desk.set.corpus)
     found, counts, lacking = _lines(desk, _version(desk))
     if lacking:
         st.warning(md(f"Whether the passages are still those of the corpus cannot be told: {lacking}"))

@@ -12,7 +12,7 @@ from core.errors import RouteScopeError
 from core.types import RouteResult
 from core.whatif import survey as surveys
 from core.whatif.survey import Survey
-from ui import state
+from ui import opening, state
 from ui.markup import md
 
 AT_ONCE = 10.0  # seconds: what takes no longer is begun without being asked for
@@ -28,6 +28,7 @@ def surveyed(
     survey: then a button to begin it, its progress, or the reason is on the page. When it ends the page is
     drawn again.
     """
+    opening.wait_for(corpus)
     engine, routes = state.engine(), {result.route: knobs}
     try:
         known = surveys.begun(engine, corpus, routes, models=models)

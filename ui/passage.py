@@ -18,7 +18,7 @@ from core.matches import TokenMatch, expansions, token_matches
 from core.moves import ranks
 from core.reading import worked
 from core.types import Passage, Run
-from ui import opened, state, terms
+from ui import opened, opening, state, terms
 from ui.grid import View
 from ui.hits import GRADES, marked
 from ui.markup import cut, join, md, show, tag
@@ -64,6 +64,7 @@ def _passage(run: Run, id: str) -> Passage | None:
     """From the run, else from the corpus: a labelled passage that no route found is in no run."""
     if id in run.passages:
         return run.passages[id]
+    opening.wait_for(run.corpus)
     try:
         return state.engine().corpus(run.corpus).by_ids([id]).get(id)
     except RouteScopeError:

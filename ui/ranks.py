@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -84,7 +84,7 @@ def _paint(row: Row, view: View, *, dark: bool) -> list[str]:
     return [name, *((rank and _cell(rank, view.depth, dark=dark)) or lit for rank in row.ranks)]
 
 
-@cache
+@lru_cache(4096)
 def _cell(rank: int, depth: int, *, dark: bool) -> str:
     share = strength(rank, depth)
     if not share:

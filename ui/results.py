@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core import reading_waits
 from core.charts.look import milliseconds
 from core.engine import Job
 from core.reading import worked
@@ -35,6 +36,7 @@ from ui.tabs import tabs
 from ui.view import controls
 
 TAB = "tab"  # key of the tabs
+TOLD_FROM_MS = 50.0  # waits of all routes together that are worth a word
 PAGES = {
     "why.py": "Why",
     "transform.py": "Transform",
@@ -98,7 +100,10 @@ def pending(job: Job) -> list[Waiting]:
     """The routes of a job that have not ended."""
     return [
         Waiting(
-            title(name), at == "running", step.name if (step := current(spans)) else "", being_written(spans)
+            title(name),
+            at == "running",
+            reading_waits.now(spans) or (step.name if (step := current(spans)) else ""),
+            being_written(spans),
         )
         for name, at, spans in job.pending()
     ]
@@ -108,6 +113,8 @@ def at_work(job: Job) -> str:
     """Which step runs now and for how long, for the progress line."""
     for name, at, spans in job.pending():
         if at == "running":
+            if waits := reading_waits.now(spans):
+                return f"{title(name)} {waits}"
             step = current(spans)
             return f"{title(name)}: {step.name}, {step.ms / 1000:.0f} s" if step else title(name)
     return "starting"
@@ -130,6 +137,11 @@ def _summary(run: Run) -> DeltaGenerator:
     anew = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
     if anew:
         facts.insert(1, f"{anew} searched with another text than the question")
+    waited = sum(reading_waits.waited(result.spans) for result in run.results)
+    if waited >= TOLD_FROM_MS:
+        facts.insert(
+            2, f"{milliseconds(waited)} of it waiting for a model that others used, in no route's time"
+        )
     if run.status in SPOKEN:
         facts.insert(0, SPOKEN[run.status])
     if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():

@@ -11,6 +11,7 @@ from core.charts.look import milliseconds
 from core.corpus.index import current_fingerprint
 from core.engine import Job, Request
 from core.errors import RouteScopeError
+from core.once import Recent
 from core.relevance import relevant
 from core.route import routes
 from core.slides import arranged, found, headline
@@ -88,9 +89,9 @@ def _leave() -> None:
 
 
 @st.cache_resource(show_spinner=False)
-def begun() -> dict[tuple[object, ...], str]:
+def begun() -> Recent[tuple[object, ...], str]:
     """The run of each question that was shown without one: not begun again by whoever shows it next."""
-    return {}
+    return Recent(200)
 
 
 def _run(entry: Entry) -> tuple[Run, Job | None]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core import engine as engine_module
+from core.background_job import owner
 from core.engine import Engine, Job, Request
 from core.types import AnswerStyle, Query, Run, Turn
 
@@ -29,8 +31,15 @@ TOLD = "told"  # the warnings the page shows, so that the sidebar does not repea
 
 
 def engine() -> Engine:
-    """The engine all sessions share."""
+    """The engine all sessions share; what is begun with it here is this session's."""
+    owner.set(session_id())
     return engine_module.shared_engine()
+
+
+def session_id() -> str:
+    """What tells this browser session from others."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context.session_id if context is not None else ""
 
 
 def fill_in(query: Query) -> None:

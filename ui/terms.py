@@ -8,7 +8,7 @@ from markupsafe import Markup
 from core.contributions import Contribution, contributions, searched_by_terms
 from core.errors import BadInput, RouteScopeError
 from core.types import Passage, Run
-from ui import state
+from ui import opening, state
 from ui.markup import EMPTY, cut, join, md, show, tag
 
 NEAR = 1e-3  # of a score: what rounding may explain
@@ -28,9 +28,9 @@ def draw(run: Run, passage: Passage) -> None:
             )
             or text
         )
+    opening.wait_for(run.corpus)
     try:
-        with st.spinner("Opening the corpus", show_time=True):
-            corpus = state.engine().corpus(run.corpus)
+        corpus = state.engine().corpus(run.corpus)
         found = contributions(corpus, text, passage)
     except BadInput:
         st.caption("No BM25 score: the corpus as it is here has no such passage.")

@@ -19,7 +19,7 @@ from core.types import RouteResult, Run
 from core.whatif import survey as surveys
 from core.whatif.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
 from core.whatif.labelled_grades import Graded, graded
-from ui import address, frames, state
+from ui import address, frames, opening, state
 from ui.grades import Edges
 from ui.labelled import surveyed
 from ui.markup import cut, md, show, tag
@@ -65,6 +65,7 @@ def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Grad
 
 def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
     """The same from stored runs, where the evaluator asks a model: none is asked for what a page shows."""
+    opening.wait_for(run.corpus)
     engine = state.engine()
     calls = sum(one.calls for one in below(result, grading.span))
     try:

@@ -14,7 +14,7 @@ from core.corpus.corpus import Corpus
 from core.errors import RouteScopeError, Unavailable
 from core.query_map import Plane, Point, embed, plane
 from core.types import Run
-from ui import state
+from ui import opening, state
 from ui.markup import md
 
 
@@ -60,9 +60,9 @@ def placed(run: Run, found: Space) -> Plane:
 
 def _corpus(run: Run) -> tuple[Corpus | None, str]:
     """The corpus, where it is as the run searched it."""
+    opening.wait_for(run.corpus)
     try:
-        with st.spinner("Opening the corpus"):
-            corpus = state.engine().corpus(run.corpus)
+        corpus = state.engine().corpus(run.corpus)
     except RouteScopeError:
         return None, f"Corpus {run.corpus} is not indexed here: the passages were embedded anew from the run."
     if corpus.fingerprint != run.fingerprint:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from core.corpus.corpus import Corpus
 from core.errors import RouteScopeError
 from core.types import Passage, Run
-from ui import state
+from ui import opening, state
 from ui.markup import cut, md, tag
 from ui.picked import PASSAGE
 
@@ -19,6 +19,7 @@ CHEAP = 50_000  # passages of a corpus up to which all are ranked for one answer
 
 def corpus_of(run: Run) -> Corpus | None:
     """The corpus as it is indexed now, or None where it is not."""
+    opening.wait_for(run.corpus)
     try:
         return state.engine().corpus(run.corpus)
     except RouteScopeError:

@@ -6,13 +6,13 @@ import hashlib
 import json
 import logging
 import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from core.admission import Turns
 from core.backends.base import Embedder, Matrix, Vector
 from core.errors import Unavailable
 from core.settings import Settings
@@ -112,12 +112,12 @@ class SentenceEmbedder:
                 f" or its folder ({describe(error)[:300]})"
             ) from error
         self.name = name
-        self._lock = threading.Lock()  # tokenizers of transformers are not safe to share between threads
+        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
         self.dim = len(self.embed_query(""))
 
     def embed_query(self, text: str) -> Vector:
         """The unit vector of one question, shape (dim,)."""
-        with self._lock:
+        with self._turns.slot():
             vector: Vector = self._model.encode_query(
                 _clean(text), normalize_embeddings=True, show_progress_bar=False
             )
@@ -127,7 +127,7 @@ class SentenceEmbedder:
         """Unit vectors in the order of `texts`, shape (n, dim)."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
-        with self._lock:
+        with self._turns.slot():
             vectors: Matrix = self._model.encode_document(
                 [_clean(text) for text in texts],
                 batch_size=BATCH,

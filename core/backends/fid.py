@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from core.admission import Turns
 from core.backends.weights import ask_hub, clean
 from core.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.once import Once
 from core.trace import describe
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class FusionInDecoder:
         """Load the model; raises Unavailable when it cannot be loaded, or is no T5."""
         self.name = name
         self._model, self._tokenizer = _load(name)
-        self._lock = threading.Lock()  # tokenizers of transformers are not safe to share between threads
+        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
 
     def read(
         self,
@@ -88,9 +90,9 @@ class FusionInDecoder:
 
         if not passages:
             raise ModelFailed(f"{self.name} was given no passage to read")
-        check = _clock(self.name, timeout, cancel)
         given = [clean(f"question: {text} title: {p.title} context: {p.text}") for p in passages]
-        with self._lock, torch.no_grad():
+        with self._turns.slot(cancel=cancel), torch.no_grad():
+            check = _clock(self.name, timeout, cancel)
             tokens, cut = self._tokens(given)
             states = self._encode(tokens.input_ids, tokens.attention_mask, check)
             mask = tokens.attention_mask.reshape(1, -1)
@@ -134,17 +136,13 @@ class FusionReaders:
 
     def __init__(self, settings: Settings) -> None:
         self._name = settings.fid_model
-        self._lock = threading.Lock()
-        self._reader: FusionReader | None = None
+        self._readers: Once[str, FusionReader] = Once()
 
     def get(self) -> FusionReader:
         """Raises Unavailable with the way to get it."""
-        with self._lock:
-            if not self._name:
-                raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
-            if self._reader is None:
-                self._reader = FusionInDecoder(self._name)
-            return self._reader
+        if not self._name:
+            raise Unavailable(f"no Fusion-in-Decoder model is set: {HOW}")
+        return self._readers.get(self._name, lambda: FusionInDecoder(self._name))
 
 
 class _Stop:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from core.admission import Turns
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM
 from core.backends.weights import clean, load
@@ -165,19 +165,19 @@ class ColbertTokens:
         """Load the model; raises Unavailable when it cannot be loaded, or was not trained for this."""
         self.name = name
         self._model = load("MultiVectorEncoder", name)
-        self._lock = threading.Lock()  # tokenizers of transformers are not safe to share between threads
+        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
         self.dim = self.embed_query("").vectors.shape[1]
 
     def embed_query(self, text: str) -> TokenVectors:
         """One question."""
-        with self._lock:
+        with self._turns.slot():
             return self._read(self._model.encode_query([clean(text)], output_value=None)[0])
 
     def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Many passages, in batches."""
         if not texts:
             return []
-        with self._lock:
+        with self._turns.slot():
             found = self._model.encode_document(
                 [clean(text) for text in texts], batch_size=BATCH, output_value=None, show_progress_bar=False
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from core.admission import Turns
 from core.backends.base import Rows
 from core.backends.topk import top_k
 from core.backends.weights import clean, load
@@ -58,7 +58,7 @@ class SpladeEncoder:
         # The output layer may be padded beyond the vocabulary: those columns have no name.
         names = self._model.tokenizer.convert_ids_to_tokens(list(range(size)))
         self.terms: list[str] = [name or f"[{at}]" for at, name in enumerate(names)]
-        self._lock = threading.Lock()  # tokenizers of transformers are not safe to share between threads
+        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
 
     def encode(self, texts: Sequence[str]) -> csr_matrix:
         """Weights of passages, shape (n, terms)."""
@@ -77,7 +77,7 @@ class SpladeEncoder:
 
         if not texts:
             return csr_matrix((0, len(self.terms)), dtype=np.float32)
-        with self._lock:
+        with self._turns.slot():
             found = encode(
                 [clean(text) for text in texts], batch_size=BATCH, show_progress_bar=False,
                 convert_to_tensor=True, convert_to_sparse_tensor=True, save_to_cpu=True,

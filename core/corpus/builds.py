@@ -2,70 +2,52 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from core.background_job import BackgroundJob, jobs
 from core.corpus.build import Progress
 from core.corpus.source import Source
-from core.errors import BadInput, Cancelled
+from core.errors import BadInput
 from core.settings import Settings
-from core.trace import describe
 
 Work = Callable[[Progress, threading.Event], object]
-_LOG = logging.getLogger(__name__)
-_builds: dict[str, Build] = {}
-_lock = threading.Lock()
 
 
-class Build:
-    """One build: how far it is, and how it ended."""
+class Build(BackgroundJob):
+    """One build: how far it is, and how it ended. Stopped, what was embedded stays for the next one."""
 
-    def __init__(self, name: str, work: Work) -> None:
-        self.name = name
-        self.stage, self.finished, self.total = "starting", 0, 0
-        self.error: str | None = None
-        self.stopped = False
-        self._do = work
-        self._cancel = threading.Event()
-        self._began = time.monotonic()
-        self._thread = threading.Thread(target=self._work, name=f"index-{name}", daemon=True)
+    kind = "build"
+    kept = 64
+
+    def __init__(self, name: str, work: Work, home: Path | None = None) -> None:
+        super().__init__(name, home=home)
+        self.name, self.stage = name, "starting"
+        self._made: object = None
+        self._doing = work
 
     @property
-    def done(self) -> bool:
-        """Whether it has ended, well or not."""
-        return not self._thread.is_alive() and self._thread.ident is not None
+    def cancelled(self) -> bool:
+        """Whether it was stopped before its end."""
+        return self._stopped
 
     @property
-    def seconds(self) -> float:
-        """How long it has been running."""
-        return time.monotonic() - self._began
+    def result(self) -> Any:
+        """What the work gave."""
+        return self._made
 
-    def begin(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Stop at the next safe point; what was embedded stays for the next build."""
-        self._cancel.set()
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Until it has ended."""
-        self._thread.join(timeout)
+    @property
+    def left(self) -> None:
+        """Not told: its stages take different times."""
+        return
 
     def _progress(self, stage: str, done: int, total: int) -> None:
         self.stage, self.finished, self.total = stage, done, total
 
-    def _work(self) -> None:
-        try:
-            self._do(self._progress, self._cancel)
-        except Cancelled:
-            self.stopped = True
-        except Exception as error:  # noqa: BLE001 - shown on the page; a thread has nobody else to tell
-            _LOG.exception("building %s", self.name)
-            self.error = describe(error)
+    def _do(self) -> None:
+        self._made = self._doing(self._progress, self._cancel)
 
 
 def start(name: str, source: Source | str | Path, settings: Settings) -> Build:
@@ -77,7 +59,7 @@ def start(name: str, source: Source | str | Path, settings: Settings) -> Build:
         called = None if isinstance(source, str) else name
         index.build(called, source, settings=settings, progress=progress, cancel=cancel)
 
-    return _begin(name, work)
+    return _begin(name, work, settings.home)
 
 
 def start_enrichment(corpus: str, name: str, settings: Settings) -> Build:
@@ -90,7 +72,7 @@ def start_enrichment(corpus: str, name: str, settings: Settings) -> Build:
         opened = open_corpus(corpus, settings=settings)
         store.build(name, opened, settings=settings, progress=progress, cancel=cancel)
 
-    return _begin(f"{corpus} {name}", work)
+    return _begin(f"{corpus} {name}", work, settings.home)
 
 
 def start_work(name: str, work: Work) -> Build:
@@ -98,21 +80,18 @@ def start_work(name: str, work: Work) -> Build:
     return _begin(name, work)
 
 
-def _begin(name: str, work: Work) -> Build:
-    with _lock:
-        known = _builds.get(name)
-        if known is not None and not known.done:
-            raise BadInput(f"{name!r} is under way already; wait for it or stop it")
-        build = _builds[name] = Build(name, work)
-        build.begin()
-        return build
+def _begin(name: str, work: Work, home: Path | None = None) -> Build:
+    fresh = Build(name, work, home)
+    if jobs.begin(Build, name, lambda: fresh) is not fresh:
+        raise BadInput(f"{name!r} is under way already; wait for it or stop it")
+    return fresh
 
 
 def get(name: str) -> Build | None:
     """The latest build of a corpus, or of an enrichment ("corpus name"), in this process."""
-    return _builds.get(name)
+    return jobs.latest(Build, name)
 
 
 def under_way() -> list[Build]:
     """Builds that have not ended."""
-    return [build for build in list(_builds.values()) if not build.done]
+    return [job for job in jobs.under_way() if isinstance(job, Build)]

@@ -13,6 +13,7 @@ from core.corpus import index, manifest
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.source import Kind, Source, from_path, slug
 from core.errors import BadInput, IndexDamaged
+from core.once import Recent
 from core.settings import PROJECT, Settings
 
 DATA = PROJECT / "data"
@@ -37,7 +38,9 @@ BUILT_IN: Mapping[str, Source] = {
     )
 }
 LOOK_AGAIN_S = 5.0  # a source is looked at for changes no more often
-_seen: dict[tuple[Source, Path], tuple[float, str]] = {}  # by source and index: when, and its stamp
+_seen: Recent[tuple[Source, Path], tuple[float, str]] = Recent(
+    256
+)  # by source and index: when, and its stamp
 
 State = Literal["ready", "not built", "stale", "damaged"]
 

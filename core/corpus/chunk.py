@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from core.corpus.types import Document
@@ -78,7 +78,7 @@ def _joined(spans: Sequence[tuple[int, int]], least: int) -> list[tuple[int, int
     return joined
 
 
-@cache
+@lru_cache(64)
 def _splitter(chunking: Chunking, markdown: bool) -> MarkdownSplitter | TextSplitter:
     import semantic_text_splitter as splitters
 

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from core.backends.base import Embedder
@@ -125,7 +125,7 @@ def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
         return None
 
 
-@cache
+@lru_cache(256)
 def _text_size(folder: Path, most: int) -> tuple[int, int]:
     """As `text_size`; an index folder never changes, as it is named by its content."""
     passages = manifest.read(folder)[0].passages

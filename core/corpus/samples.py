@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from core.errors import BadInput
@@ -34,7 +34,7 @@ def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
     return sorted((folder / "questions").glob("*.jsonl")) or ([single] if single.is_file() else [])
 
 
-@cache
+@lru_cache(64)
 def samples(corpus: str, data: Path = PROJECT / "data") -> tuple[Sample, ...]:
     """The questions marked `"sample": {"order", "shows"}`, in that order; BadInput names a broken line."""
     found: list[tuple[int, str, Sample]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from core.backends.sql.csv_tables import header, load
 from core.backends.sql.linking import examples
 from core.corpus.types import Document, LoadReport
 from core.errors import BadInput, Unavailable
+from core.once import Once
 from core.settings import PROJECT
 
 if TYPE_CHECKING:
@@ -30,27 +30,27 @@ class Tables:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
-        self._known: dict[tuple[str, Need], tuple[object, Database]] = {}
+        self._known: Once[tuple[str, Need], tuple[object, Database]] = Once()
 
     def get(self, corpus: str, need: Need) -> Database:
         """The database, or the CSV files as one, of a corpus; raises Unavailable with the reason."""
-        from core.route import Need
+        files = files_for(need, corpus, self._settings)
+        state = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [file.stat()]]
+        _, opened = self._known.get(
+            (corpus, need), lambda: (state, _open(corpus, need, files)), lambda known: known[0] == state
+        )
+        return opened
 
-        with self._lock:
-            files = files_for(need, corpus, self._settings)
-            state = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [file.stat()]]
-            known, opened = self._known.get((corpus, need), (None, None))
-            if opened is None or known != state:
-                try:
-                    if need is Need.CSV:
-                        opened, _ = load(files, ", ".join(file.name for file in files[:5]))
-                    else:
-                        opened = Database(files[0], files[0].name)
-                except BadInput as error:
-                    raise Unavailable(f"the CSV files of corpus {corpus} cannot be read: {error}") from error
-                self._known[corpus, need] = state, opened
-            return opened
+
+def _open(corpus: str, need: Need, files: list[Path]) -> Database:
+    from core.route import Need
+
+    try:
+        if need is Need.CSV:
+            return load(files, ", ".join(file.name for file in files[:5]))[0]
+        return Database(files[0], files[0].name)
+    except BadInput as error:
+        raise Unavailable(f"the CSV files of corpus {corpus} cannot be read: {error}") from error
 
 
 def missing(need: Need, corpus: str, settings: Settings) -> str | None:

@@ -9,7 +9,6 @@ import shutil
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from core.corpus.corpus import Corpus
 from core.corpus.passages import searchable
 from core.enrich.recipe import Tools
 from core.errors import Unavailable
+from core.once import Once
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,14 +36,13 @@ INDEX = "index"
 log = logging.getLogger(__name__)
 
 
-@cache
-def _shared(name: str, _identity: str) -> SparseEncoder:
-    """One model for every corpus of the process, and another when its files were changed."""
-    return SpladeEncoder(name)
+_models: Once[tuple[str, str], SparseEncoder] = Once(2)
 
 
 def _load(settings: Settings) -> SparseEncoder:
-    return _shared(settings.sparse_model, identity(settings.sparse_model))
+    """One model for every corpus of the process, and another when its files were changed."""
+    name = settings.sparse_model
+    return _models.get((name, identity(name)), lambda: SpladeEncoder(name))
 
 
 class LearnedSparse:

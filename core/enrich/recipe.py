@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from core.admission import Asker
 from core.backends.base import LLM, Completion, LLMRequest
 from core.corpus.build import Stages
 from core.corpus.corpus import Corpus
@@ -54,10 +55,12 @@ class Tools:
         from concurrent.futures import ThreadPoolExecutor
 
         llm, row = self.llm(), 0
+        who = Asker(cancel=self.stages.cancel)  # all of it has one turn between the runs that ask
 
         def ask(request: LLMRequest) -> Completion | ModelFailed:
             try:
-                return llm.complete(request, timeout=CALL_S, cancel=self.stages.cancel)
+                with who.asking():
+                    return llm.complete(request, timeout=CALL_S, cancel=self.stages.cancel)
             except ModelFailed as error:
                 return error
 

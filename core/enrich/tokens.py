@@ -8,7 +8,6 @@ import logging
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,6 +24,7 @@ from core.corpus.passages import searchable
 from core.enrich.keys import Listed
 from core.enrich.recipe import Tools
 from core.errors import BadInput, ModelFailed, Unavailable
+from core.once import Once
 from core.settings import Settings
 
 VECTORS, IDS, STARTS, FACTS = "vectors.npy", "ids.npy", "starts.npy", "tokens.json"
@@ -33,16 +33,19 @@ BLOCK = 128  # passages whose vectors are in memory as float32 at a time, some 2
 log = logging.getLogger(__name__)
 
 
-@cache
-def _shared(settings: Settings, _identity: str) -> TokenEmbedder:
-    """One model for every corpus of the process, and another when its files were changed."""
-    embedder = load_token_embedder(settings.late_model, settings=settings)
-    embedder.embed_query("warm up")  # the first use of a model is slow: no question is to pay for that
-    return embedder
+_models: Once[tuple[str, str], TokenEmbedder] = Once(2)
 
 
 def _load(settings: Settings) -> TokenEmbedder:
-    return _shared(settings, identity(settings.late_model))
+    """One model for every corpus of the process, and another when its files were changed."""
+    name = settings.late_model
+
+    def load() -> TokenEmbedder:
+        embedder = load_token_embedder(name, settings=settings)
+        embedder.embed_query("warm up")  # the first use of a model is slow: no question is to pay for that
+        return embedder
+
+    return _models.get((name, identity(name)), load)
 
 
 class Tokens:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.background_job import BackgroundJob, jobs
 from core.errors import BadInput
 from core.evaluate.evaluation import Prepared, perform, prepare
 from core.evaluate.keeping import LABELLED, opened, place
 from core.evaluate.spec import Spec
-from core.work import Work
 
 if TYPE_CHECKING:
     from core.engine import Engine
 
 
-class Evaluating(Work):
+class Evaluating(BackgroundJob):
     """An evaluation in a thread of its own. What is asked is on the disk after each question; stopped, the
     figures are made of what was asked.
     """
 
+    kind = "evaluation"
+
     def __init__(self, engine: Engine, name: str, folder: Path, ready: Prepared, *, retry: bool) -> None:
-        super().__init__(f"evaluation-{name}", len(ready.labelled.questions) * ready.spec.repeats)
+        super().__init__(name, len(ready.labelled.questions) * ready.spec.repeats, engine.settings.home)
         self.name, self.folder, self.ready = name, folder, ready
         self.warnings: list[str] = list(ready.warnings)
         self._engine, self._retry = engine, retry
@@ -50,10 +51,6 @@ class Evaluating(Work):
         self.finished = done
 
 
-_under_way: dict[Path, Evaluating] = {}
-_lock = threading.Lock()
-
-
 def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Evaluating:
     """Begin the evaluation of that name, or go on with it; asked again meanwhile, the one under way.
 
@@ -61,18 +58,15 @@ def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Eval
     also where that name is another evaluation's.
     """
     folder = place(engine.settings, name)
-    with _lock:
-        known = _under_way.get(folder)
-        if known is not None and not known.done:
-            return known
+
+    def made() -> Evaluating:
         if (folder / LABELLED).is_file():
             before = Spec.read(opened(folder).spec)
             if before != Spec.read(spec.document()):
                 raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
-        fresh = Evaluating(engine, name, folder, prepare(engine, spec), retry=retry)
-        _under_way[folder] = fresh
-    fresh.begin()
-    return fresh
+        return Evaluating(engine, name, folder, prepare(engine, spec), retry=retry)
+
+    return jobs.begin(Evaluating, folder, made)
 
 
 def resume(engine: Engine, name: str, *, retry: bool = False) -> Evaluating:
@@ -82,10 +76,9 @@ def resume(engine: Engine, name: str, *, retry: bool = False) -> Evaluating:
 
 def under_way(engine: Engine, name: str) -> Evaluating | None:
     """The evaluation of that name that this process began last: under way, or how it ended."""
-    return _under_way.get(place(engine.settings, name))
+    return jobs.latest(Evaluating, place(engine.settings, name))
 
 
 def active(engine: Engine) -> list[Evaluating]:
     """The evaluations of this home that this process is at."""
-    home = engine.settings.home
-    return [one for one in _under_way.values() if not one.done and home in one.folder.parents]
+    return [job for job in jobs.under_way(engine.settings.home) if isinstance(job, Evaluating)]

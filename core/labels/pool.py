@@ -6,13 +6,13 @@ retrieval test collection"; what no route found stays unjudged.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core import needs
+from core.background_job import BackgroundJob, jobs
 from core.errors import BadInput, Unavailable
 from core.evaluate.labels import Documents
 from core.labels import desk as desks
@@ -21,7 +21,6 @@ from core.labels.types import Desk, Pooled
 from core.request import Request
 from core.route import pick, routes
 from core.types import Passage, Query, RouteResult, Run
-from core.work import Work
 
 if TYPE_CHECKING:
     from core.engine import Engine, Job
@@ -44,16 +43,18 @@ class Added:
     missing: int = 0
 
 
-class Pooling(Work):
+class Pooling(BackgroundJob):
     """Asks every question of a set of several routes, in a thread of its own; each question's passages are
     in the pool when it has ended. `failed`: route -> questions at which it gave no result; `new`: passages
     that were not in the pool.
     """
 
+    kind = "pool"
+
     def __init__(
         self, engine: Engine, store: Store, desk: Desk, names: Sequence[str], depth: int = DEPTH
     ) -> None:
-        super().__init__(f"pooling-{desk.set.name}", len(desk.questions))
+        super().__init__(desk.set.name, len(desk.questions), engine.settings.home)
         self.name, self.corpus, self.routes, self.depth = desk.set.name, desk.set.corpus, tuple(names), depth
         self.new = 0
         self.failed: Counter[str] = Counter()
@@ -88,10 +89,6 @@ class Pooling(Work):
                 self.why.setdefault(result.route, result.error or result.status)
 
 
-_under_way: dict[tuple[str, str], Pooling] = {}
-_lock = threading.Lock()
-
-
 def begin(engine: Engine, name: str, names: Sequence[str] = (), *, depth: int = DEPTH) -> Pooling:
     """Begin to fill the pool of a set with the `depth` best passages of each route; asked again meanwhile,
     the one under way. Without `names`: those that can run and ask no language model.
@@ -102,18 +99,13 @@ def begin(engine: Engine, name: str, names: Sequence[str] = (), *, depth: int = 
     store = store_of(engine)
     desk = desks.load(store, name)
     chosen = _runnable(engine, desk.set.corpus, names)
-    with _lock:
-        known = _under_way.get((str(store.path), desk.set.name))
-        if known is not None and not known.done:
-            return known
-        fresh = _under_way[str(store.path), desk.set.name] = Pooling(engine, store, desk, chosen, depth)
-    fresh.begin()
-    return fresh
+    key = str(store.path), desk.set.name
+    return jobs.begin(Pooling, key, lambda: Pooling(engine, store, desk, chosen, depth))
 
 
 def under_way(engine: Engine, name: str) -> Pooling | None:
     """The pooling of a set that this process began last: under way, or how it ended."""
-    return _under_way.get((str(store_of(engine).path), name))
+    return jobs.latest(Pooling, (str(store_of(engine).path), name))
 
 
 def defaults(engine: Engine, corpus: str) -> tuple[str, ...]:

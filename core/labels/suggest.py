@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from core.background_job import BackgroundJob, jobs
 from core.errors import Cancelled, RouteScopeError, Unavailable
 from core.labels import desk as desks
 from core.labels.pool import store_of
@@ -13,7 +13,6 @@ from core.labels.types import MODEL, Desk, Judgement, Pair
 from core.steps import Memo, Steps
 from core.store.people import MAX_TAG
 from core.trace import Trace, describe
-from core.work import Work
 
 if TYPE_CHECKING:
     from core.engine import Engine
@@ -26,14 +25,16 @@ BOUNDS = (0.25, 0.5, 0.75)  # of P(Yes), from which the grade is 1, 2 and 3: eve
 NAMED = 20  # reasons kept of those why something is not scored
 
 
-class Suggesting(Work):
+class Suggesting(BackgroundJob):
     """The model grades passages of a set, one after the other, in a thread of its own; each suggestion is
     kept when it was made. `scored` of them were; `unscored` got none (`why`: the first reasons), as the
     model failed or its answer was not to be read: nothing is kept of those, and they can be asked again.
     """
 
+    kind = "suggestions"
+
     def __init__(self, engine: Engine, store: Store, desk: Desk, pairs: Collection[Pair]) -> None:
-        super().__init__(f"suggesting-{desk.set.name}", len(pairs))
+        super().__init__(desk.set.name, len(pairs), engine.settings.home)
         self.name, self.corpus, self.annotator = desk.set.name, desk.set.corpus, annotator(engine)
         self.scored = self.unscored = 0
         self.why: dict[Pair, str] = {}
@@ -70,11 +71,8 @@ class Suggesting(Work):
         """As routes do it, with limits of its own for each passage."""
         engine = self._engine
         context = engine.context(engine.corpus(self.corpus), None, Trace("suggest"), Memo(), self._cancel)
-        return Steps(context).grade(question.query.text, passage)
-
-
-_under_way: dict[tuple[str, str], Suggesting] = {}
-_lock = threading.Lock()
+        with context.asker.asking():
+            return Steps(context).grade(question.query.text, passage)
 
 
 def begin(engine: Engine, name: str, pairs: Collection[Pair] | None = None) -> Suggesting:
@@ -88,18 +86,13 @@ def begin(engine: Engine, name: str, pairs: Collection[Pair] | None = None) -> S
     if why := engine.llm().status():
         raise Unavailable(f"nothing can be suggested: {why}")
     chosen = missing(desk, annotator(engine)) if pairs is None else pairs
-    with _lock:
-        known = _under_way.get((str(store.path), desk.set.name))
-        if known is not None and not known.done:
-            return known
-        fresh = _under_way[str(store.path), desk.set.name] = Suggesting(engine, store, desk, chosen)
-    fresh.begin()
-    return fresh
+    key = str(store.path), desk.set.name
+    return jobs.begin(Suggesting, key, lambda: Suggesting(engine, store, desk, chosen))
 
 
 def under_way(engine: Engine, name: str) -> Suggesting | None:
     """What this process began last for a set: under way, or how it ended."""
-    return _under_way.get((str(store_of(engine).path), name))
+    return jobs.latest(Suggesting, (str(store_of(engine).path), name))
 
 
 def missing(desk: Desk, model: str) -> list[Pair]:

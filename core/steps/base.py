@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from core.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
 from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
@@ -66,6 +67,7 @@ class Context:
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
+    asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     why_not: Callable[[Route], str | None] = lambda _route: None  # why a route cannot run here
     found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0
@@ -74,11 +76,11 @@ class Context:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def left(self) -> float:
-        """Seconds left; raises Cancelled or DeadlinePassed."""
+        """Seconds left, waits for others left out; raises Cancelled or DeadlinePassed."""
         if self.cancel.is_set():
             self.trace.cut_short()
             raise Cancelled("stopped by the user")
-        left = self.deadline - time.perf_counter()
+        left = self.deadline + self.asker.waited() - time.perf_counter()
         if left <= 0:
             self.trace.cut_short()
             raise DeadlinePassed("the route's time is up")

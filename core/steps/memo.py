@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from core.admission import Asker
 from core.types import Hit, Passage, Reuse, Span, Tokens
 
 
@@ -32,7 +33,8 @@ class Work:
     `charges` are all model calls that the step takes by itself, whoever made them; `inner` the steps in it.
     """
 
-    key: str = ""
+    key: str
+    asker: Asker
     done: threading.Event = field(default_factory=threading.Event)
     result: Any = None
     error: BaseException | None = None
@@ -83,12 +85,12 @@ class Memo:
         self._work: dict[str, Work] = {}
         self._lock = threading.Lock()
 
-    def claim(self, key: str) -> tuple[Work, bool]:
+    def claim(self, key: str, asker: Asker) -> tuple[Work, bool]:
         """The step's work and whether the caller is to do it."""
         with self._lock:
             if key in self._work:
                 return self._work[key], False
-            self._work[key] = Work(key)
+            self._work[key] = Work(key, asker)
             return self._work[key], True
 
     def drop(self, work: Work) -> None:

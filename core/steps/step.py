@@ -66,16 +66,17 @@ def step(
                 return method(self, *args, **kwargs)
 
             while True:
-                work, mine = context.memo.claim(key)
+                work, mine = context.memo.claim(key, context.asker)
                 if mine:
                     result: R = _do(context, work, known, arguments, do)
                     return result
-                while not work.done.wait(0.05):
-                    context.left()
+                with context.asker.behind(work.asker):
+                    while not work.done.wait(0.05):
+                        context.left()
                 if work.cut_short:
                     continue  # it was dropped: this route may do it
                 if not context.affords(work):  # so it ends within, as it would alone
-                    alone: R = _do(context, Work(key), known, arguments, do)
+                    alone: R = _do(context, Work(key, context.asker), known, arguments, do)
                     return alone
                 reused: R = _reuse(context, work, known, arguments)
                 return reused

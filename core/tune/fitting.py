@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.backends import fitted as kept
 from core.backends.fitted import LISTS, FittedWeights
+from core.background_job import BackgroundJob, jobs
 from core.errors import BadInput, Cancelled, Unavailable
 from core.needs import missing
 from core.route import Need, routes
 from core.tune.learn import METRIC, learned, refusal
 from core.tune.pairs import BASIC, Progress, collect
-from core.work import Work
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from core.engine import Engine
     from core.evaluate.dataset import LabelledSet
 
@@ -141,11 +138,13 @@ def chosen_lists(engine: Engine, wanted: Wanted) -> tuple[str, ...]:
     return tuple(n for n, why in there.items() if (n in wanted.lists if wanted.lists else why is None))
 
 
-class Fitting(Work):
+class Fitting(BackgroundJob):
     """One `perform` in a thread of its own, followed and stopped from a page; stopped, nothing is kept."""
 
+    kind = "fit"
+
     def __init__(self, engine: Engine, wanted: Wanted) -> None:
-        super().__init__(f"fit-{wanted.name}")
+        super().__init__(f"{wanted.name} for {wanted.corpus}", home=engine.settings.home)
         self.wanted = wanted
         self.stage = "beginning"
         self.fitted: FittedWeights | None = None
@@ -171,10 +170,6 @@ class Fitting(Work):
         self.finished, self.total = done, of
 
 
-_under_way: dict[tuple[Path, str], Fitting] = {}
-_lock = threading.Lock()
-
-
 def begin(engine: Engine, wanted: Wanted) -> Fitting:
     """Begin fitting for a corpus in the background; asked again meanwhile, what is under way.
 
@@ -182,19 +177,13 @@ def begin(engine: Engine, wanted: Wanted) -> Fitting:
     """
     kept.checked(wanted.name)
     chosen_lists(engine, wanted)
-    with _lock:
-        key = engine.settings.home, wanted.corpus
-        known = _under_way.get(key)
-        if known is not None and not known.done:
-            return known
-        fresh = _under_way[key] = Fitting(engine, wanted)
-    fresh.begin()
-    return fresh
+    key = engine.settings.home, wanted.corpus
+    return jobs.begin(Fitting, key, lambda: Fitting(engine, wanted))
 
 
 def under_way(engine: Engine, corpus: str) -> Fitting | None:
     """What this process began last for a corpus: under way, or how it ended."""
-    return _under_way.get((engine.settings.home, corpus))
+    return jobs.latest(Fitting, (engine.settings.home, corpus))
 
 
 def _origin(engine: Engine, wanted: Wanted) -> tuple[LabelledSet, Mapping[str, Mapping[str, float]], str]:

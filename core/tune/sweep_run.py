@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from core.background_job import BackgroundJob, jobs
 from core.errors import BadInput
 from core.evaluate.keeping import stamp
 from core.evaluate.runner import Outcomes, Plan, run
@@ -15,14 +14,12 @@ from core.needs import missing
 from core.route import pick
 from core.tune.sweep_subject import Point, Subject
 from core.types import Scored
-from core.work import Work
 
 if TYPE_CHECKING:
     from core.engine import Engine
 
 Todo = Mapping[Point, Sequence[str]]  # the questions to ask at each point
 Key = tuple[object, ...]
-REMEMBERED = 16  # sweeps of this process whose runs are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +35,30 @@ class Cost:
     asks: bool
 
 
-class Running(Work):
+class Running(BackgroundJob):
     """The rankings of runs at points of a subject's grid, and the thread that makes them, begun by `ask`.
 
     `rankings` grows while it is under way: (point, question) -> ranking, None for a question that failed.
     """
 
+    kind = "sweep"
+
     def __init__(self, engine: Engine, subject: Subject) -> None:
-        super().__init__(f"sweep-{subject.route}.{','.join(subject.names)}")
+        super().__init__(f"{subject.route}.{','.join(subject.names)}", home=engine.settings.home)
         self.subject = subject
         self.rankings: dict[tuple[Point, str], Scored | None] = {}
         self.errors: dict[str, int] = {}  # message -> questions
         self._engine = engine
         self._todo: Todo = {}
-        self._ended.set()  # nothing is under way
+        self._at_end.set()  # nothing is under way
 
     def ask(self, todo: Todo) -> None:
         """Ask in the background; what is under way goes on as it is."""
         if not self.done:
             return
+        self._stopped = False
         self._cancel.clear()
-        self._ended.clear()
+        self._at_end.clear()
         self.error, self.errors = None, {}
         self.finished, self.total, self._todo = 0, sum(map(len, todo.values())), dict(todo)
         self.begin()
@@ -94,21 +94,9 @@ class Running(Work):
                 self.errors[message] = self.errors.get(message, 0) + 1
 
 
-_known: OrderedDict[Key, Running] = OrderedDict()
-_lock = threading.Lock()
-
-
 def running(engine: Engine, subject: Subject) -> Running:
     """The runs of this process at points of `subject`'s knobs, whether any are under way or not."""
-    with _lock:
-        key = _key(engine, subject)
-        known = _known.get(key)
-        if known is None:
-            known = _known[key] = Running(engine, subject)
-        _known.move_to_end(key)
-        while len(_known) > REMEMBERED:
-            _known.popitem(last=False)[1].cancel()
-        return known
+    return jobs.keep(Running, _key(engine, subject), lambda: Running(engine, subject))
 
 
 def lacking(engine: Engine, subject: Subject, todo: Todo) -> dict[Point, str]:

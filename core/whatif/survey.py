@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core import needs
+from core.background_job import BackgroundJob, jobs
 from core.corpus import catalogue
 from core.errors import BadInput, Unavailable
 from core.evaluate import sets
@@ -17,23 +16,24 @@ from core.reading import below, top
 from core.request import Request
 from core.route import Need, pick
 from core.types import Hit, Passage, RouteResult, Scored
-from core.work import Work
 
 if TYPE_CHECKING:
     from core.engine import Engine, Job
-    from core.evaluate.dataset import LabelledSet, Question
+    from core.evaluate.dataset import Found, LabelledSet, Question
 
 MODELS = frozenset((Need.LLM, Need.SELF_RAG))
-REMEMBERED = 8  # surveys of this process, finished or under way
 Knobs = Mapping[str, Mapping[str, Any]]  # by route
 
 
-class Survey(Work):
+class Survey(BackgroundJob):
     """Routes over all labelled questions of a corpus, in a thread of its own; nothing of it is stored.
 
     `results` grows while it is under way: question id -> route -> result with its spans. Equal steps of its
     routes are shared, as in any run.
     """
+
+    kind = "survey"
+    kept = 8  # they hold the spans of all questions
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Survey(Work):
         models: bool = True,
         name: str = "",
     ) -> None:
-        super().__init__(f"survey-{corpus}", len(labelled.questions))
+        super().__init__(f"{', '.join(knobs)} over {corpus}", len(labelled.questions), engine.settings.home)
         self.labelled, self.corpus, self.fingerprint, self.knobs = labelled, corpus, fingerprint, knobs
         self.name = name  # of corpus, routes and knobs: equal for equal ones
         self._models = models
@@ -83,10 +83,6 @@ class Survey(Work):
         )
 
 
-_surveys: OrderedDict[str, Survey] = OrderedDict()
-_lock = threading.Lock()
-
-
 def survey(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> Survey:
     """The survey of `routes` (name -> knobs, those left out at their defaults) over the labelled questions of
     `corpus`: the known one, or begun now. One that failed or was stopped is begun anew. Without `models` a
@@ -99,25 +95,18 @@ def survey(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -
     check(engine, corpus, settled, models=models)
     fingerprint = engine.corpus(corpus).fingerprint
     key = _key(engine, corpus, fingerprint, settled, models)
-    with _lock:
-        known = _surveys.get(key)
-        if known is not None and (not known.done or known.complete):
-            _surveys.move_to_end(key)
-            return known
-    fresh = Survey(engine, labelled(engine, corpus), corpus, fingerprint, settled, models, key)
-    with _lock:
-        _surveys[key] = fresh
-        while len(_surveys) > REMEMBERED:
-            _surveys.popitem(last=False)[1].cancel()
-    fresh.begin()
-    return fresh
+    return jobs.begin(
+        Survey,
+        key,
+        lambda: Survey(engine, labelled(engine, corpus), corpus, fingerprint, settled, models, key),
+        lambda known: not known.done or known.complete,
+    )
 
 
 def begun(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> Survey | None:
     """The survey of `routes` if it was begun in this process, else None; begins nothing."""
     settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
-    with _lock:
-        return _surveys.get(_key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
+    return jobs.latest(Survey, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
 
 
 def check(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> None:
@@ -142,17 +131,21 @@ def check(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) ->
 
 
 def labelled(engine: Engine, corpus: str) -> LabelledSet:
-    """The labelled questions of `corpus`, all splits, tied to its passages; BadInput says how to get some."""
+    """`questions` tied to the passages of `corpus`."""
+    return sets.tie(questions(engine, corpus), engine.corpus(corpus))[0]
+
+
+def questions(engine: Engine, corpus: str) -> Found:
+    """The labelled questions of `corpus`, all splits; BadInput says how to get some. Opens no corpus."""
     origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
     try:
-        found = sets.read(origin.name, origin.path, split="all")
+        return sets.read(origin.name, origin.path, split="all")
     except BadInput as error:
         raise BadInput(
             f"corpus {corpus} has no labelled questions, so the effect on many cannot be told. Labels "
             f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
             f"python -m core eval {corpus} --questions FILE ({error})"
         ) from None
-    return sets.tie(found, engine.corpus(corpus))[0]
 
 
 def seconds(result: RouteResult, count: int) -> float:

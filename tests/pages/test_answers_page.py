@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.background_job import jobs
 from core.engine import Request
 from core.types import Query
 from tests.fakes import ScriptedLLM
@@ -18,7 +19,7 @@ def open_tab(visit, run_id, tab):
 def keep(engine, run):
     engine.store.save(run)
     assert engine.store.flush()
-    engine._jobs.clear()
+    jobs.clear()
     return run
 
 

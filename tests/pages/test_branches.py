@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.background_job import jobs
 from core.branches import trees
 from core.engine import Request
 from core.outputs import Segment, SegmentTree
@@ -59,7 +60,7 @@ def asked(engine):
     )
     assert [result.status for result in run.results] == ["ok", "ok"]
     assert engine.store.flush()
-    engine._jobs.clear()
+    jobs.clear()
     engine.fake_reflection = None  # nothing can be asked any more
     return run
 

@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from core import reading_waits
+from core.admission import Turns
 from core.engine import MAX_QUESTION, Request
 from core.route import routes
 from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
+from tests.until import until
 
 TABS = ["Side by side", "Ranks", "Overlap", "Answers", "Matches", "Cost", "Steps"]
 
@@ -380,3 +383,31 @@ def test_an_answer_that_cannot_be_written_is_one_message(visit, engine, stored):
     app.run()
     assert len(app.error) == 0
     assert "Now it can " in html(app)
+
+
+def test_a_run_that_waits_for_the_model_says_so_with_its_place(visit, engine):
+    llm = engine.fake_llm
+    turns, answer = Turns(), llm.complete
+
+    def complete(request, **more):
+        with turns.slot(1, more["cancel"], told=True):
+            return answer(request, **more)
+
+    llm.complete = complete
+    app = visit()
+    app.text_area(key="question").set_value("When is it paid?")
+    app.session_state["routes"] = ["hyde"]
+    with turns.slot(1):  # somebody else's call
+        app.button(key="run").click().run()
+        job = engine.job(app.session_state["run_id"])
+        until(lambda: "waits for the model" in reading_waits.now(job.pending()[0][2]))
+        app.run()
+        assert "HyDE waits for the model" in app.get("progress")[0].proto.text
+        assert "waits for the model, which serves it next" in html(app)
+    run = job.wait(20)
+    told = [
+        span.output["for others, ms"] for span in run.results[0].spans if span.name == "wait for the model"
+    ]
+    assert told[0] > 0
+    app.run()
+    assert not app.exception, app.exception

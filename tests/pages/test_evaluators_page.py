@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.background_job import jobs
 from core.engine import Request
 from core.errors import BadInput
 from core.evaluate.dataset import LabelledSet, Question
@@ -34,7 +35,7 @@ EDGES = "edges:{}:crag:{}"
 def keep(engine, run):
     engine.store.save(run)
     assert engine.store.flush()
-    engine._jobs.clear()
+    jobs.clear()
     return run
 
 
@@ -54,7 +55,7 @@ def corrected(engine):
     )
     assert [result.status for result in run.results] == ["ok", "ok"]
     assert engine.store.flush()
-    engine._jobs.clear()
+    jobs.clear()
     return engine.store.load(run.id)
 
 

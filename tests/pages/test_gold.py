@@ -27,6 +27,7 @@ def run(engine, monkeypatch):
     desk.judge(engine.store, "mine", Judgement("q1", passages[0].id, "ann", "person", "grade", 3))
     state = SimpleNamespace(state="ready", fingerprint=corpus.fingerprint)
     monkeypatch.setattr(gold.catalogue, "describe", lambda *_: state)
+    monkeypatch.setattr(gold, "_read", lambda *_: "the questions in its folder")
     monkeypatch.setattr(
         gold, "_of_folder", lambda *_: {(ASKED.text, ()): {passages[0].id: 1, passages[1].id: 2}}
     )

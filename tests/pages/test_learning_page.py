@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.backends import fitted as files
+from core.background_job import jobs
 from core.evaluate import keeping
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import Prepared, perform
@@ -62,7 +63,7 @@ def small(evaluated):
 @pytest.fixture(autouse=True)
 def forgotten():
     yield
-    fitting._under_way.clear()
+    jobs.clear()
 
 
 def learning(visit, **params):

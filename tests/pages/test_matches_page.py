@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.background_job import jobs
 from core.engine import Request
 from core.outputs import MatchedPassage, Search, TokenMatches
 from core.types import Query, RouteResult, Span
@@ -18,7 +19,7 @@ def matched(engine):
     run = engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", routes))
     assert [result.status for result in run.results] == ["ok"] * 3
     assert engine.store.flush()
-    engine._jobs.clear()
+    jobs.clear()
     return run
 
 

@@ -8,6 +8,7 @@ import pytest
 import streamlit as st
 from markupsafe import Markup
 
+from core.background_job import jobs
 from core.contributions import Marker, searched_by_terms
 from core.engine import Request
 from core.types import Hit, Passage, Query
@@ -37,7 +38,7 @@ def asked(engine):
     routes = ("bm25", "late_interaction", "splade", "dense")
     run = engine.ask(Request(Query("How to send fragile items back?"), "tiny", routes))
     assert engine.store.flush()
-    engine._jobs.clear()
+    jobs.clear()
     return run
 
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from core.background_job import BackgroundJob, jobs, owner
 from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
 from core.corpus.manifest import CorpusInfo
 from core.errors import Cancelled
-from tests.pages.reading import plain
+from tests.pages.reading import plain, shown
 from ui import corpora
 
 INFO = CorpusInfo(
@@ -56,9 +57,9 @@ def test_progress_of_a_build_is_there_with_stop(visit):
     build = builds.start_work("tiny under way", work)
     try:
         app = visit()
-        app.sidebar.button(key="stop:tiny under way").click().run()
+        app.sidebar.button(key=f"stop:{build.id}").click().run()
         build.wait(5)
-        assert build.stopped
+        assert build.cancelled
     finally:
         stop.set()
 
@@ -73,3 +74,78 @@ def test_a_corpus_that_was_added_is_chosen_when_it_is_there(visit):
     app.run()
     assert app.sidebar.selectbox[0].value == "other"
     assert corpora.WANTED not in app.session_state
+
+
+class Held(BackgroundJob):
+    """Goes on until it is stopped."""
+
+    kind = "evaluation"
+
+    def _do(self):
+        assert self._cancel.wait(30)
+        raise Cancelled("stopped")
+
+
+class Asked(Held):
+    """A question: nobody's business but who asked it."""
+
+    kind = "question"
+    private = True
+
+
+@pytest.fixture
+def begun(engine):
+    made = []
+
+    def begin(kind, title, session="", home=None):
+        token = owner.set(session)
+        made.append(kind(title, 4, home or engine.settings.home))
+        owner.reset(token)
+        return jobs.begin(kind, title, lambda: made[-1])
+
+    yield begin
+    for job in made:
+        job.cancel()
+        assert job.wait(10)
+
+
+def listed(app):
+    return [element.proto.text.replace("\\", "") for element in app.sidebar.get("progress")]
+
+
+def test_all_that_is_under_way_is_listed_with_progress_and_stop(visit, begun):
+    job = begun(Held, "nightly")
+    job.finished = 1
+    app = visit("shortcuts.py")
+    assert listed(app)[0].startswith("Evaluation nightly: 1 of 4, about ")
+    app.sidebar.button(key=f"stop:{job.id}").click().run()
+    assert job.wait(10)
+    assert job.state == "stopped"
+    app.run()
+    assert listed(app) == []
+    assert not [button.key for button in app.sidebar.button if (button.key or "").startswith("stop:")]
+
+
+def test_of_questions_of_others_only_their_number_is_told(visit, begun):
+    begun(Asked, "a secret question", "another browser")
+    app = visit("shortcuts.py")
+    assert listed(app) == []
+    assert "secret" not in shown(app)
+    assert "1 question of other sessions" in [caption.value for caption in app.sidebar.caption]
+
+
+def test_what_another_home_does_is_not_listed(visit, begun, tmp_path):
+    begun(Held, "elsewhere", home=tmp_path / "elsewhere")
+    assert listed(visit("shortcuts.py")) == []
+
+
+def test_a_question_asked_here_is_listed_and_stopped_here(visit, engine):
+    engine.fake_llm.delay = 30
+    app = visit()
+    app.text_area(key="question").set_value("When is it paid?")
+    app.session_state["routes"] = ["hyde"]
+    app.button(key="run").click().run()
+    job = engine.job(app.session_state["run_id"])
+    assert listed(app)[0].startswith("Question When is it paid?: 0 of 1, ")
+    app.sidebar.button(key=f"stop:{job.id}").click().run()
+    assert job.wait(10).status == "cancelled"

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from core.background_job import jobs
 from core.evaluate import keeping
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import Prepared, perform
@@ -122,8 +123,8 @@ def test_stop_keeps_what_was_found(visit, engine, evaluation):
     app = sweeps(visit, route="rag_fusion", knob="n", grid="1, 3")
     app.button(key="sweep_ask").click().run()
     app.button(key="sweep_stop").click().run()
-    subject_runs = next(iter(reversed(sweep_run._known.values())))
-    assert subject_runs.wait(10)
+    runs = [job for job in jobs.known() if isinstance(job, sweep_run.Running)]
+    assert runs[-1].wait(10)
     app.run()
     assert "what was found is kept" in shown(app)
     assert "waits for a run" in html(app)

@@ -45,7 +45,7 @@ def test_a_build_reports_and_ends(tmp_path, slow):
         builds.start("one", "somewhere", Settings(home=tmp_path))
     slow.set()
     build.wait(60)
-    assert (build.done, build.error, build.stopped) == (True, None, False)
+    assert (build.done, build.error, build.cancelled) == (True, None, False)
     assert builds.get("one") is build
     assert build not in builds.under_way()
 
@@ -54,7 +54,7 @@ def test_a_build_can_be_stopped_and_begun_again(tmp_path, slow):
     build = begin(tmp_path, "two")
     build.cancel()
     build.wait(60)
-    assert (build.done, build.stopped, build.error) == (True, True, None)
+    assert (build.done, build.cancelled, build.error) == (True, True, None)
     assert begin(tmp_path, "two") is not build
     slow.set()
 

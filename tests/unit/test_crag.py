@@ -40,7 +40,8 @@ def crag(
     more = {"reranker": "tiny-pairs"} if logit is not None else {}
     engine = FakeEngine(tmp_path, llm=llm, web=web, texts=texts, **more, **(settings or {}))
     if logit is not None:
-        engine.fake_rerankers._paired = Pairs(logit)
+        rerankers = engine.fake_rerankers
+        rerankers._pairs.get(rerankers.configured, lambda: Pairs(logit))
     return engine.ask(Request(Query(question), "tiny", ("crag",), {"crag": knobs})).results[0]
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.background_job import jobs
 from core.errors import BadInput
 from core.evaluate import background, keeping, shelf
 from core.evaluate.evaluation import perform, prepare
@@ -112,7 +113,7 @@ def test_stopped_it_keeps_what_was_asked_and_goes_on_without_repeating(engine, s
     assert stopped.figures["interrupted"] is True
     assert len(stopped.outcomes) < 4
     before = len(stopped.outcomes)
-    background._under_way.clear()  # as after a crash: another process knows nothing of it
+    jobs.clear()  # as after a crash: another process knows nothing of it
     with (one.folder / JOURNAL).open("a") as file:
         file.write('{"question": "q9", "rou')  # half a line
     engine.asked.clear()
@@ -144,7 +145,7 @@ def test_only_routes_that_ask_a_model_are_repeated_and_with_other_seeds(engine, 
     seeds = [request.seed for request in engine.fake_llm.requests]
     assert sorted(set(seeds)) == [0, 1000, 2000]
     engine.asked.clear()
-    background._under_way.clear()
+    jobs.clear()
     ended(background.resume(engine, "first"))
     assert engine.asked == []
 

@@ -319,3 +319,67 @@ def test_a_local_file_is_a_model_of_its_own(tmp_path: Path) -> None:
     path.write_bytes(b"x")
     assert load_llm(settings(tmp_path, llm=str(path))).status() is None
     assert issubclass(ModelFailed, Exception)
+
+
+def kept(cache: CompletionCache, keys: range) -> list[int]:
+    return [n for n in keys if cache.get(f"key {n}") is not None]
+
+
+def stored(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+
+
+def test_the_cache_stays_within_its_bound_and_forgets_what_was_used_longest_ago(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = [20_000 * 86_400.0]
+    monkeypatch.setattr("core.backends.llm.cache.time.time", lambda: day[0])
+    cache = CompletionCache(tmp_path / "llm.sqlite", limit_mb=1)
+
+    def put(keys: range) -> None:
+        for n in keys:
+            cache.put(f"key {n}", ASK, replace(DONE, text="x" * 20_000, created=f"2026, {n:04}"))
+
+    put(range(40))
+    assert kept(cache, range(40)) == list(range(40))
+    day[0] += 86_400
+    assert kept(cache, range(5)) == list(range(5))  # used again, a day later
+    put(range(40, 70))
+    there = kept(cache, range(70))
+    assert set(range(5)) < set(there), "what was used lately stays"
+    assert set(range(60, 70)) < set(there), "and what is new"
+    assert not set(there) & set(range(5, 15)), "what was used longest ago is gone"
+    with sqlite3.connect(cache.path) as db:
+        assert db.execute("select count(*) from uses").fetchone()[0] == len(there)
+    put(range(1000, 1100))
+    assert stored(cache.path) < 8_000_000  # the file, with the log that is emptied now and then
+    assert cache.problem is None
+
+
+def test_a_cache_of_an_earlier_version_is_read_and_its_answers_go_first(tmp_path: Path) -> None:
+    path = tmp_path / "llm.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute(
+            "create table completions (key text primary key, prompt text not null, model text not null,"
+            " created text not null, completion text not null) without rowid"
+        )
+        rows = [(f"key {n}", "p", "m", "2026", canonical(to_plain(replace(DONE, text="x" * 20_000))))
+                for n in range(40)]  # fmt: skip
+        db.executemany("insert into completions values (?, ?, ?, ?, ?)", rows)
+    cache = CompletionCache(path, limit_mb=1)
+    assert kept(cache, range(3)) == [0, 1, 2]
+    for n in range(40, 60):
+        cache.put(f"key {n}", ASK, replace(DONE, text="x" * 20_000))
+    assert kept(cache, range(3)) == [0, 1, 2]
+    assert kept(cache, range(40, 60)) == list(range(40, 60))
+    assert len(kept(cache, range(60))) < 50
+
+
+def test_an_answer_is_read_where_nothing_can_be_written(tmp_path: Path) -> None:
+    cache = CompletionCache(tmp_path / "llm.sqlite")
+    cache.put("key", ASK, DONE)
+    with sqlite3.connect(cache.path) as db:
+        db.execute("update uses set day = 1")
+        db.execute("create trigger no before insert on uses begin select raise(abort, 'read only'); end")
+    assert cache.get("key") == replace(DONE, source="cache")
+    assert "read only" in (cache.problem or "")

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from core.background_job import Jobs
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
@@ -11,13 +12,14 @@ from core.errors import BadInput, Unavailable
 from core.evaluate import sets
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.metrics import by_question
+from core.job import Job
 from core.route import routes
 from core.store import Store
 from core.types import Query, RouteResult, Span
 from core.whatif import survey as module
 from core.whatif.effect import SHOWN, after, base, compare, of_question
 from core.whatif.fusion import fusions, outcome, recompute
-from core.whatif.survey import begun, counted, seconds, survey
+from core.whatif.survey import Survey, begun, counted, seconds, survey
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTIONS = (
@@ -32,7 +34,7 @@ LABELS = LabelledSet("tiny", QUESTIONS, QRELS, 2)
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_surveys", type(module._surveys)())
+    monkeypatch.setattr(module, "jobs", Jobs())
     monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
     monkeypatch.setattr(sets, "read", lambda *_, **__: LABELS)
     made = FakeEngine(tmp_path, store=Store(tmp_path / "runs.sqlite"))
@@ -51,7 +53,7 @@ def test_every_question_is_asked_and_nothing_is_stored(engine):
     assert fusions(result)[0].values["k"] == 7
     assert engine.store.flush()
     assert engine.store.sessions() == []
-    assert engine._jobs == {}
+    assert not any(isinstance(job, Job) for job in module.jobs.known())
 
 
 def test_equal_surveys_are_one_and_others_are_not(engine):
@@ -69,7 +71,7 @@ def test_equal_surveys_are_one_and_others_are_not(engine):
 
 def test_only_some_are_remembered(engine):
     first = survey(engine, "tiny", {"hybrid_rrf": {"k": 1}})
-    for k in range(2, module.REMEMBERED + 2):
+    for k in range(2, Survey.kept + 2):
         assert survey(engine, "tiny", {"hybrid_rrf": {"k": k}}).wait(20)
     assert begun(engine, "tiny", {"hybrid_rrf": {"k": 1}}) is None
     assert first.wait(20)

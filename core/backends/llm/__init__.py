@@ -21,7 +21,7 @@ def load_llm(settings: Settings, *, recordings: Path = RECORDINGS) -> CachedLLM:
     """The model the settings name; starts and fetches nothing. Raises BadInput for a wrong name or URL."""
     return CachedLLM(
         RemoteLLM(settings) if settings.llm_base_url else EmbeddedLLM(settings),
-        cache=CompletionCache(settings.home / "cache" / "llm.sqlite"),
+        cache=CompletionCache(settings.home / "cache" / "llm.sqlite", settings.llm_cache_mb),
         recordings=Recordings(recordings),
         mode=settings.llm_mode,
     )
@@ -36,7 +36,7 @@ def load_reflection(settings: Settings, *, recordings: Path = RECORDINGS) -> Cac
         )
     return CachedLLM(
         ReflectionLLM(settings),
-        cache=CompletionCache(settings.home / "cache" / "llm.sqlite"),
+        cache=CompletionCache(settings.home / "cache" / "llm.sqlite", settings.llm_cache_mb),
         recordings=Recordings(recordings),
         mode=settings.llm_mode,
     )

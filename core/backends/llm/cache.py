@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,11 +17,16 @@ from core.backends.base import Completion, LLMRequest, TokenLogprob
 
 log = logging.getLogger(__name__)
 BUSY_S = 5.0
+LIMIT_MB = 1024
+KEEP = 0.9  # of the limit, once it was passed: so that not every answer has to make room for itself
+DAY_S = 86_400  # how exactly it is known when an answer was used: else each reading would be a writing
 _SCHEMA = """
 create table if not exists completions (
     key text primary key, prompt text not null, model text not null, created text not null,
     completion text not null
-) without rowid
+) without rowid;
+create table if not exists uses (key text primary key, day integer not null) without rowid;
+create index if not exists uses_by_day on uses (day);
 """
 
 
@@ -56,10 +62,13 @@ def from_plain(plain: Mapping[str, Any], source: Literal["cache", "recording"]) 
 
 
 class CompletionCache:
-    """One SQLite file (WAL); a connection per use, so any thread of any process may read and write."""
+    """One SQLite file (WAL); a connection per use, so any thread of any process may read and write.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    It holds at most `limit_mb` megabytes: those used longest ago go first.
+    """
+
+    def __init__(self, path: Path, limit_mb: int = LIMIT_MB) -> None:
+        self.path, self._limit = path, limit_mb * 1_000_000
         self.problem: str | None = None  # why it does not work, once that was seen
 
     def get(self, key: str) -> Completion | None:
@@ -69,6 +78,8 @@ class CompletionCache:
         try:
             with self._open() as db:
                 row = db.execute("select completion from completions where key = ?", [key]).fetchone()
+                if row:
+                    self._use(db, key)
             return from_plain(json.loads(row[0]), "cache") if row else None
         except (sqlite3.Error, OSError, ValueError, TypeError, KeyError) as error:
             self._warn("read", error)
@@ -80,8 +91,44 @@ class CompletionCache:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._open() as db:
+                db.executescript(_SCHEMA)
                 db.execute("insert or ignore into completions values (?, ?, ?, ?, ?)", row)
+                self._use(db, key)
+                self._make_room(db)
         except (sqlite3.Error, OSError) as error:
+            self._warn("written", error)
+
+    def _make_room(self, db: sqlite3.Connection) -> None:
+        """Forget what was used longest ago where there is too much. Freed pages are used again, so that the
+        file grows no more.
+        """
+        while (over := _bytes(db) - self._limit * KEEP) > self._limit * (1 - KEEP):
+            db.execute("begin immediate")
+            oldest = db.execute(
+                "select c.key, length(c.completion) from completions c left join uses u on u.key = c.key"
+                " order by coalesce(u.day, 0), c.created"  # an earlier version noted no use
+            )
+            gone = []
+            for key, length in oldest:
+                gone.append((key,))
+                over -= length
+                if over <= 0:
+                    break
+            for table in ("completions", "uses"):
+                db.executemany(f"delete from {table} where key = ?", gone)
+            db.execute("commit")
+            if not gone:
+                return
+
+    def _use(self, db: sqlite3.Connection, key: str) -> None:
+        """Note that an answer was used today; one that cannot be noted can be read all the same."""
+        today = int(time.time()) // DAY_S
+        try:
+            db.executescript(_SCHEMA)
+            known = db.execute("select day from uses where key = ?", [key]).fetchone()
+            if known is None or known[0] != today:
+                db.execute("insert or replace into uses values (?, ?)", [key, today])
+        except sqlite3.Error as error:
             self._warn("written", error)
 
     @contextmanager
@@ -90,7 +137,6 @@ class CompletionCache:
         try:
             db.execute("pragma journal_mode = wal")
             db.execute("pragma synchronous = normal")
-            db.execute(_SCHEMA)
             yield db
         finally:
             db.close()
@@ -101,3 +147,12 @@ class CompletionCache:
         if problem != self.problem:
             log.warning("%s. If it stays so, delete the file.", problem)
         self.problem = problem
+
+
+def _bytes(db: sqlite3.Connection) -> int:
+    """What the file holds, without the pages that are free."""
+    pages, free, size = (
+        int(db.execute(f"pragma {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size

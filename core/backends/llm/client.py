@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import json
+import logging
 import os
 import threading
 import time
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     import openai
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 CONNECT_S = 5.0
 LOOK_S = 0.02  # how often a waiting thread looks at its cancel event
 HINTS = {
@@ -66,6 +69,37 @@ class ChatClient:
             written = None  # nobody reads those while they are written
         data, ms = run_call(self._call(request, written), self._words.label, timeout, cancel)
         return self._read(data, request, ms=ms, created=created)
+
+    def slots(self, timeout: float, cancel: threading.Event) -> int:
+        """How many calls the server works at side by side, by llama.cpp's `/props`; 1 where it does not tell.
+
+        Raises Cancelled.
+        """
+        try:
+            told = run_call(self._props(), self._words.label, min(timeout, CONNECT_S), cancel)
+            found = json.loads(told)["total_slots"]
+            if type(found) is int and found >= 1:
+                return found
+            why = f"total_slots is {found!r}"
+        except (ModelFailed, ModelTimedOut, ValueError, KeyError, TypeError) as error:
+            why = str(error)
+        log.warning("%s does not tell how many calls it serves at once (%s); one is taken for it",
+                    self._words.label, self._words.excerpt(why))  # fmt: skip
+        return 1
+
+    async def _props(self) -> bytes:
+        import httpx2
+
+        from core.backends.llm.transport import client
+
+        async with client(self._key, keep_alive=False) as asked:
+            try:
+                answer = await asked.get(f"{self.base_url.removesuffix('/v1')}/props")
+            except httpx2.HTTPError as error:
+                raise self._words.failed("cannot be asked", str(error)) from None
+        if answer.status_code != 200:
+            raise self._words.failed(f"answered with status {answer.status_code}")
+        return bytes(answer.content)
 
     async def _call(self, request: LLMRequest, written: Callable[[str], None] | None) -> tuple[bytes, float]:
         """The body of the answer and the milliseconds it took, without those of the first import."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from core import admission
 from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue
@@ -33,6 +35,7 @@ class RemoteLLM:
         self.endpoint = clean_url(url)
         self.local = _is_loopback(url)
         self.model = self.identity = settings.llm
+        self._slots = settings.llm_slots or math.inf
         key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
         self._client: ChatClient = ChatClient(
             self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
@@ -45,8 +48,9 @@ class RemoteLLM:
     def complete(
         self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
     ) -> Completion:
-        """One call."""
-        return self._client.complete(request, timeout=timeout, cancel=cancel, written=written)
+        """One call; `timeout` begins when it is its turn."""
+        with admission.turns(self.endpoint).slot(self._slots, cancel, told=True):
+            return self._client.complete(request, timeout=timeout, cancel=cancel, written=written)
 
 
 class ReflectionLLM(RemoteLLM):
@@ -57,6 +61,7 @@ class ReflectionLLM(RemoteLLM):
         self.endpoint = clean_url(url, "self_rag_base_url", "self_rag_api_key")
         self.local = _is_loopback(url)
         self.model = self.identity = settings.self_rag_model
+        self._slots = settings.llm_slots or math.inf
         key = settings.self_rag_api_key.get_secret_value() if settings.self_rag_api_key else ""
         self._client = CompletionsClient(
             self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
@@ -87,7 +92,7 @@ class EmbeddedLLM:
             self.identity, path, settings.models_dir, settings.llm_context, settings.llm_idle_minutes, sha256
         )
         self._lock = threading.Lock()
-        self._client: tuple[ServerState, ChatClient] | None = None
+        self._served: tuple[ServerState, ChatClient, int] | None = None
 
     def status(self) -> str | None:
         """None if the server is up or can be started."""
@@ -98,38 +103,42 @@ class EmbeddedLLM:
     def complete(
         self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
     ) -> Completion:
-        """One call; a server that died is started again, once."""
+        """One call; `timeout` begins when the server is up and it is its turn. A server that died is started
+        again, once.
+        """
         missing = self.status()
         if missing:
             raise Unavailable(missing)
-        deadline = time.monotonic() + timeout
-        server = self.server.ready(deadline=deadline, cancel=cancel)
-        try:
-            return self._call(server, request, deadline, cancel, written)
-        except ConnectionLost:
-            if self.server.state() == server:
-                raise
-            server = self.server.ready(deadline=deadline, cancel=cancel)
-            return self._call(server, request, deadline, cancel, written)
+        server, client, slots = self._up(timeout, cancel)
+        with admission.turns(f"embedded {self.server.name}").slot(slots, cancel, told=True):
+            deadline = time.monotonic() + timeout
+            try:
+                return client.complete(request, timeout=timeout, cancel=cancel, written=written)
+            except ConnectionLost:
+                if self.server.state() == server:
+                    raise
+            client = self._up(timeout, cancel)[1]
+            left = max(0.0, deadline - time.monotonic())
+            return client.complete(request, timeout=left, cancel=cancel, written=written)
 
-    def _call(
-        self,
-        server: ServerState,
-        request: LLMRequest,
-        deadline: float,
-        cancel: threading.Event,
-        written: Written,
-    ) -> Completion:
+    def _up(self, timeout: float, cancel: threading.Event) -> tuple[ServerState, ChatClient, int]:
+        """The server, started if need be within `timeout` seconds, how to call it, and its slots."""
+        server = self.server.state()
+        if server.phase != "ready":
+            with admission.started(f"{self.model} is loaded"):
+                server = self.server.ready(deadline=time.monotonic() + timeout, cancel=cancel)
         with self._lock:
-            if self._client is None or self._client[0] != server:
-                client = ChatClient(
-                    f"{server.url}/v1", model=self.model, key=server.key,
-                    label=f"embedded {self.model}", embedded=True,
-                )  # fmt: skip
-                self._client = (server, client)
-            client = self._client[1]
-        left = max(0.0, deadline - time.monotonic())
-        return client.complete(request, timeout=left, cancel=cancel, written=written)
+            known = self._served
+        if known is not None and known[0] == server:
+            return known
+        client = ChatClient(
+            f"{server.url}/v1", model=self.model, key=server.key, label=f"embedded {self.model}",
+            embedded=True,
+        )  # fmt: skip
+        served = server, client, client.slots(timeout, cancel)
+        with self._lock:
+            self._served = served
+        return served
 
 
 class CachedLLM:

@@ -11,6 +11,7 @@ from core.backends.rerankers.blend import Blended, BlendReranker, Candidates
 from core.backends.rerankers.cross import CrossEncoderReranker
 from core.backends.rerankers.http import HttpReranker
 from core.errors import Unavailable
+from core.once import Once
 from core.settings import Settings
 from core.types import Passage
 
@@ -59,9 +60,8 @@ class Rerankers:
         """`tokens` gives the token embedder of the embedded one; by default MiniLM's."""
         self._settings = settings
         self._tokens = tokens or self._minilm
-        self._lock = threading.Lock()
-        self._blend: BlendReranker | None = None
-        self._paired: Reranker | None = None
+        self._blends: Once[str, BlendReranker] = Once()
+        self._pairs: Once[str, Reranker] = Once()
 
     @property
     def configured(self) -> str:
@@ -77,28 +77,25 @@ class Rerankers:
 
     def blend(self) -> BlendReranker:
         """The embedded one, which needs what the corpus knows of the candidates; raises Unavailable."""
-        with self._lock:
-            if self._blend is None:
-                tokens = self._tokens()
-                tokens.embed_query("warm up")  # the first use of a model is slow
-                self._blend = BlendReranker(tokens)
-            return self._blend
+        return self._blends.get(EMBEDDED, self._load_blend)
 
     def paired(self) -> Reranker:
         """The configured one, which reads question and passage as a pair: a server's, else a cross-encoder.
 
         Raises Unavailable with the way to get it, BadInput for an address that is none.
         """
-        with self._lock:
-            if self._paired is None:
-                self._paired = self._load(self.configured)
-            return self._paired
+        return self._pairs.get(self.configured, lambda: self._load(self.configured))
 
     def cross_encoder(self) -> Reranker:
         """The configured cross-encoder; raises Unavailable where another kind of reranker is configured."""
         if lack := no_cross_encoder(self.configured):
             raise Unavailable(lack)
         return self.paired()
+
+    def _load_blend(self) -> BlendReranker:
+        tokens = self._tokens()
+        tokens.embed_query("warm up")  # the first use of a model is slow
+        return BlendReranker(tokens)
 
     def _load(self, name: str) -> Reranker:
         if "://" not in name:

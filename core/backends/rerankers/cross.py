@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from core.admission import Turns
 from core.backends.weights import clean, load
 from core.corpus.passages import searchable
 from core.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
@@ -28,7 +29,7 @@ class CrossEncoderReranker:
             raise Unavailable(
                 f"cross-encoder {name!r} sorts pairs into {labels} classes; a reranker gives one score"
             )
-        self._lock = threading.Lock()  # tokenizers of transformers are not safe to share between threads
+        self._turns = Turns()  # tokenizers of transformers are not safe to share between threads
 
     def rerank(
         self,
@@ -41,25 +42,25 @@ class CrossEncoderReranker:
         """One score a passage; passages of like length share a batch."""
         from torch.nn import Identity
 
-        deadline = time.monotonic() + timeout
         pairs = [(clean(text), clean(searchable(passage.title, passage.text))) for passage in passages]
         order = sorted(range(len(pairs)), key=lambda at: len(pairs[at][1]))
         scores = [0.0] * len(pairs)
-        for start in range(0, len(order), BATCH):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled(f"stopped while {self.name} was scoring")
-            if time.monotonic() > deadline:
-                raise ModelTimedOut(
-                    f"{self.name} scored {start} of {len(pairs)} passages in {timeout:.3g} s; give fewer"
-                )
-            some = order[start : start + BATCH]
-            with self._lock:
+        with self._turns.slot(cancel=cancel):
+            deadline = time.monotonic() + timeout
+            for start in range(0, len(order), BATCH):
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled(f"stopped while {self.name} was scoring")
+                if time.monotonic() > deadline:
+                    raise ModelTimedOut(
+                        f"{self.name} scored {start} of {len(pairs)} passages in {timeout:.3g} s; give fewer"
+                    )
+                some = order[start : start + BATCH]
                 found = self._model.predict(
                     [pairs[at] for at in some], batch_size=BATCH, show_progress_bar=False,
                     activation_fn=Identity(),
                 ).tolist()  # fmt: skip
-            for at, score in zip(some, found, strict=True):
-                if not math.isfinite(score):
-                    raise ModelFailed(f"{self.name} gave passage {passages[at].id!r} the score {score}")
-                scores[at] = score
+                for at, score in zip(some, found, strict=True):
+                    if not math.isfinite(score):
+                        raise ModelFailed(f"{self.name} gave passage {passages[at].id!r} the score {score}")
+                    scores[at] = score
         return scores

@@ -1,0 +1,305 @@
+"""Whose turn it is to use a model: turns go round between runs, and a wait for others is nobody's time.
+
+A route's clock and its deadline stand still while it waits for a model that others use. Waiting for its own
+calls counts: alone it would wait for those, too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from core.errors import Cancelled
+from core.outputs import Waited
+from core.trace import Trace
+
+WAIT = "wait for the model"  # the span's name
+LOOK_S = 0.02  # how often one who waits looks whether it was stopped, and what place it has
+RECENT = 20  # calls by which the next ones' time is told
+ENDPOINTS = 64  # that are remembered, the one asked longest ago goes first
+_numbers = count(1)
+
+
+class Asker:
+    """On whose behalf models are used: a route of a run, or other work.
+
+    `run` is equal for all that share a turn. `trace` is the route's, whose clock leaves out waits; setting
+    `cancel` ends a wait.
+    """
+
+    def __init__(
+        self, run: str = "", trace: Trace | None = None, cancel: threading.Event | None = None
+    ) -> None:
+        self.run = run or f"alone-{next(_numbers)}"
+        self.trace, self.cancel = trace, cancel
+        self.free: dict[int, list[float]] = {}  # by turns: since when each slot is free on the route's clock
+        self._lock = threading.Lock()
+        self._reasons, self._since, self._total = 0, 0.0, 0.0
+        self._behind: list[tuple[Asker, float]] = []  # who does its work, and what they had waited then
+
+    def waited(self) -> float:
+        """Seconds that it has waited for others so far: no deadline of it counts them."""
+        return self._waited(())
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What goes by inside is waited for others; at once in several branches it counts once."""
+        self.held_up(True)
+        try:
+            yield
+        finally:
+            self.held_up(False)
+
+    def held_up(self, begins: bool) -> None:
+        """A reason to wait begins, or has ended."""
+        with self._lock:
+            if begins and not self._reasons:
+                self._since = time.perf_counter()
+            self._reasons += 1 if begins else -1
+            if not self._reasons:
+                self._total += time.perf_counter() - self._since
+
+    @contextmanager
+    def behind(self, other: Asker) -> Iterator[None]:
+        """Inside, what `other` waits for is waited for here too: it does work that both need."""
+        entry = (other, other.waited())
+        with self._lock:
+            self._behind.append(entry)
+        try:
+            yield
+        finally:
+            waited = other.waited() - entry[1]
+            with self._lock:
+                self._behind.remove(entry)
+                self._total += waited
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Models that are used inside, in this thread, are used on its behalf."""
+        token = _asking.set(self)
+        try:
+            yield
+        finally:
+            _asking.reset(token)
+
+    def _waited(self, seen: tuple[Asker, ...]) -> float:
+        with self._lock:
+            own = self._total + (time.perf_counter() - self._since if self._reasons else 0.0)
+            behind = list(self._behind)
+        known = (*seen, self)
+        return own + sum(one._waited(known) - before for one, before in behind if one not in known)
+
+
+_asking: ContextVar[Asker] = ContextVar("asking")
+
+
+def asker() -> Asker:
+    """On whose behalf this thread uses models: its own, where nobody said so."""
+    return _asking.get(None) or Asker()
+
+
+@contextmanager
+def started(what: str) -> Iterator[None]:
+    """What goes by inside is a wait for `what`, done once for all who ask; a span of its own."""
+    who, began = asker(), time.perf_counter()
+    with who.waiting():
+        if who.trace is None:
+            yield
+            return
+        with who.trace.span(WAIT, "CHAIN") as span, who.trace.aside():
+            span.output = Waited(until=what)
+            yield
+            span.output = _over(span.output, (time.perf_counter() - began) * 1000, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call is in the queue, 1 for the next one, and about how many seconds it has to wait, by what
+    recent calls took; None where none was measured.
+    """
+
+    number: int
+    seconds: float | None
+
+
+@dataclass(slots=True, eq=False)
+class _Ticket:
+    asker: Asker
+    asked_ms: float = 0.0  # on the route's clock
+    began: float | None = None  # in time.perf_counter(), when its turn came
+    used: bool = False  # whether whoever asked still wanted it then
+    served: threading.Event = field(default_factory=threading.Event)
+
+
+class Turns:
+    """The slots of one model, and the calls that wait for one: in their order inside a run, and round the
+    runs.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._slots = math.inf
+        self._serving: list[_Ticket] = []
+        self._lines: OrderedDict[str, deque[_Ticket]] = OrderedDict()  # by run, the next one's first
+        self._held_up: set[Asker] = set()
+        self._took: deque[float] = deque(maxlen=RECENT)
+
+    @contextmanager
+    def slot(
+        self, slots: float = 1, cancel: threading.Event | None = None, *, told: bool = False
+    ) -> Iterator[None]:
+        """Hold one of `slots` (math.inf: as many as are asked for). Raises Cancelled where it was stopped in
+        the queue. `told`: a wait is a span of the route.
+        """
+        who = asker()
+        ticket = self._join(who, slots)
+        try:
+            if ticket.served.is_set():
+                self._begin(ticket)
+            elif who.trace is not None and told:
+                self._stand_told(ticket, who.trace, cancel)
+            else:
+                self._stand(ticket, cancel)
+                self._begin(ticket)
+            yield
+        finally:
+            self._leave(ticket)
+
+    def waiting(self) -> int:
+        """How many calls wait."""
+        with self._lock:
+            return sum(map(len, self._lines.values()))
+
+    def _stand_told(self, ticket: _Ticket, trace: Trace, cancel: threading.Event | None) -> None:
+        began = time.perf_counter()
+        with trace.span(WAIT, "CHAIN") as span:
+            span.output = Waited()
+
+            def tell() -> None:
+                if (place := self._place(ticket)) is not None:
+                    span.output = Waited(place.number, place.seconds)
+
+            self._stand(ticket, cancel, tell)
+            own = self._begin(ticket)
+            span.output = _over(span.output, (time.perf_counter() - began) * 1000 - own, own)
+
+    def _stand(
+        self, ticket: _Ticket, cancel: threading.Event | None, look: Callable[[], None] = lambda: None
+    ) -> None:
+        """Until it is served."""
+        cancel = cancel or ticket.asker.cancel
+        look()
+        while not ticket.served.wait(LOOK_S):
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("stopped by the user while it waited for the model")
+            look()
+
+    def _join(self, who: Asker, slots: float) -> _Ticket:
+        ticket = _Ticket(who, who.trace.now() if who.trace is not None else 0.0)
+        with self._lock:
+            self._slots = slots
+            self._lines.setdefault(who.run, deque()).append(ticket)
+            self._admit()
+            self._weigh(who)
+        return ticket
+
+    def _begin(self, ticket: _Ticket) -> float:
+        """Set the route's clock to where the call would begin if the route were alone: at once, or when one
+        of its own calls has left a slot. Gives the milliseconds of that.
+        """
+        ticket.used, who = True, ticket.asker
+        if who.trace is None or math.isinf(self._slots):
+            return 0.0
+        with self._lock:
+            free = who.free.setdefault(id(self), [0.0] * int(self._slots))
+            begins = max(ticket.asked_ms, heapq.heappop(free) if free else 0.0)
+        who.trace.stand_at(begins)
+        return begins - ticket.asked_ms
+
+    def _leave(self, ticket: _Ticket) -> None:
+        who = ticket.asker
+        with self._lock:
+            if ticket.began is not None:
+                self._serving.remove(ticket)
+                if ticket.used:
+                    self._took.append(time.perf_counter() - ticket.began)
+                    if who.trace is not None and id(self) in who.free:
+                        heapq.heappush(who.free[id(self)], who.trace.now())
+            else:
+                line = self._lines[who.run]
+                line.remove(ticket)
+                if not line:
+                    del self._lines[who.run]
+            self._admit()
+            self._weigh(who)
+
+    def _admit(self) -> None:
+        """Serve those whose turn it is while there are slots; a run that was served goes to the end."""
+        while self._lines and len(self._serving) < self._slots:
+            run, line = next(iter(self._lines.items()))
+            ticket = line.popleft()
+            if line:
+                self._lines.move_to_end(run)
+            else:
+                del self._lines[run]
+            ticket.began = time.perf_counter()
+            self._serving.append(ticket)
+            self._weigh(ticket.asker)
+            ticket.served.set()
+
+    def _weigh(self, who: Asker) -> None:
+        """Note whether `who` waits for others: a call of it is queued, and it has not all slots itself."""
+        queued = any(one.asker is who for one in self._lines.get(who.run, ()))
+        holds = queued and sum(one.asker is who for one in self._serving) < self._slots
+        if holds != (who in self._held_up):
+            who.held_up(holds)
+            (self._held_up.add if holds else self._held_up.discard)(who)
+
+    def _place(self, ticket: _Ticket) -> Place | None:
+        """Where it is; None once it is served."""
+        with self._lock:
+            order = self._order()
+            if ticket not in order:
+                return None
+            ahead, now = order.index(ticket), time.perf_counter()
+            if not self._took:
+                return Place(ahead + 1, None)
+            mean = sum(self._took) / len(self._took)
+            ends = [max(0.0, (one.began or now) + mean - now) for one in self._serving]
+        heapq.heapify(ends)
+        for _ in range(ahead):
+            heapq.heapreplace(ends, ends[0] + mean)
+        return Place(ahead + 1, ends[0])
+
+    def _order(self) -> list[_Ticket]:
+        """Those who wait, as they will be served if nobody else comes."""
+        lines = [list(line) for line in self._lines.values()]
+        most = max(map(len, lines), default=0)
+        return [line[nth] for nth in range(most) for line in lines if nth < len(line)]
+
+
+def _over(wait: Waited, others: float, own: float) -> Waited:
+    """A wait that is over: milliseconds that no time counts, and those it does."""
+    return replace(wait, over=True, others_ms=round(max(0.0, others), 3), own_ms=round(own, 3))
+
+
+_endpoints: OrderedDict[str, Turns] = OrderedDict()
+_lock = threading.Lock()
+
+
+def turns(endpoint: str) -> Turns:
+    """Those of an endpoint, the same for all of this process that ask it."""
+    with _lock:
+        found = _endpoints.setdefault(endpoint, Turns())
+        _endpoints.move_to_end(endpoint)
+        while len(_endpoints) > ENDPOINTS:
+            _endpoints.popitem(last=False)
+        return found

@@ -1,0 +1,229 @@
+"""Work in the background of this process: followed, stopped, listed in one place, forgotten when old."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar, cast
+
+from core.errors import Cancelled, RouteScopeError
+from core.trace import describe
+
+log = logging.getLogger("routescope.jobs")
+State = Literal["under way", "done", "stopped", "failed"]
+owner: ContextVar[str] = ContextVar("owner", default="")  # the session that begins work here
+
+
+class BackgroundJob(ABC):
+    """`finished` of `total` parts are done, `stage` says which; `error` says what ended it early, if anything
+    did. `home` is the folder whose work it is, None for that of any.
+
+    A subclass does it in `_do`, which sets `finished` and looks at `_cancel` between parts, or raises
+    Cancelled. It needs no page to stay open, and nobody has to look.
+    """
+
+    kind: ClassVar[str]  # in a word, for lists
+    private: ClassVar[bool] = False  # whether it is told to nobody but who began it
+    kept: ClassVar[int] = 16  # of its kind that are remembered after their end
+    forgotten_s: ClassVar[float] = 3600.0  # how long after its end, or after somebody looked last
+
+    def __init__(self, title: str, total: int = 0, home: Path | None = None) -> None:
+        self.id = secrets.token_hex(8)
+        self.title, self.home, self.owner = title, home, owner.get()
+        self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.stage, self.finished, self.total = "", 0, total
+        self.error: str | None = None
+        self._stopped = False
+        self._cancel, self._at_end = threading.Event(), threading.Event()
+        self._began, self._over = time.perf_counter(), 0.0
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended: with all parts, stopped, or with an error."""
+        return self._at_end.is_set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was stopped before its end."""
+        return self._stopped or (self._cancel.is_set() and self.finished < self.total)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it came to its end."""
+        return self.done and self.error is None and not self.cancelled
+
+    @property
+    def state(self) -> State:
+        """How it is, in a word."""
+        if not self.done:
+            return "under way"
+        return "failed" if self.error is not None else "stopped" if self.cancelled else "done"
+
+    @property
+    def result(self) -> Any:
+        """What came of it so far, where it is more than what it did."""
+        return None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return (self._over or time.perf_counter()) - self._began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until its end, by what a part took so far; None before the first and when it has ended."""
+        if self.done or not self.finished:
+            return None
+        return self.seconds / self.finished * (self.total - self.finished)
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, 0 to 1."""
+        return min(1.0, self.finished / self.total) if self.total else 0.0
+
+    def cancel(self) -> None:
+        """Stop at the next place where it can; what is done stays."""
+        self._cancel.set()
+
+    def wait(self, timeout: float | None = None) -> object:
+        """Whether it has ended within `timeout` seconds; a subclass may give its result instead."""
+        return self._at_end.wait(timeout)
+
+    def begin(self) -> None:
+        """Start the thread."""
+        self._began, self._over = time.perf_counter(), 0.0
+        threading.Thread(target=self._work, name=f"{self.kind}-{self.id}", daemon=True).start()
+
+    @abstractmethod
+    def _do(self) -> None:
+        """All of it."""
+
+    def _work(self) -> None:
+        try:
+            self._do()
+        except Cancelled:
+            self._stopped = True
+        except RouteScopeError as error:
+            self.error = describe(error)
+        except Exception as error:
+            log.exception("%s: %s", self.kind, self.title)
+            self.error = describe(error)
+        finally:
+            self._over = time.perf_counter()
+            self._at_end.set()
+
+
+J = TypeVar("J", bound=BackgroundJob)
+Key = tuple[type[BackgroundJob], Hashable]
+
+
+def _not_ended(job: BackgroundJob) -> bool:
+    return not job.done
+
+
+class Jobs:
+    """The background jobs of a process, the latest of each kind for each key. Safe in threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: OrderedDict[Key, BackgroundJob] = OrderedDict()  # the one looked at longest ago first
+        self._looked: dict[Key, float] = {}
+        self._making: dict[Key, tuple[threading.Lock, int]] = {}  # and how many want it
+
+    def begin(
+        self, kind: type[J], key: Hashable, make: Callable[[], J], same: Callable[[J], bool] = _not_ended
+    ) -> J:
+        """The known job if it is the `same`, which one that has not ended is, else a new one, begun now.
+
+        Raises what `make` raises, which may take its time: it holds up nobody who begins something else.
+        """
+        job, fresh = self._given(kind, key, make, same)
+        if fresh:
+            job.begin()
+        return job
+
+    def keep(self, kind: type[J], key: Hashable, make: Callable[[], J]) -> J:
+        """The known job, else a new one that is not begun yet."""
+        return self._given(kind, key, make, lambda _: True)[0]
+
+    def latest(self, kind: type[J], key: Hashable) -> J | None:
+        """The job that was begun last: under way, or how it ended; None where it is forgotten."""
+        with self._lock:
+            self._forget()
+            found = self._jobs.get((kind, key))
+            if found is not None:
+                self._look((kind, key))
+            return cast("J | None", found)
+
+    def known(self) -> list[BackgroundJob]:
+        """All that are remembered, in the order they were begun."""
+        with self._lock:
+            self._forget()
+            return sorted(self._jobs.values(), key=lambda job: job.started)
+
+    def under_way(self, home: Path | None = None) -> list[BackgroundJob]:
+        """Those that have not ended, of a home or of all, in the order they were begun."""
+        return [job for job in self.known() if not job.done and (home is None or job.home in (None, home))]
+
+    def clear(self) -> None:
+        """Forget all, as another process knows nothing of it; what is under way goes on."""
+        with self._lock:
+            self._jobs.clear()
+            self._looked.clear()
+
+    def _given(
+        self, kind: type[J], key: Hashable, make: Callable[[], J], same: Callable[[J], bool]
+    ) -> tuple[J, bool]:
+        whole = (kind, key)
+        with self._alone(whole):
+            known = self.latest(kind, key)
+            if known is not None and same(known):
+                return known, False
+            made = make()
+            with self._lock:
+                self._jobs[whole] = made
+                self._look(whole)
+                self._forget()
+            return made, True
+
+    @contextmanager
+    def _alone(self, key: Key) -> Iterator[None]:
+        """Two who begin the same at once begin one."""
+        with self._lock:
+            lock, wanted = self._making.get(key, (threading.Lock(), 0))
+            self._making[key] = lock, wanted + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                lock, wanted = self._making.pop(key)
+                if wanted > 1:
+                    self._making[key] = lock, wanted - 1
+
+    def _look(self, key: Key) -> None:
+        self._jobs.move_to_end(key)
+        self._looked[key] = time.monotonic()
+
+    def _forget(self) -> None:
+        """Drop what has ended and is old, or one of too many of its kind."""
+        now, kept = time.monotonic(), Counter[type[BackgroundJob]]()
+        for key, job in reversed(list(self._jobs.items())):
+            if not job.done:
+                continue
+            kept[key[0]] += 1
+            idle = min(now - self._looked[key], time.perf_counter() - job._over)
+            if kept[key[0]] > job.kept or idle > job.forgotten_s:
+                del self._jobs[key], self._looked[key]
+
+
+jobs = Jobs()  # of this process

@@ -1,0 +1,85 @@
+"""What a process opens once: who asks for a thing first has it opened, who asks for another never waits."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+KEPT = 64  # things of a kind that stay open, the one used longest ago goes first
+
+
+class Recent(OrderedDict[K, V]):
+    """A table of the `most` entries that were put in last."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
+
+
+class Once(Generic[K, V]):
+    """Things by key. Each is opened in a thread of its own, so that nobody who leaves stops it for others.
+
+    Who asks for a thing that is being opened waits for it, or gets the same error; an error is not kept, so
+    the next who asks tries again. Safe to call from any thread.
+    """
+
+    def __init__(self, most: int = KEPT) -> None:
+        self._most = most
+        self._lock = threading.Lock()  # for the tables only: never held while something is opened
+        self._there: OrderedDict[K, V] = OrderedDict()
+        self._opening: dict[K, Future[V]] = {}
+
+    def get(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> V:
+        """The thing, opened by `make` unless it is there and still `good`; raises what `make` raises."""
+        return self.begin(key, make, good).result()
+
+    def begin(self, key: K, make: Callable[[], V], good: Callable[[V], bool] = lambda _: True) -> Future[V]:
+        """As `get`, without waiting for it."""
+        with self._lock:
+            had = key in self._there
+            known = self._there.get(key)
+            if had:
+                self._there.move_to_end(key)
+        if had and good(known):  # type: ignore[arg-type]  # it is there
+            return _ready(known)  # type: ignore[arg-type]
+        with self._lock:
+            if key in self._opening:
+                return self._opening[key]
+            if key in self._there and self._there[key] is not known:
+                return _ready(self._there[key])  # opened since this one looked
+            future = self._opening[key] = Future()
+        threading.Thread(target=self._open, args=(key, make, future), name=f"open-{key}", daemon=True).start()
+        return future
+
+    def _open(self, key: K, make: Callable[[], V], future: Future[V]) -> None:
+        try:
+            made = make()
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            with self._lock:
+                del self._opening[key]
+            future.set_exception(error)
+            return
+        with self._lock:
+            self._there[key] = made
+            self._there.move_to_end(key)
+            while len(self._there) > self._most:
+                self._there.popitem(last=False)
+            del self._opening[key]
+        future.set_result(made)
+
+
+def _ready(value: V) -> Future[V]:
+    future: Future[V] = Future()
+    future.set_result(value)
+    return future

@@ -1,0 +1,32 @@
+"""What the spans of a route tell of its waits for a model that others used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.charts.look import milliseconds
+from core.outputs import Waited
+from core.types import Span
+
+
+def now(spans: Iterable[Span]) -> str:
+    """What a route under way waits for, its place and about how long, in words; "" where it does not."""
+    waits = [
+        span.output
+        for span in spans
+        if isinstance(span.output, Waited) and not span.output.over and span.error is None
+    ]
+    if not waits:
+        return ""
+    first = min(waits, key=lambda wait: wait.place or 0)
+    if first.until:
+        return f"waits until {first.until}"
+    text = "waits for the model"
+    if first.place is not None:
+        text += ", which serves it next" if first.place == 1 else f", place {first.place} in the queue"
+    return text + (f", about {milliseconds(1000 * first.about)}" if first.about is not None else "")
+
+
+def waited(spans: Iterable[Span]) -> float:
+    """The milliseconds that a route waited for others, which none of its times counts."""
+    return sum(span.output.others_ms for span in spans if isinstance(span.output, Waited))

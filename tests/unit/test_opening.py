@@ -1,0 +1,134 @@
+"""A corpus that takes long to open holds up nobody who works on another one, and is opened once."""
+
+import threading
+
+import pytest
+
+from core.backends import embedder as embedders
+from core.corpus import index
+from core.engine import Engine
+from core.errors import Unavailable
+from core.request import Request
+from core.settings import Settings
+from core.types import Query
+from tests.fakes import HashEmbedder
+
+QUESTION = Query("When is the refund paid?")
+ROUTES = ("bm25", "dense", "hybrid_rrf")
+TEXTS = ("The refund is paid within five days.", "Customs may hold a parcel.", "Send it back in its box.")
+
+
+class Slow:
+    """Opens corpora as ever, "large" only when the test lets it go on."""
+
+    def __init__(self, monkeypatch):
+        self.begun, self.go, self.times = threading.Event(), threading.Event(), 0
+        self.error = None
+        opens = index.open_corpus
+
+        def open_corpus(name, **more):
+            if name == "large":
+                self.times += 1
+                self.begun.set()
+                assert self.go.wait(60)
+                if self.error is not None:
+                    raise self.error
+            return opens(name, **more)
+
+        monkeypatch.setattr(index, "open_corpus", open_corpus)
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    return Slow(monkeypatch)
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """A real one with two indexed corpora."""
+    monkeypatch.setattr(index, "load_embedder", lambda *_, **__: HashEmbedder())
+    monkeypatch.setattr(embedders, "load_embedder", lambda *_, **__: HashEmbedder())
+    monkeypatch.setattr(index, "identity", lambda name: name)
+    settings = Settings(home=tmp_path / "home", web_search="none")
+    for name in ("small", "large"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for number, text in enumerate(TEXTS):
+            (folder / f"{number}.txt").write_text(f"{text} {name}")
+        index.build(name, folder, settings=settings)
+    return Engine(settings)
+
+
+def asking(engine, corpus):
+    """Ask in a session of its own; the list gets the run."""
+    got = []
+    thread = threading.Thread(
+        target=lambda: got.append(engine.ask(Request(QUESTION, corpus, ROUTES, stored=False))), daemon=True
+    )
+    thread.start()
+    return thread, got
+
+
+def test_a_corpus_that_is_being_opened_holds_up_no_other_session(engine, slow):
+    waiting, large = asking(engine, "large")
+    assert slow.begun.wait(10)
+    others = [asking(engine, "small") for _ in range(10)]
+    for thread, got in others:
+        thread.join(30)
+        assert [result.status for result in got[0].results] == ["ok"] * 3
+    assert not large, "it cannot have ended before its corpus was opened"
+    slow.go.set()
+    waiting.join(30)
+    assert [result.status for result in large[0].results] == ["ok"] * 3
+    assert large[0].fingerprint == engine.corpus("large").fingerprint
+
+
+def test_models_clients_and_tools_are_to_be_had_meanwhile(engine, slow):
+    opening = engine.opening("large")
+    assert slow.begun.wait(10)
+    assert engine.llm() is engine.llm()
+    assert engine.embedder(engine.settings.embedder).dim == 64
+    assert engine.web() is None
+    assert engine.rerankers().configured == "embedded"
+    assert not opening.done()
+    slow.go.set()
+    assert opening.result(30).name == "large"
+
+
+def test_those_who_ask_at_once_have_it_opened_once(engine, slow):
+    asked = [asking(engine, "large") for _ in range(6)]
+    assert slow.begun.wait(10)
+    slow.go.set()
+    for thread, got in asked:
+        thread.join(30)
+        assert [result.status for result in got[0].results] == ["ok"] * 3
+    assert slow.times == 1
+
+
+def test_a_run_is_followed_while_its_corpus_is_opened_and_can_be_stopped(engine, slow):
+    job = engine.start(Request(QUESTION, "large", ROUTES, stored=False))
+    assert slow.begun.wait(10)
+    assert [state for _, state, _ in job.pending()] == ["waiting"] * 3
+    assert (job.snapshot().corpus, job.snapshot().results) == ("large", ())
+    job.cancel()
+    run = job.wait(30)  # the corpus is still being opened
+    assert run.status == "cancelled"
+    slow.go.set()
+
+
+def test_a_corpus_that_cannot_be_opened_is_told_by_every_route(engine, slow):
+    job = engine.start(Request(QUESTION, "large", ROUTES, stored=False))
+    assert slow.begun.wait(10)
+    slow.error = Unavailable("the index is gone")
+    slow.go.set()
+    run = job.wait(30)
+    assert {(one.status, one.error) for one in run.results} == {("unavailable", "the index is gone")}
+
+
+def test_opening_is_no_time_of_any_route(engine, slow):
+    job = engine.start(Request(QUESTION, "large", ("bm25",), stored=False))
+    assert slow.begun.wait(10)
+    slow.go.set()
+    result = job.wait(30).results[0]
+    assert result.ms <= result.wall_ms
+    assert [span.name for span in result.spans] == ["search BM25"]

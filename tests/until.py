@@ -1,0 +1,17 @@
+"""Waits for a state that threads bring about."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+PATIENCE_S = 30.0
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until something is so; an assertion that fails says that it never came to be."""
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < end, "it never came to be"
+        threading.Event().wait(0.002)
