@@ -537,8 +537,8 @@ class TableResult:
 
 Output = (
     Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
-    | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique | DraftChoice
-    | SegmentTree | TableResult
+    | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
+    | DraftChoice | SegmentTree | TableResult
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

@@ -147,7 +147,7 @@ def test_without_a_measured_call_no_wait_is_foretold():
     turns, who = Turns(), Asker("b", Trace("r"))
     held, waits = Caller(turns, Asker("a")), Caller(turns, who)
     until(lambda: "place" in who.trace.spans()[0].inputs)
-    assert who.trace.spans()[0].inputs["about s"] is None
+    assert who.trace.spans()[0].output.about is None
     held.end()
     waits.end()
 
@@ -329,7 +329,7 @@ def test_a_run_tells_what_it_waits_for_and_stop_ends_it_in_the_queue(tmp_path, c
         first, second = engine.start(request), engine.start(request)
         until(lambda: admission.turns(llm.endpoint).waiting() == 1)
         waiting = first if any(s.name == WAIT for _, _, spans in first.pending() for s in spans) else second
-        until(lambda: any(s.inputs.get("place") == 1 for _, _, spans in waiting.pending() for s in spans))
+        until(lambda: any(s.output.place == 1 for _, _, spans in waiting.pending() for s in spans))
         waiting.cancel()
         assert waiting.wait(20).results[0].status == "cancelled"
         assert not slow.go.is_set(), "nothing was served meanwhile"
