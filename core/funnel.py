@@ -9,8 +9,8 @@ from typing import Literal
 
 from core.asked import asked
 from core.fates import compressed, discarded, low_grade
-from core.flow import Flow, Loss, Source, is_search
-from core.outputs import Fusion, Rerank, Selection, Written
+from core.flow import Flow, Loss, Source, is_search, not_stored
+from core.outputs import DraftChoice, Fusion, Rerank, Selection, Written
 from core.reading import top
 from core.types import RouteResult, Span
 
@@ -91,12 +91,14 @@ class Funnel:
     @cached_property
     def _shown(self) -> tuple[tuple[str, ...], Span] | None:
         """The passages in the prompt of the answer, and the step that wrote it."""
-        if self.result.answer is None:
+        spans = {span.id: span for span in self.result.spans}
+        wrote = spans.get(self.result.answer_span or 0)
+        if wrote is not None and isinstance(wrote.output, DraftChoice):
+            kept = f"drafts[{wrote.output.kept - 1}]"
+            wrote = next((spans.get(link.span or 0) for link in wrote.links if link.arg == kept), None)
+        if wrote is None or not isinstance(wrote.output, Written) or not wrote.output.shown:
             return None
-        for span in reversed(top(self.result)):
-            if isinstance(span.output, Written) and span.output.shown:
-                return span.output.shown, span
-        return None
+        return wrote.output.shown, wrote
 
     def called(self, span: Span) -> str:
         """A step as a sentence names it: its name, with its text where there are several of the name."""
@@ -124,7 +126,11 @@ class Funnel:
         if evidence := compressed(self.result, id):
             step, said = evidence
             return Fate("compressed out", rank, f"{at}, but not in the prompt: {said}.", step, rank)
-        return Fate("found", rank, f"{at}; the prompt held {len(shown)} passages, and not this one.")
+        return Fate(
+            "found",
+            rank,
+            f"{at}; the prompt held {len(shown)} passage{'s' * (len(shown) != 1)}, and not this one.",
+        )
 
     # Not in the top.
 
@@ -158,10 +164,14 @@ class Funnel:
     def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> Fate:
         """It was in a list of the route's own making, or may have been."""
         step = loss.step if loss is not None else None
-        what = f"the list for {self.called(step)}" if step is not None else "its final list"
+        words = "The route put its final list together itself"
+        if step is not None and not_stored(step):
+            words = f"The run does not keep which lists {self.called(step)} was given"
+        elif step is not None:
+            words = f"The route put the list for {self.called(step)} together itself"
         before = f"{_upper(self._at(best))}. " if best is not None else ""
         end = f"; it ends at rank {rank}" if rank is not None else ""
-        words = f"{before}The route put {what} together itself, {UNKNOWN}{end}."
+        words = f"{before}{words}, {UNKNOWN}{end}."
         return Fate("not recorded", rank, words, step, best.rank if best is not None else None)
 
     def _explained(self, id: str, loss: Loss, before: Span, rank: int | None, depth: int) -> Fate:

@@ -54,6 +54,9 @@ class Watch:
     """All that was given and made, by the route that did it and the number of the step's span."""
 
     calls: dict[tuple[str, int], Call] = field(default_factory=dict)
+    twice: list[tuple[str, int, int]] = field(
+        default_factory=list
+    )  # two steps that gave the very same object
     _made: dict[int, tuple[object, str, int, int]] = field(
         default_factory=dict
     )  # by identity; place in a list
@@ -75,6 +78,8 @@ class Watch:
         return (known[2], known[3]) if known and known[0] is value and known[1] == owner else None
 
     def _note(self, owner: str, value: object, span: int, place: int = 0) -> None:
+        if (known := self._of(owner, value)) and known[0] != span:
+            self.twice.append((owner, known[0], span))
         with self._lock:
             self._made[id(value)] = value, owner, span, place
 

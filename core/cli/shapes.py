@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from core.types import Passage, RouteResult, Run, Span
+from core.outputs import document
+from core.types import Link, Passage, RouteResult, Run, Span
 
 
 def run_document(run: Run) -> dict[str, Any]:
@@ -46,6 +47,10 @@ def _result(result: RouteResult, passages: Mapping[str, Passage]) -> dict[str, A
         "answer": result.answer,
         "citations": list(result.citations),
         "abstained": result.abstained,
+        "answer_status": result.answer_status,
+        "answer_error": result.answer_error,
+        "answer_span": result.answer_span,
+        "origin": None if result.origin is None else _link(result.origin),
         "spans": [_span(span, passages) for span in result.spans],
         "knobs": dict(result.knobs),
         "error": result.error,
@@ -60,8 +65,12 @@ def _span(span: Span, passages: Mapping[str, Passage]) -> dict[str, Any]:
         "kind": span.kind,
         "start_ms": span.start_ms,
         "ms": span.ms,
-        "inputs": dict(span.inputs),
-        "output": span.output,
+        "inputs": {**span.args, **span.attributes},
+        "args": dict(span.args),
+        "attributes": dict(span.attributes),
+        "links": [_link(link) for link in span.links],
+        "set_by": dict(span.set_by),
+        "output": document(span.output),
         "hits": None if span.hits is None else _scored(span.hits, passages),
         "shared_with": span.shared_with,
         "cached": span.cached,
@@ -70,6 +79,11 @@ def _span(span: Span, passages: Mapping[str, Passage]) -> dict[str, Any]:
         "calls": span.calls,
         "cost": span.cost,
     }
+
+
+def _link(link: Link) -> dict[str, Any]:
+    """What of which step an argument is; `span` null where the route made it by hand."""
+    return {"arg": link.arg, "span": link.span, "start": link.start, "size": link.size}
 
 
 def _scored(hits: Iterable[tuple[str, float]], passages: Mapping[str, Passage]) -> list[dict[str, Any]]:

@@ -140,7 +140,5 @@ def reading_order(items: Sequence[T], order: AnswerOrder) -> tuple[T, ...]:
     section 2.3.
     """
     if order == "best first":
-        return (
-            items if isinstance(items, tuple) else tuple(items)
-        )  # the very list, which knows where it is from
+        return items if isinstance(items, tuple) else tuple(items)  # a copy would not know where it is from
     return (*items[::2], *reversed(items[1::2]))

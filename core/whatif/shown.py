@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.asked import Asked, asked
-from core.flow import Flow, Source
+from core.flow import Flow, Source, not_stored
 from core.types import RouteResult, Scored
 from core.whatif.fusion import PARTS, Fusion, Shares
+
+OWN = "a list put together by the route itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str,
     if fusion.method == "marginal":
         return PARTS
     flow, texts = Flow(result), asked(result)
-    names = [_name(source, texts, question) for source in flow.sources(fusion.span)]
+    own = "a list that the run does not keep" if not_stored(fusion.span) else OWN
+    names = [_name(source, texts, question) or own for source in flow.sources(fusion.span)]
     return tuple(
         f"{name} ({names[: n + 1].count(name)})" if names.count(name) > 1 else name
         for n, name in enumerate(names)
@@ -46,8 +49,9 @@ def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str,
 
 
 def _name(source: Source, texts: Mapping[int, Asked], question: str) -> str:
+    """ "" for a list of which there is no telling."""
     if source.span is None:
-        return "a list put together by the route itself" if source.size else "an empty list"
+        return "" if source.size else "an empty list"
     one = texts.get(source.span.id)
     said = f": {one.words}" if one is not None and one.text != question else ""
     return f"{source.span.name}{said}{'' if source.whole else f', {source.part}'}"

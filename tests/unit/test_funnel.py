@@ -12,6 +12,7 @@ from core.funnel import Funnel
 from core.held import held
 from core.outputs import (
     NOTHING,
+    DraftChoice,
     Duplicate,
     Embedding,
     Excerpts,
@@ -217,6 +218,17 @@ def test_a_list_of_the_routes_own_making_is_said_and_nothing_is_guessed():
     assert [stage.used for stage in Funnel(result).stages("b")] == [None, None, True]
 
 
+def test_a_list_that_an_earlier_version_did_not_store_is_not_called_the_routes_own():
+    old = span(4, "rerank", "RERANKER", "fae", output=Rerank(), links=[Link("hits", None, 3)])
+    old = replace(old, attributes={"not stored": "which step made: hits"})
+    one = fate(route([SPARSE, EMBED, DENSE, old], "fae"), "b")
+    assert (one.kind, one.step) == ("not recorded", old)
+    assert one.words == (
+        "At 2 in “search BM25”. The run does not keep which lists “rerank” was given, so its trace cannot "
+        "show where the passage was lost."
+    )
+
+
 def test_a_ranking_of_the_routes_own_making_is_said():
     result = route([SPARSE, EMBED, DENSE], "gb", origin=None)
     lost, low = fate(result, "c"), fate(result, "b", 1)
@@ -310,7 +322,8 @@ def test_compressed_out_of_the_prompt_and_of_the_top():
     rest = span(4, "append the rest", "CHAIN", "abcdef", output=Fusion("append"),
                 links=[Link("first", None, 1), Link("rest", 1, 6)])  # fmt: skip
     wrote = span(5, "write answer", "LLM", output=Written("So [1].", ("a",), shown=("a",)))
-    result = route([SPARSE, cut, made, rest, wrote], "abcdef", answer="So [1].", citations=("a",))
+    answered = {"answer": "So [1].", "citations": ("a",), "answer_span": 5}
+    result = route([SPARSE, cut, made, rest, wrote], "abcdef", **answered)
     one = fate(result, "b")
     assert (one.kind, one.rank, one.step) == ("compressed out", 2, cut)
     assert one.words == "At rank 2, but not in the prompt: “keep strips” kept none of its 2 pieces."
@@ -321,17 +334,32 @@ def test_compressed_out_of_the_prompt_and_of_the_top():
 
 def test_in_the_prompt_and_not_used():
     wrote = span(2, "write answer", "LLM", output=Written("So [1].", ("a",), shown=("a", "b")))
-    result = route([SPARSE, wrote], "abcdef", answer="So [1].", citations=("a",))
+    result = route([SPARSE, wrote], "abcdef", answer="So [1].", citations=("a",), answer_span=2)
     assert fate(result, "a").words == "At rank 1, in the prompt, and cited."
     assert (fate(result, "b").kind, fate(result, "b").step) == ("not used", wrote)
     assert fate(result, "c").words == "At rank 3; the prompt held 2 passages, and not this one."
+
+
+def test_the_prompt_is_that_of_the_draft_that_became_the_answer():
+    drafts = [
+        span(2, "write answer", "LLM", output=Written("So [1].", ("a",), shown=("a",))),
+        span(3, "refine the answer", "LLM", output=Written("So [2].", ("b",), shown=("a", "b"))),
+    ]
+    choice = DraftChoice(1, 2, "the first draft", "no gain", "")
+    kept = span(
+        4, "keep a draft", "CHAIN", output=choice, links=[Link("drafts[0]", 2, 1), Link("drafts[1]", 3, 1)]
+    )
+    result = route([SPARSE, *drafts, kept], "abcdef", answer="So [1].", citations=("a",), answer_span=4)
+    assert fate(result, "b").words == "At rank 2; the prompt held 1 passage, and not this one."
+    own = replace(result, answer_span=None)
+    assert fate(own, "b").words == "At rank 2 of the top 3."
 
 
 def test_all_was_in_the_prompt_and_only_what_is_cited_is_listed():
     whole = span(1, "take the whole corpus", "CHAIN", "abcdef", output=Search())
     wrote = span(2, "write answer", "LLM", output=Written("So [2].", ("b",), shown=tuple("abcdef")))
     cited = span(3, "list the cited", "CHAIN", "b", output=Selection("named"), links=[Link("hits", 1, 6)])
-    one = fate(route([whole, wrote, cited], "b", answer="So [2].", citations=("b",)), "a")
+    one = fate(route([whole, wrote, cited], "b", answer="So [2].", citations=("b",), answer_span=2), "a")
     assert (one.kind, one.rank, one.step) == ("not used", None, wrote)
     assert one.words == "It was in the prompt, and the answer does not cite it."
 

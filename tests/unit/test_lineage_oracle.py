@@ -95,31 +95,29 @@ def lost(made: Truth, names: dict[int, str], id: str, depth: int, rank: int | No
                 able.append(source)
         return able
 
+    def best(found):
+        """By rank; of equal ones the list that was given first."""
+        return sorted((one for one in found if one[2]), key=lambda one: one[2])
+
     def loss(step, now):
         able, given = placing(step, now), made.sources[step]
-        brought = sorted((passed(one), one[0], False) for one in able if passed(one))
-        every = sorted((passed(one), one[0], False) for one in given if passed(one))
-        missed = sorted(
-            (place(one[0]), one[0], True) for one in given
-            if one[0] is not None and not passed(one) and place(one[0])
-        )  # fmt: skip
-        if brought and brought[0][0] <= depth:
-            return (step, brought[0][1], brought[0][0], now, False)
-        ways = sorted({one[0] for one in given if one[0] is not None}, key=lambda one: place(one) or NOTHING)
-        order = {one[0]: n for n, one in reversed(list(enumerate(given)))}
-        ways.sort(key=lambda one: (place(one) or NOTHING, order[one]))
+        known = [one for one in given if one[0] is not None]
+        brought = best((step, one[0], passed(one), now, False) for one in able)
+        every = best((step, one[0], passed(one), now, False) for one in known)
+        missed = best((step, one[0], place(one[0]), now, True) for one in known if not passed(one))
+        if brought and brought[0][2] <= depth:
+            return brought[0]
+        ways = sorted(dict.fromkeys(one[0] for one in known), key=lambda one: place(one) or NOTHING)
         deep = [loss(one, place(one)) for one in ways if (place(one) or NOTHING) > depth]
         deep = [one for one in deep if one]
-        here = [(step, list_, was, now, cut) for was, list_, cut in (*missed, *every)]
-        for one in (*deep, *here):
+        for one in (*deep, *missed, *every):
             if one[1] is not None and one[2] <= depth:
                 return one
         if any(one[0] is None and one[2] for one in able):
             return (step, None, 0, now, False)
         if unknown := [one for one in deep if one[1] is None]:
             return unknown[0]
-        own = [(step, list_, was, now, cut) for was, list_, cut in (*brought, *missed)]
-        return next(iter((*own, *deep)), None) if now is None else None
+        return next(iter((*brought, *missed, *deep)), None) if now is None else None
 
     return None if rank is not None and rank <= depth else loss(None, rank)
 
@@ -163,11 +161,17 @@ def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: li
             if span is not None and span not in reached:
                 reached.add(span)
                 todo.append(span)
-    unknown = any(span is None and size for step in (None, *reached) for span, _, size in made.sources[step])
+    own = {
+        step or NOTHING
+        for step in (None, *reached)
+        for span, _, size in made.sources[step]
+        if span is None and size
+    }
+    unknown = bool(own)
     for span in funnel.flow.lists:
-        used = funnel.flow.used(span)
-        assert (used is True) == (span.id in reached), f"{result.route}: {span.name}"
-        assert used is not None or unknown
+        unsaid = None if any(span.id < step for step in own) else False  # it may be in a later list
+        expected = True if span.id in reached else unsaid
+        assert funnel.flow.used(span) is expected, f"{result.route}: {span.name}"
     for id in ids:
         where = f"{result.route}: {id} in the top {depth}"
         final = [hit.passage.id for hit in result.hits]
@@ -269,7 +273,7 @@ KNOBS = {
 
 @pytest.mark.timeout(3600)
 @settings(
-    max_examples=max(6, settings().max_examples // 4),
+    max_examples=max(6, settings().max_examples // 3),
     phases=[
         Phase.explicit,
         Phase.reuse,
@@ -292,9 +296,17 @@ def test_what_readers_say_of_every_step_of_every_route_is_so(
         web={"w:0-9": "a seal", "x:0-9": some}, texts=corpus(count, words, seed),
     )  # fmt: skip
     knobs = {**(KNOBS if draw.random() < 0.5 else {}), "any_steps": {"seed": seed, "steps": 8}}
-    with added(), watched() as watch:
-        run = engine.ask(Request(Query(asked, history), "tiny", tuple(routes()), knobs, answers=answers))
-        ids = draw.sample(sorted(run.passages), min(12, len(run.passages)))
-        compared = sum(check(watch, result, ids, depth) for result in run.results)
-    assert compared > 200
-    assert sum(result.status == "ok" for result in run.results) > 30
+    with added():
+        names = tuple(routes())
+        requests = [Request(Query(asked, history), "tiny", names, knobs, answers=answers)]
+        for n in range(1, 9):  # of the random route more than one
+            own = {"any_steps": {"seed": seed + 10_000 * n, "steps": n + 3}}
+            requests.append(Request(Query(asked), "tiny", ("any_steps",), own))
+        for request in requests:
+            with watched() as watch:
+                run = engine.ask(request)
+            assert not watch.twice, "what a step gave tells which step gave it"
+            ids = draw.sample(sorted(run.passages), min(12, len(run.passages)))
+            compared = sum(check(watch, result, ids, depth) for result in run.results)
+            assert compared > (200 if request.routes == names else 2)
+            assert sum(result.status == "ok" for result in run.results) > 0.7 * len(request.routes)

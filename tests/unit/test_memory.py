@@ -511,7 +511,7 @@ def test_the_command_lists_and_forgets(call):
     assert (code, err) == (0, "")
     run = json.loads(out)
     assert run["settings"]["session"] == "vase"
-    assert run["results"][0]["hits"][0].id == "crushed:0-80"
+    assert run["results"][0]["hits"][0]["id"] == "crushed:0-80"
     assert [(s["session"], s["turns"]) for s in json.loads(call("memory", "--json")[1])["sessions"]] == [
         ("vase", 2)
     ]
