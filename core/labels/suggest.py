@@ -17,7 +17,7 @@ from core.trace import Trace, describe
 if TYPE_CHECKING:
     from core.engine import Engine
     from core.evaluate.dataset import Question
-    from core.steps.grade import Grade
+    from core.outputs import PassageGrade
     from core.store import Store
     from core.types import Passage
 
@@ -67,7 +67,7 @@ class Suggesting(BackgroundJob):
         desks.judge(self._store, self.name, said)
         self.scored += 1
 
-    def _ask(self, question: Question, passage: Passage) -> Grade:
+    def _ask(self, question: Question, passage: Passage) -> PassageGrade:
         """As routes do it, with limits of its own for each passage."""
         engine = self._engine
         context = engine.context(engine.corpus(self.corpus), None, Trace("suggest"), Memo(), self._cancel)
