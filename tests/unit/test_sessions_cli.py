@@ -112,11 +112,12 @@ def test_vacuum_and_backup(call, store, tmp_path):
 
 def test_the_undo_time_is_a_setting(tmp_path, monkeypatch):
     monkeypatch.setattr(engine_module, "_shared", [])
-    monkeypatch.setattr(settings_module, "default_home", lambda: tmp_path)
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
     monkeypatch.setenv("ROUTESCOPE_DELETE_UNDO_MINUTES", "0")
     settings_module.current.cache_clear()
     try:
         store = engine_module.shared_engine().store
+        assert store.path.parent == tmp_path
         assert store.deletion.undo_s == 0
         store.save(Run("gone", "2026", Query("q"), "support", "f", {}, ()))
         store.delete("gone")
