@@ -10,9 +10,8 @@ from pathlib import Path
 
 from core.corpus.build import Progress
 from core.corpus.source import Source
-from core.errors import BadInput, Cancelled
+from core.errors import BadInput, Cancelled, describe
 from core.settings import Settings
-from core.trace import describe
 
 Work = Callable[[Progress, threading.Event], object]
 _LOG = logging.getLogger(__name__)
