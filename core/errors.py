@@ -1,8 +1,29 @@
 """Errors named for the situation; each message is one line that says what is wrong and what is allowed."""
 
+from __future__ import annotations
+
+LONGEST = 1_000  # characters of a message: the rest is nobody's to read, and may be a whole file
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """`text`, or its beginning and its end where it is longer: what to do often stands at the end."""
+    if len(text) <= most:
+        return text
+    tail = most // 4
+    return f"{text[: most - tail - 3]} … {text[len(text) - tail :]}"
+
+
+def describe(error: BaseException) -> str:
+    """One line for a page or a log: our own errors speak for themselves, others are named by type."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return shortened(text if type(error).__module__ == __name__ else f"{type(error).__name__}: {text}")
+
 
 class RouteScopeError(Exception):
-    """Base of every error this project raises on purpose; its text may be shown to a user."""
+    """Base of every error this project raises on purpose; its text may be shown to a user, and is cut."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(shortened(str(message)))
 
 
 class BadInput(RouteScopeError):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from core.errors import describe as describe
 from core.outputs import NOTHING, Output
 from core.types import Hit, Link, Passage, Ranking, Reuse, Scored, Span, SpanKind, Tokens
 
@@ -244,12 +245,6 @@ class Trace:
 
     def _here(self) -> _Branch:
         return self._branch.get(self._root)
-
-
-def describe(error: BaseException) -> str:
-    """One line for a page or a log: our own errors speak for themselves, others are named by type."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if type(error).__module__ == "core.errors" else f"{type(error).__name__}: {text}"
 
 
 def plain(value: Any) -> Any:

@@ -18,6 +18,8 @@ from ui.markup import EMPTY, cut, join, tag
 from ui.routes import title
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*\s*|[.!?\n]+\s*")
+PAIRS = 2_000_000  # of pieces that are compared at most, some 0.2 s
 NAMED = 5  # passages of a list that are named
 
 
@@ -143,9 +145,9 @@ def _notes(result: RouteResult, span: Span) -> Markup:
 
 def word_diff(before: str, after: str) -> Markup:
     """What went from `before` struck out, what is new in `after` marked; changes with but a space between
-    them are one.
+    them are one. Long texts are compared sentence by sentence: it takes the product of their lengths.
     """
-    old, new = _WORD.findall(before), _WORD.findall(after)
+    old, new = _compared(before, after)
     parts: list[Markup] = []
     gone = come = ""
     for change, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -156,6 +158,15 @@ def word_diff(before: str, after: str) -> Markup:
         else:
             gone, come = gone + left, come + right
     return join([*parts, _change(gone, come)])
+
+
+def _compared(before: str, after: str) -> tuple[list[str], list[str]]:
+    """Both texts in the finest pieces of which there are not too many."""
+    for pieces in (_WORD, _SENTENCE):
+        old, new = pieces.findall(before), pieces.findall(after)
+        if len(old) * len(new) <= PAIRS:
+            return old, new
+    return [before], [after]
 
 
 def _change(gone: str, come: str) -> Markup:

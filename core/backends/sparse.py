@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.backends.base import Rows
 from core.backends.terms import Analyzer
 from core.backends.topk import top_k
@@ -112,16 +113,15 @@ def write_index(
         logging.getLogger("bm25s").setLevel(logging.WARNING)  # its import sets it to DEBUG
         index = bm25s.BM25(k1=K1, b=B, method="lucene", csc_backend="scipy")
         index.index((documents, columns), create_empty_token=False, show_progress=False)
-        index.save(folder, show_progress=False)
-        for name in ("vocab.index.json", "params.index.json"):  # ours are below
-            (folder / name).unlink()
+        for name, part in ((DATA, "data"), (ROWS, "indices"), (STARTS, "indptr")):
+            disk.save(folder / name, index.scores[part])
     else:
         for name, kind in ((DATA, np.float32), (ROWS, np.int32)):
-            np.save(folder / name, np.empty(0, kind))
-        np.save(folder / STARTS, np.zeros(1, np.int32))
+            disk.save(folder / name, np.empty(0, kind))
+        disk.save(folder / STARTS, np.zeros(1, np.int32))
     ordered = sorted((term.encode(), column) for term, column in columns.items())
     (folder / TERMS).write_bytes(b"".join(term for term, _ in ordered))
-    np.save(folder / TERM_STARTS, np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64))
-    np.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
+    disk.save(folder / TERM_STARTS, np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64))
+    disk.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
     stored = {**asdict(analyzer), "k1": K1, "b": B, "method": "lucene"}
     (folder / ANALYZER).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")

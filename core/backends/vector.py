@@ -120,4 +120,7 @@ def write_graph(vectors: Matrix, path: Path) -> None:
     index = faiss.IndexHNSWFlat(vectors.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = BUILD_EFFORT
     index.add(np.ascontiguousarray(vectors))
-    faiss.write_index(index, faiss.FileIOWriter(str(path)), faiss.IO_FLAG_SKIP_STORAGE)
+    # A writer of FAISS keeps the error of its last bytes to itself, and leaves a torn file.
+    written = faiss.VectorIOWriter()
+    faiss.write_index(index, written, faiss.IO_FLAG_SKIP_STORAGE)
+    path.write_bytes(faiss.vector_to_array(written.data).data)

@@ -19,8 +19,8 @@ from core.backends.terms import analyzer
 from core.corpus import manifest, passages
 from core.corpus.embeddings import VECTORS, Vectors
 from core.corpus.source import Source
-from core.corpus.types import Document, LoadReport
-from core.errors import Cancelled
+from core.corpus.types import Cut, LoadReport
+from core.errors import BadInput, Cancelled
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
 PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"
@@ -70,23 +70,26 @@ class Content:
 
 def read(source: Source, identity: str, exact_below: int, folder: Path, stages: Stages) -> Content:
     """Read and cut the documents into `folder`, and give the fingerprint of the index to be."""
-    report = LoadReport()
+    report, reading, number = LoadReport(), 0.0, 0
 
-    reading = 0.0
+    def look() -> None:
+        stages.tick(number, 0)
 
-    def counted() -> Iterator[Document]:
-        nonlocal reading
-        began = time.perf_counter()
-        for number, document in enumerate(source.documents(report), 1):
-            stages.tick(number, 0)
-            reading += (time.perf_counter() - began) * 1000
-            yield document
-            began = time.perf_counter()
-        reading += (time.perf_counter() - began) * 1000
+    def counted() -> Iterator[Cut]:
+        nonlocal reading, number
+        for cut in source.documents(report, look):
+            number += 1
+            look()
+            reading += cut.read_ms
+            yield cut
 
     with stages.stage(READ):
         documents, count, digest = passages.write(counted(), source.chunking, folder / PASSAGES)
-    stages.ms = {READ: reading, CUT: stages.ms[READ] - reading}  # they take turns, document by document
+    if not documents:
+        why = "; ".join(report.notes()) or "it holds no document"
+        raise BadInput(f"{source.path or 'the installed packages'}: nothing readable is left: {why}")
+    # They take turns, document by document: what is not reading is cutting and storing.
+    stages.ms = {READ: reading, CUT: max(0.0, stages.ms[READ] - reading)}
     approximate = count >= max(1, exact_below)
     decides = [
         manifest.FORMAT, digest, asdict(source.chunking), asdict(analyzer(source.language)),

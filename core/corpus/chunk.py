@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from core.corpus.types import Document
+from core.corpus.types import Document, Span
 from core.errors import BadInput
 from core.types import Passage
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MARKDOWN = (".md", ".markdown")
 SMALLEST = 8  # a piece under 1/8 of the size, such as a heading alone, joins its neighbour
+WINDOW, PIECES = 20_000, 64  # characters, and pieces, that a text is cut in at once: see `pieces`
+SETTLED = 4  # pieces from the end of a window on, what follows it no longer changes how it is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +56,63 @@ def passages(document: Document, chunking: Chunking) -> list[Passage]:
     Ids are `document:start-end`, or the document's own id when documents are kept whole. Together the
     passages hold every character but white space at their edges.
     """
-    text = document.text
+    return made(document, spans(document, chunking), chunking)
+
+
+def made(document: Document, cut: Sequence[Span], chunking: Chunking) -> list[Passage]:
+    """The passages of a document that was cut at `cut`."""
+    id, title, text = document.id, document.title, document.text
     if not chunking.size:
-        return [Passage(document.id, document.id, document.title, text, 0, len(text))]
-    pieces = _splitter(chunking, document.id.lower().endswith(MARKDOWN)).chunk_indices(text)
-    spans = _joined([(start, start + len(piece)) for start, piece in pieces], chunking.size // SMALLEST)
-    return [
-        Passage(f"{document.id}:{start}-{end}", document.id, document.title, text[start:end], start, end)
-        for start, end in spans or [(0, len(text))]
-    ]
+        return [Passage(id, id, title, text, 0, len(text))]
+    return [Passage(f"{id}:{start}-{end}", id, title, text[start:end], start, end) for start, end in cut]
 
 
-def _joined(spans: Sequence[tuple[int, int]], least: int) -> list[tuple[int, int]]:
+def spans(document: Document, chunking: Chunking) -> list[Span]:
+    """Where the passages of a document begin and end, in order."""
+    text, size = document.text, chunking.size
+    if not size:
+        return [(0, len(text))]
+    found = pieces(text, size, chunking.overlap, markdown=document.id.lower().endswith(MARKDOWN))
+    return _joined(list(found), size // SMALLEST) or [(0, len(text))]
+
+
+def long(text: str, chunking: Chunking) -> bool:
+    """Whether a text is cut in more than one window."""
+    return bool(chunking.size) and len(text) > _window(chunking.size)
+
+
+def pieces(
+    text: str, size: int | tuple[int, int], overlap: int = 0, *, markdown: bool = False
+) -> Iterator[Span]:
+    """Where the pieces of a text begin and end: of at most `size` characters, or of about as many.
+
+    The splitter looks at all that is left of its text for each piece it makes, so a long text is given to it
+    a window at a time; what ends near the end of a window is cut again with what follows.
+    """
+    if isinstance(size, int) and 0 < len(text) <= size and not (text[0].isspace() or text[-1].isspace()):
+        yield 0, len(text)  # as the splitter has it, which takes a while to say so
+        return
+    splitter = _splitter(size, overlap, markdown)
+    most = size if isinstance(size, int) else size[1]
+    at = 0
+    while at < len(text):
+        end = min(len(text), at + _window(most))
+        last = end == len(text)
+        found = [(at + start, at + start + len(one)) for start, one in splitter.chunk_indices(text[at:end])]
+        settled = [span for span in found if last or span[1] <= end - SETTLED * most]
+        if not settled and found and found[0][0] == at:  # one that fills the window: there is no other way
+            settled = found[:1]
+        yield from settled
+        at = end if len(settled) == len(found) else found[len(settled)][0]
+
+
+def _window(size: int) -> int:
+    return max(WINDOW, PIECES * size)
+
+
+def _joined(spans: Sequence[Span], least: int) -> list[Span]:
     """`spans` with each one shorter than `least` joined to the next, or to the one before at the end."""
-    joined: list[tuple[int, int]] = []
+    joined: list[Span] = []
     for start, end in spans:
         if joined and joined[-1][1] - joined[-1][0] < least:
             start = joined.pop()[0]
@@ -79,9 +124,9 @@ def _joined(spans: Sequence[tuple[int, int]], least: int) -> list[tuple[int, int
 
 
 @lru_cache(64)
-def _splitter(chunking: Chunking, markdown: bool) -> MarkdownSplitter | TextSplitter:
+def _splitter(size: int | tuple[int, int], overlap: int, markdown: bool) -> MarkdownSplitter | TextSplitter:
     import semantic_text_splitter as splitters
 
     kind: Any = splitters.MarkdownSplitter if markdown else splitters.TextSplitter
-    splitter: MarkdownSplitter | TextSplitter = kind(chunking.size, chunking.overlap)
+    splitter: MarkdownSplitter | TextSplitter = kind(size, overlap)
     return splitter

@@ -12,12 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.backends.base import Embedder, Matrix
 from core.errors import ModelFailed
 
 VECTORS, KEYS = "vectors.npy", "keys.npy"
 KEY_BYTES = 16
 STEP = 64  # passages embedded between two looks at Stop and two writes to the checkpoint
+BLOCK = 4_096  # vectors written at once
 
 Keys = NDArray[np.uint8]  # shape (n, KEY_BYTES)
 Tick = Callable[[int, int], None]
@@ -95,28 +97,25 @@ class Vectors:
     def write(self, store: Searched, folder: Path, tick: Tick) -> tuple[int, int]:
         """Write the vectors of all passages and their keys; returns their dimension and how many were known.
 
-        Equal texts are embedded once. Raises ModelFailed, Cancelled.
+        Equal texts are embedded once. The room on the disk is taken before the first text is embedded: raises
+        OSError where there is none, and ModelFailed, Cancelled.
         """
         wanted = keys(store, self.identity)
         known = {**dict(self.checkpoint.read()), **(_vectors_of(self.former) if self.former else {})}
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
         waiting = list({wanted[row].tobytes(): row for row in missing}.values())
-        for start in range(0, len(waiting), STEP):
-            tick(start, len(waiting))
-            some = waiting[start : start + STEP]
-            vectors = _checked(self.load(), store.texts_at(some))
-            self.checkpoint.add(wanted[some], vectors)
-            known.update(zip((wanted[row].tobytes() for row in some), vectors, strict=True))
-        tick(len(waiting), len(waiting))
-        dim = len(known[wanted[0].tobytes()]) if len(wanted) else 0
-        np.save(folder / KEYS, wanted)
-        if dim:
-            out = np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (len(wanted), dim))
-            for row, key in enumerate(wanted):
-                out[row] = known[key.tobytes()]
-            out.flush()
-        else:  # an empty file cannot be mapped for writing
-            np.save(folder / VECTORS, np.empty((0, 0), np.float32))
+        dim = self.load().dim if waiting else len(known[wanted[0].tobytes()]) if len(wanted) else 0
+        disk.save(folder / KEYS, wanted)
+        with disk.Rows(folder / VECTORS, np.float32, (dim,), len(wanted)) as out:
+            for start in range(0, len(waiting), STEP):
+                tick(start, len(waiting))
+                some = waiting[start : start + STEP]
+                vectors = _checked(self.load(), store.texts_at(some))
+                self.checkpoint.add(wanted[some], vectors)
+                known.update(zip((wanted[row].tobytes() for row in some), vectors, strict=True))
+            tick(len(waiting), len(waiting))
+            for start in range(0, len(wanted), BLOCK):
+                out.add(np.stack([known[key.tobytes()] for key in wanted[start : start + BLOCK]]))
         return dim, len(wanted) - len(missing)
 
 

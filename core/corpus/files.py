@@ -7,30 +7,37 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput
-from core.trace import describe
+from core.errors import BadInput, describe, shortened
 
-BLOCKS = [
-    *("address", "article", "aside", "blockquote", "dd", "div", "dl", "dt", "figcaption", "figure", "footer"),
-    *("form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li", "main", "nav", "ol", "p", "pre"),
-    *("section", "table", "tr", "ul"),
-]
-NOT_TEXT = ["script", "style", "noscript", "template", "head", "svg", "iframe", "object"]
 REPLACED = "\N{REPLACEMENT CHARACTER}"
+BROKEN = 0.45  # of the characters: with more that did not decode a file is no text, or of another encoding
+NO_MEMORY = "it needs more memory than reading may have"
+# A line is looked at once: text is anybody's, and must not take time with its square.
+_HEADING = re.compile(r"^#[ \t]+(?=[^ \t\n])(.*)$", re.MULTILINE)
 
 
 def read(path: Path, name: str, report: LoadReport) -> Iterator[Document]:
     """The document in `path`; nothing when it is empty or cannot be read, with the reason in `report`."""
     try:
         title, text = map(storable, READERS[path.suffix.lower()](path))
+        if text.count(REPLACED) + text.count("\0") > BROKEN * len(text):
+            raise BadInput("most of it does not decode as UTF-8: it is no text, or of another encoding")
+    except MemoryError:
+        report.skipped.append(f"{name}: {NO_MEMORY}")
+        return
     except Exception as error:  # noqa: BLE001 - a hostile file can raise anything; it is left out and reported
-        report.skipped.append(f"{name}: {describe(error)[:200]}")
+        report.skipped.append(f"{name}: {shortened(reason(error), 200)}")
         return
     report.replaced += REPLACED in text
     if text.strip():
         yield Document(name, title or re.sub(r"[-_]+", " ", path.stem), text)
     else:
-        report.empty += 1
+        report.leave_out(name)
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be read: the system's words where it says so, without naming the file again."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else describe(error)
 
 
 def storable(text: str) -> str:
@@ -51,31 +58,18 @@ def _plain(path: Path) -> tuple[str, str]:
 def _markdown(path: Path) -> tuple[str, str]:
     """The text below a leading `# ` heading, which is the title and so searched with every passage."""
     text = decode(path.read_bytes())
-    heading = re.search(r"^#[ \t]+(.+?)[ \t#]*$", text, re.MULTILINE)
-    if heading is None:
-        return "", text
-    body = text[heading.end() :].lstrip("\n")
-    leads = not text[: heading.start()].strip()
-    return heading[1], body if leads and body.strip() else text
+    for heading in _HEADING.finditer(text):
+        if title := heading[1].rstrip(" \t#"):
+            body = text[heading.end() :].lstrip("\n")
+            leads = not text[: heading.start()].strip()
+            return title, body if leads and body.strip() else text
+    return "", text
 
 
 def _html(path: Path) -> tuple[str, str]:
-    from bs4 import BeautifulSoup
+    from core.corpus.html import text_of
 
-    soup = BeautifulSoup(path.read_bytes(), "lxml")
-    heading = soup.title or soup.h1
-    title = heading.get_text(" ", strip=True) if heading else ""
-    for tag in soup(NOT_TEXT):
-        tag.decompose()
-    for tag in soup("br"):
-        tag.replace_with("\n")
-    for tag in soup(["td", "th"]):
-        tag.append(" ")
-    for tag in soup(BLOCKS):
-        tag.insert(0, "\n")
-        tag.append("\n")
-    lines = (" ".join(line.split()) for line in soup.get_text().split("\n"))
-    return title, re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return text_of(path.read_bytes())
 
 
 def _pdf(path: Path) -> tuple[str, str]:

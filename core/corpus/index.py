@@ -26,6 +26,7 @@ from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
 from core.corpus.source import Source, from_record, slug
+from core.disk import unwritable
 from core.errors import BadInput, IndexDamaged, Unavailable
 from core.settings import Settings
 
@@ -71,8 +72,7 @@ def build(
             stages = builder.Stages(progress, cancel or threading.Event())
             return _build(wanted, home, settings, stages, embedder)
     except (OSError, sqlite3.Error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise Unavailable(f"the index cannot be written below {home}: {why}") from error
+        raise unwritable("the index", home, error) from error
 
 
 def open_corpus(

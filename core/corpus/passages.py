@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.corpus.chunk import Chunking
-from core.corpus.chunk import passages as cut
-from core.corpus.types import Document
+from core.corpus.chunk import Chunking, long, made
+from core.corpus.types import Cut, Document
 from core.types import Passage
 
 SCHEMA = """
@@ -50,8 +49,8 @@ def searchable(title: str, text: str) -> str:
     return f"{title} {text}".strip()
 
 
-def write(documents: Iterable[Document], chunking: Chunking, file: Path) -> tuple[int, int, str]:
-    """Store the passages of `documents`, rows sorted by passage id.
+def write(documents: Iterable[Cut], chunking: Chunking, file: Path) -> tuple[int, int, str]:
+    """Store the passages of `documents`, which were cut as `chunking` says, rows sorted by passage id.
 
     Returns the number of documents, the number of passages and a digest of all content.
     """
@@ -67,9 +66,10 @@ def write(documents: Iterable[Document], chunking: Chunking, file: Path) -> tupl
         )
         connection.execute("BEGIN")
         digests = []
-        for number, document in enumerate(documents):
-            digests.append(_digest(document))
-            pieces = cut(document, chunking)
+        for number, cut in enumerate(documents):
+            document = cut.document
+            digests.append(_digest(document, chunking))
+            pieces = made(document, cut.spans, chunking)
             text = document.text if chunking.size else None  # else the passage has it
             meta = json.dumps(dict(document.meta), ensure_ascii=False)
             connection.execute(
@@ -94,8 +94,10 @@ def write(documents: Iterable[Document], chunking: Chunking, file: Path) -> tupl
     return len(digests), count, hashlib.sha256(b"".join(sorted(digests))).hexdigest()
 
 
-def _digest(document: Document) -> bytes:
+def _digest(document: Document, chunking: Chunking) -> bytes:
+    """A hash of a document, and of how it was cut where earlier versions cut it in another way."""
     parts = [document.id, document.title, document.text, sorted(document.meta.items())]
+    parts += ["windows"] if long(document.text, chunking) else []
     return hashlib.sha256(json.dumps(parts).encode()).digest()
 
 

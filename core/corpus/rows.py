@@ -58,9 +58,8 @@ def _document(
         raise BadInput(f"{where}: id is {_kind(given)}; give text or a whole number")
     clean = storable(text)
     report.replaced += REPLACED in clean
-    meta = {
-        key: _flat(value) for key, value in row.items() if key not in (*ID_COLUMNS, column, "title") and value
-    }
+    told = {*ID_COLUMNS, column, "title"}
+    meta = {storable(key): _flat(value) for key, value in row.items() if key not in told and value}
     identity = f"{name}#{line}" if given is None else storable(str(given))
     yield Document(identity, storable(title or ""), clean, meta), where
 

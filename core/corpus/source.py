@@ -8,15 +8,16 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from core.corpus.chunk import WHOLE, Chunking
-from core.corpus.load import documents, is_beir, readable_files
+from core.corpus.chunk import WHOLE, Chunking, spans
+from core.corpus.load import is_beir, readable_files
+from core.corpus.reading import read
 from core.corpus.tables import ENDINGS as DATABASES
-from core.corpus.types import Document, LoadReport
+from core.corpus.types import Cut, LoadReport
 from core.errors import BadInput
 
 Kind = Literal["built-in", "snapshot", "indexed"]
@@ -34,13 +35,13 @@ class Source:
     language: str = "english"
     title: str = ""
 
-    def documents(self, report: LoadReport) -> Iterator[Document]:
-        """The documents, read anew."""
+    def documents(self, report: LoadReport, check: Callable[[], object] = lambda: None) -> Iterator[Cut]:
+        """The documents, read anew and cut; `check` is called often and may raise Cancelled."""
         if self.path is not None:
-            return documents(self.path, report)
+            return read(self.path, self.chunking, report, check)
         from core.corpus import pydocs
 
-        return iter(pydocs.documents())
+        return (Cut(document, spans(document, self.chunking)) for document in pydocs.documents())
 
     def stamp(self) -> str:
         """Changes when the source may have changed: told by names, sizes and times, without reading texts."""

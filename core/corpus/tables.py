@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.backends.sql import Database, Table
 from core.backends.sql.csv_tables import header, load
 from core.backends.sql.linking import examples
+from core.corpus.folder import WATCH
 from core.corpus.types import Document, LoadReport
 from core.errors import BadInput, Unavailable
 from core.once import Once
-from core.settings import PROJECT
 
 if TYPE_CHECKING:
     from core.corpus.source import Source
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".sqlite", ".sqlite3", ".db")
 QUESTIONS = "questions.jsonl"  # beside a database: labelled questions about it, not documents
-BUILT_IN = {"support": PROJECT / "data" / "support" / "support.sqlite"}
+BUILT_IN = {"support": Path(__file__).resolve().parents[2] / "data" / "support" / "support.sqlite"}
 EXAMPLES = 5  # values of a column in a table's document
 
 
@@ -91,10 +92,10 @@ def _databases_of(source: Source) -> list[Path]:
 
 def databases(path: Path) -> list[Path]:
     """The SQLite files at or below `path`, sorted."""
-    return [file for file in _below(path, ENDINGS) if _is_sqlite(file)]
+    return [file for file in _below(path, ENDINGS) if is_sqlite(file)]
 
 
-def _is_sqlite(file: Path) -> bool:
+def is_sqlite(file: Path) -> bool:
     """Whether it begins as SQLite files do: others end in .db too."""
     try:
         with file.open("rb") as opened:
@@ -111,7 +112,17 @@ def data_files(path: Path) -> list[Path]:
 
 
 def is_data(file: Path) -> bool:
-    """Whether a CSV file is a table, and not one document a row."""
+    """Whether a CSV file is a table, and not one document a row; False where it cannot be read."""
+    try:
+        stat = file.stat()
+        return _is_data(file, stat.st_size, stat.st_mtime_ns)
+    except OSError:
+        return False
+
+
+@lru_cache(200_000)
+def _is_data(file: Path, _size: int, _changed: int) -> bool:
+    """Read once for each state of the file: pages ask at each click."""
     from core.corpus.rows import TEXT_COLUMNS
 
     try:
@@ -124,15 +135,7 @@ def _below(path: Path, endings: tuple[str, ...]) -> list[Path]:
     """Files by ending; hidden ones and links that lead out of `path` are left out."""
     if path.is_file():
         return [path] if path.suffix.lower() in endings else []
-    root = path.resolve()
-    return [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.suffix.lower() in endings
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
-        and file.resolve().is_relative_to(root)
-        and file.is_file()
-    ]
+    return WATCH.listing(path).having(endings)
 
 
 def documents(file: Path, name: str, report: LoadReport) -> Iterator[Document]:

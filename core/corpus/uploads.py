@@ -13,10 +13,12 @@ from pathlib import Path
 
 from core.corpus import index
 from core.corpus.catalogue import BUILT_IN
-from core.corpus.load import ENDINGS, MAX_BYTES, documents
+from core.corpus.chunk import WHOLE
+from core.corpus.load import ENDINGS, MAX_BYTES
+from core.corpus.reading import Reader
 from core.corpus.source import slug
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput
+from core.errors import BadInput, Unavailable
 from core.settings import Settings
 
 BEIR = "corpus.jsonl"  # would make the folder a BEIR set, and every other file in it unread
@@ -64,17 +66,17 @@ def safe_name(given: str) -> str:
 def read(name: str, content: bytes) -> list[Document]:
     """The documents of one file as indexing will read them; BadInput says why there are none."""
     kept = safe_name(name)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, Reader() as reader:
         path = Path(scratch) / kept
         path.write_bytes(content)
-        return _documents(path)
+        return _documents(path, reader)
 
 
 def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str]:
     """Keep files, all or none, and give their names; one of a known name takes the place of the earlier one.
 
     Each file is read first as indexing reads it. Raises BadInput for what holds no text, in one message for
-    all of them, and when nothing was given.
+    all of them, and when nothing was given; Unavailable where they cannot be kept.
     """
     if not files:
         raise BadInput("no file was given; choose at least one")
@@ -85,16 +87,19 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str
     if other is not None and not is_uploaded(other.source.path, settings):
         raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; give another name")
     names = _names(files)
-    home.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
-        _check(names, files, scratch)
-        for name in names:
-            os.replace(scratch / name, home / name)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not any(home.iterdir()):
-            home.rmdir()
+        home.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+        try:
+            _check(names, files, scratch)
+            for name in names:
+                os.replace(scratch / name, home / name)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            if not any(home.iterdir()):
+                home.rmdir()
+    except OSError as error:
+        raise Unavailable(f"the files cannot be kept in {home}: {error.strerror or error}") from error
     return list(names)
 
 
@@ -109,7 +114,8 @@ def kept(corpus: str, settings: Settings) -> list[Kept]:
 
 def documents_of(corpus: str, name: str, settings: Settings) -> list[Document]:
     """The documents of a kept file, also before it is indexed; raises BadInput."""
-    return _documents(_one(corpus, name, settings))
+    with Reader() as reader:
+        return _documents(_one(corpus, name, settings), reader)
 
 
 def remove(corpus: str, name: str, settings: Settings) -> None:
@@ -170,15 +176,16 @@ def _names(files: Mapping[str, bytes]) -> dict[str, str]:
 def _check(names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path) -> None:
     """Write the files and read them; BadInput names each one that cannot be used."""
     wrong, seen = [], dict[str, str]()
-    for name, given in names.items():
-        (scratch / name).write_bytes(files[given])
-        try:
-            for document in _documents(scratch / name):
-                if document.id in seen:
-                    raise BadInput(f"{name}: id {document.id!r} stands in {seen[document.id]} too")
-                seen[document.id] = name
-        except BadInput as error:
-            wrong.append(str(error).replace(f"{scratch}{os.sep}", ""))
+    with Reader() as reader:
+        for name, given in names.items():
+            (scratch / name).write_bytes(files[given])
+            try:
+                for document in _documents(scratch / name, reader):
+                    if document.id in seen:
+                        raise BadInput(f"{name}: id {document.id!r} stands in {seen[document.id]} too")
+                    seen[document.id] = name
+            except BadInput as error:
+                wrong.append(str(error).replace(f"{scratch}{os.sep}", ""))
     if wrong:
         kept_none = (
             "" if len(names) == 1 else f" Nothing was added; the other {len(names) - len(wrong)} can be."
@@ -191,14 +198,15 @@ def _check(names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path) 
         )
 
 
-def _documents(path: Path) -> list[Document]:
+def _documents(path: Path, reader: Reader) -> list[Document]:
     report = LoadReport()
     size = path.stat().st_size
     if not size:
         raise BadInput(f"{path.name} is empty")
     if size > MAX_BYTES:
         raise BadInput(f"{path.name} has {size / 1e6:.0f} MB; a file may have {MAX_BYTES // 1_000_000} MB")
-    found = [one for one in documents(path, report) if one.text.strip()]
+    read = (cut.document for cut in reader.documents(path, WHOLE, report))
+    found = [document for document in read if document.text.strip()]
     if not found:
         raise BadInput("; ".join(report.skipped) or f"{path.name} holds no text")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.corpus.chunk import pieces
 from core.corpus.corpus import Corpus
 from core.corpus.passages import searchable
 from core.enrich.keys import Key, KeyRecipe
@@ -21,11 +22,8 @@ class Children(KeyRecipe):
 
     def keys(self, corpus: Corpus, _tools: Tools, /) -> list[Key]:
         """Some keys a passage."""
-        from semantic_text_splitter import TextSplitter
-
-        splitter = TextSplitter(SIZE)
         return [
             Key(row, piece, searchable(passage.title, piece))
             for row, passage, _ in corpus.everything()
-            for piece in splitter.chunks(passage.text) or [passage.text]
+            for piece in [passage.text[a:b] for a, b in pieces(passage.text, SIZE)] or [passage.text]
         ]

@@ -10,7 +10,8 @@ from core.enrich.keys import Key, KeyRecipe
 from core.enrich.recipe import Tools, siblings
 from core.types import Passage
 
-_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$", re.MULTILINE)
+# A line is looked at once: text is anybody's, and must not take time with its square.
+_HEADING = re.compile(r"^(#{1,6})[^\S\n]+(?=\S)(.*)$", re.MULTILINE)
 NEAR = 160  # characters of each neighbour
 
 
@@ -50,7 +51,9 @@ def heading_paths(passages: list[Passage]) -> list[list[str]]:
     found = []
     for passage in passages:
         found.append([path[level] for level in sorted(path)])
-        for mark, text in _HEADING.findall(passage.text):
+        for mark, line in _HEADING.findall(passage.text):
+            if not (text := line.rstrip().rstrip("#").rstrip()):
+                continue
             path = {level: name for level, name in path.items() if level < len(mark)}
             path[len(mark)] = text
     return found

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.backends import sparse
 from core.backends.base import Matrix, Rows, Vector
 from core.backends.sparse import BM25Index
@@ -63,7 +64,7 @@ def write(keys: Sequence[Key], corpus: Corpus, folder: Path, tools: Tools, *, wo
     """Write the index of `keys` into `folder`; with `words` also for BM25. Returns how many there are."""
     ordered = sorted(keys, key=lambda key: key.row)
     searched = [key.searched for key in ordered]
-    np.save(folder / OWNERS, np.array([key.row for key in ordered], np.int32))
+    disk.save(folder / OWNERS, np.array([key.row for key in ordered], np.int32))
     lines = (json.dumps(key.shown, ensure_ascii=False) + "\n" for key in ordered)
     (folder / TEXTS).write_text("".join(lines), encoding="utf-8")
     if words:

@@ -20,6 +20,7 @@ from core.corpus.build import Progress, Stages
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Checkpoint, Vectors
 from core.corpus.lock import alone
+from core.disk import unwritable
 from core.enrich.children import Children
 from core.enrich.contexts import Contexts
 from core.enrich.headings import Headings
@@ -149,9 +150,7 @@ def build(
                 raise Unavailable(reason)
             return _build(wanted, corpus, home, Stages(progress, stop), settings, writer, model, embedder)
     except OSError as error:
-        raise Unavailable(
-            f"the enrichment cannot be written below {home}: {error.strerror or error}"
-        ) from error
+        raise unwritable("the enrichment", home, error) from error
 
 
 def _build(

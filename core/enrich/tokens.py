@@ -9,12 +9,11 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core import disk
 from core.backends.base import Matrix
 from core.backends.embedder import identity
 from core.backends.late import TokenEmbedder, TokenVectors, load_token_embedder, maxsim_many
@@ -91,7 +90,7 @@ class Tokens:
             found = (former.at(former.rows[k]) if (k := key.tobytes()) in former.rows else next(fresh)
                      for key in wanted)  # fmt: skip
             count = _write(found, embedder, folder)
-        np.save(folder / KEYS, wanted)
+        disk.save(folder / KEYS, wanted)
         shutil.rmtree(kept)
         return count
 
@@ -243,50 +242,14 @@ def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> in
     numbers: dict[str, int] = {}
     starts = [0]
     with (
-        _Growing(folder / VECTORS, np.float16, (embedder.dim,)) as vectors,
-        _Growing(folder / IDS, np.int32) as ids,
+        disk.Rows(folder / VECTORS, np.float16, (embedder.dim,)) as vectors,
+        disk.Rows(folder / IDS, np.int32) as ids,
     ):
         for tokens, rows in found:
             vectors.add(rows)
             ids.add(np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int32))
             starts.append(starts[-1] + len(rows))
-    np.save(folder / STARTS, np.array(starts, np.int64))
+    disk.save(folder / STARTS, np.array(starts, np.int64))
     facts = {"model": embedder.name, "dim": embedder.dim, "tokens": list(numbers)}
     (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
     return starts[-1]
-
-
-class _Growing:
-    """A .npy file whose number of rows is known only at its end.
-
-    It is written, not mapped: on a full disk that is an error, where a mapped file would end the process.
-    """
-
-    def __init__(self, file: Path, kind: Any, columns: tuple[int, ...] = ()) -> None:
-        self._kind, self._columns, self._rows = np.dtype(kind), columns, 0
-        self._file = file.open("wb")
-        self._head()
-        self._begin = self._file.tell()
-
-    def add(self, rows: NDArray[Any]) -> None:
-        """Append rows, shape (n, *columns)."""
-        self._file.write(np.ascontiguousarray(rows, self._kind).tobytes())
-        self._rows += len(rows)
-
-    def _head(self) -> None:
-        shape = (self._rows, *self._columns)
-        described = {"descr": self._kind.str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(self._file, described)  # leaves room for more digits
-
-    def __enter__(self) -> _Growing:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._file:
-            if error is None:
-                self._file.seek(0)
-                self._head()
-                if self._file.tell() != self._begin:
-                    raise ValueError(f"the header of {self._file.name} does not fit in its place")

@@ -85,12 +85,12 @@ def sentences(text: str) -> tuple[str, ...]:
     """The sentences of an answer, with the markers that follow their full stop; a line break ends one too."""
     found: list[str] = []
     for line in text.splitlines():
-        joined = ""
+        joined: list[str] = []
         for part in _SENTENCE.findall(line.strip().lstrip("-*•").strip()):
-            joined = f"{joined} {part}".strip()
-            if not _ABBREVIATED.search(joined[-12:]):  # longer than any of them
-                found.append(joined)
-                joined = ""
+            joined.append(part)
+            if not _ABBREVIATED.search(part[-12:]):  # longer than any of them
+                found.append(" ".join(joined))
+                joined.clear()
         if joined:
-            found.append(joined)
+            found.append(" ".join(joined))
     return tuple(sentence for sentence in found if re.search(r"\w", sentence))

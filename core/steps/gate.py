@@ -54,7 +54,8 @@ _CODED = r"(?i:error|code|status|form)"  # nouns before a number of any length
 _COUNTED = r"(?i:order|invoice|ticket|claim|case|shipment|parcel|article|item|refund|return|serial)"
 _NUMBER = r"(?:(?i:no\.?|number|id|code)\s)?"
 
-# In this order: what an earlier pattern took, a later one cannot take apart.
+# In this order: what an earlier pattern took, a later one cannot take apart. None may begin inside of what it
+# has just looked through in vain: that would take time with the square of the text.
 _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("quoted", r"\"[^\"\n]{2,80}\"|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|«[^»\n]{2,80}»|`[^`\n]{2,80}`"),
     ("quoted", r"(?<!\w)'(?=\S)[^'\n]{2,60}(?<=\S)'(?!\w)"),
@@ -66,7 +67,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("path", r"(?<![\w/.~])(?:~|\.{1,2})?(?:/[\w@{}-][\w.@{}-]*){2,}"),
     ("path", rf"(?<![\w./-])[\w-]{{1,80}}\.{_FILES}\b"),
     ("price", rf"[€$£¥]\s?{_AMOUNT}|\b{_CURRENCY}\s?{_AMOUNT}"),
-    ("price", rf"(?<![\w.,]){_AMOUNT}\s?(?:[€$£¥]|{_MONEY})"),
+    ("price", rf"(?<![\w.,])(?<!\d'){_AMOUNT}\s?(?:[€$£¥]|{_MONEY})"),
     ("date", r"(?<!\w)\d{4}-(?:0[1-9]|1[0-2])-[0-3]\d(?!\d)"),
     ("date", rf"(?<![\w.]){_D}\.(?:1[0-2]|0?[1-9])\.(?:\d{{4}}|\d\d)(?![\w.]*\w)"),
     ("date", rf"(?<![\w/]){_D}/{_D}/(?:\d{{4}}|\d\d)(?![\w/])"),
@@ -78,9 +79,9 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("name", r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)*\(\)"),
     ("name", r"(?<![\w.])(?:[A-Za-z]\w*\.)*__\w+__(?:\.\w+)*"),
     ("name", r"(?<![\w.])(?:[A-Za-z]\w*\.)*[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\.\w+)*"),
-    ("name", r"(?<![\w.])[A-Za-z]\w+(?:\.[A-Za-z]\w+){2,}|\b(?=\w*[a-z])[A-Z]\w*[A-Z]\w*\.[a-z_]\w+"),
+    ("name", r"(?<![\w.])[A-Za-z]\w+(?:\.[A-Za-z]\w+){2,}|\b(?=\w*[a-z])[A-Z](?=\w*[A-Z])\w++\.[a-z_]\w+"),
     ("name", r"\b[A-Z][a-z0-9]+[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b|\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b"),
-    ("name", r"\bX(?:-[A-Z][A-Za-z]+)+\b|\b[A-Z][A-Za-z]+(?:-[A-Z][A-Za-z]+)+(?=\s+header\b)"),
+    ("name", r"\bX(?:-[A-Z][A-Za-z]+)+\b|(?<![\w-])[A-Z][A-Za-z]+(?:-[A-Z][A-Za-z]+)+(?=\s+header\b)"),
     ("code", r"(?<![\w-])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*(?!\w)"),
     ("code", rf"\b[A-Z]{{2,5}}\s(?!{_PLAIN_YEAR})\d{{3,}}{_NO_AMOUNT}"),
     ("number", r"(?<!\w)#\d{2,}(?!\w)|(?<!\w)\+\d[\d ()-]{6,18}\d(?!\w)"),
@@ -103,15 +104,17 @@ def exact_terms(text: str) -> tuple[ExactTerm, ...]:
     ("in 2025", "March 2026"), brands of two humps ("DynamoDB"), single letters with a digit ("H3") but after
     the word code, error, form or status.
     """
-    taken: list[tuple[int, int, ExactTerm]] = []
+    taken = bytearray(len(text))  # 1: the letter belongs to a term
+    found: dict[int, ExactTerm] = {}  # by where it begins
     for kind, pattern in _compiled():
         for match in pattern.finditer(text):
             start, end = match.span()
-            if any(start < other_end and other < end for other, other_end, _ in taken):
+            if taken.find(1, start, end) >= 0:
                 continue
             if kind != "code" or " " in match[0] or _is_code(match[0]):
-                taken.append((start, end, ExactTerm(kind, match[0].rstrip(".,;:!?"))))
-    return tuple(term for _, _, term in sorted(taken, key=lambda one: one[0]))
+                taken[start:end] = b"\1" * (end - start)
+                found[start] = ExactTerm(kind, match[0].rstrip(".,;:!?"))
+    return tuple(found[start] for start in sorted(found))
 
 
 @cache

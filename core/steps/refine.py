@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING
 
+from core.corpus.chunk import pieces
 from core.corpus.passages import searchable
 from core.enrich.keys import KeyIndex
 from core.errors import Unavailable
@@ -15,9 +14,6 @@ from core.route import Need
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 from core.types import Ranking
-
-if TYPE_CHECKING:
-    from semantic_text_splitter import TextSplitter
 
 Piece = tuple[str, str, float]  # passage id, text, cosine with the question
 STRIP = (60, 220)  # characters: about one or two sentences, as the paper's strips
@@ -87,14 +83,7 @@ def keep(scored: Sequence[tuple[str, float]], floor: float) -> tuple[bool, ...]:
 
 def cut(text: str) -> list[str]:
     """The strips of a text in order: about a sentence or two, or rows of a table."""
-    return _splitter().chunks(text)
-
-
-@cache
-def _splitter() -> TextSplitter:
-    from semantic_text_splitter import TextSplitter
-
-    return TextSplitter(STRIP)
+    return [text[start:end] for start, end in pieces(text, STRIP)]
 
 
 def recompose(strips: tuple[Sentence, ...]) -> dict[str, str]:

@@ -31,7 +31,9 @@ _NAMES = "|".join(re.sub(r"[\s:/]+", r"[\\s:/]*", token.strip("[]")) for token i
 _INJECTED = re.compile(
     rf"\[(?=\s*(?:{_NAMES}|PAD)\s*\])|<(?=\s*/?\s*(?:paragraph|s|unk)\s*/?>)", re.IGNORECASE
 )
-_HEADING = re.compile(r"^[\s#]*#(?=\s*(?:instruction|input|response)\b)", re.IGNORECASE | re.MULTILINE)
+_HEADING = re.compile(
+    r"^(?:[^\S\n]|#)*#(?=\s*(?:instruction|input|response)\b)", re.IGNORECASE | re.MULTILINE
+)
 
 Ended = Literal["end", "retrieve", "cut"]
 

@@ -24,8 +24,8 @@ PATTERNS: Mapping[str, re.Pattern[str]] = {
         "speaks of the model's answer": rf"\byour\s+(?:\w+\s+){{0,2}}{_REPLY}\b",
         "asks for a piece of code": r"\b(?:following|below|subsequent|provided|given|ensuing)\s+"
         r"(?:\w+\s+)?(?:code|script)\b",
-        "takes a role in the dialogue": r"^\s*(?:#+\s*)?"
-        r"(?:system|assistant|developer|ai)\s*(?:prompt|message)?\s*:",
+        "takes a role in the dialogue": r"^[^\S\n]*+(?:#++[^\S\n]*+)?"
+        r"(?:system|assistant|developer|ai)(?:\s*(?:prompt|message))?\s*:",
         "addresses a model": r"\bas an? (?:ai|language model|assistant)\b|\byou are (?:now )?an? "
         r"(?:ai|assistant|chatbot|language model|helpful)\b"
         r"|\b(?:dear|hey|hello),? (?:ai|assistant|chatgpt|model)\b",

@@ -146,7 +146,7 @@ def test_the_place_and_the_expected_wait_are_told_while_it_waits(clock):
 def test_without_a_measured_call_no_wait_is_foretold():
     turns, who = Turns(), Asker("b", Trace("r"))
     held, waits = Caller(turns, Asker("a")), Caller(turns, who)
-    until(lambda: "place" in who.trace.spans()[0].inputs)
+    until(lambda: getattr(who.trace.spans()[0].output, "place", None) is not None)
     assert who.trace.spans()[0].output.about is None
     held.end()
     waits.end()

@@ -249,23 +249,17 @@ def test_a_damaged_index_whose_source_is_gone_says_so(
         index.open_corpus("shop-help", settings=settings)
 
 
-@pytest.mark.parametrize("lines", ["", '{"_id": "a", "text": " "}\n'])
-def test_an_empty_corpus_opens_and_finds_nothing(
-    lines: str, tmp_path: Path, settings: Settings, model: Counting
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [("", "it holds no document"), ('{"_id": "a", "text": " "}\n', r"1 empty .*corpus\.jsonl:1")],
+)
+def test_a_source_without_any_text_gives_no_corpus(
+    lines: str, why: str, tmp_path: Path, settings: Settings, model: Counting
 ) -> None:
     (tmp_path / "corpus.jsonl").write_text(lines)
-    index.build("none", tmp_path, settings=settings)
-    corpus = index.open_corpus("none", settings=settings)
-    vector = model.embed_query("anything")
-    assert corpus.size == 0
-    assert (
-        corpus.search_sparse("anything", 10)
-        == corpus.search_dense(vector, 10)
-        == corpus.search_exact(vector, 3)
-        == ()
-    )
-    assert corpus.search_dense_many(np.stack([vector, vector]), 3) == [(), ()]
-    assert corpus.by_ids(["x"]) == {}
+    with pytest.raises(BadInput, match=f"nothing readable is left: {why}"):
+        index.build("none", tmp_path, settings=settings)
+    assert index.names(settings) == []
 
 
 def test_above_the_limit_the_index_is_a_measured_graph(

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from core.corpus import passages as stored
 from core.corpus import preview as module
-from core.corpus.chunk import WHOLE, Chunking
+from core.corpus.chunk import WHOLE, Chunking, spans
 from core.corpus.preview import preview, segments
-from core.corpus.types import Document
+from core.corpus.types import Cut, Document
 from core.types import Passage
 
 TEXT = st.text(st.sampled_from(list("ab é.\n#-!🙂 \t")), max_size=600)
@@ -39,7 +39,7 @@ def test_segments_tile_every_window(text, chunking, name):
 def test_the_passages_are_those_of_an_index(tmp_path_factory, text, chunking, name):
     document = Document(name, "Title", text)
     file = tmp_path_factory.mktemp("index") / "passages.sqlite"
-    stored.write([document], chunking, file)
+    stored.write([Cut(document, spans(document, chunking))], chunking, file)
     store = stored.PassageStore(file)
     try:
         found = store.document(name)

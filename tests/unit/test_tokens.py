@@ -21,7 +21,7 @@ from core.corpus.embeddings import Checkpoint, Vectors
 from core.engine import Engine, Request
 from core.enrich import store
 from core.enrich.recipe import Tools
-from core.enrich.tokens import STEP, TokenIndex, Tokens, _Growing
+from core.enrich.tokens import STEP, TokenIndex, Tokens
 from core.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.needs import missing
 from core.route import Need
@@ -105,16 +105,6 @@ def test_a_corpus_of_several_blocks_is_read_block_by_block(tmp_path):
     np.testing.assert_allclose(scores, [by_loop(query, one) for one in embedder.given], atol=4e-3)
     with pytest.raises(BadInput, match="7 dimensions; dice has 8"):
         index.scores(query[:, :7])
-
-
-@pytest.mark.parametrize("sizes", [[], [0], [9], [9, 1], [0, 99, 1], [1] * 12])
-def test_a_file_that_grew_is_read_as_any_other(tmp_path, sizes):
-    rows = [np.arange(3 * size, dtype=np.float16).reshape(size, 3) for size in sizes]
-    with _Growing(tmp_path / "rows.npy", np.float16, (3,)) as file:
-        for some in rows:
-            file.add(some)
-    expected = np.concatenate([np.empty((0, 3), np.float16), *rows])
-    np.testing.assert_array_equal(np.load(tmp_path / "rows.npy", allow_pickle=False), expected)
 
 
 # Making them.

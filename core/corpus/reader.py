@@ -1,0 +1,90 @@
+"""The process that reads documents for another one, see `core.corpus.reading`: it is run, not imported."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import sys
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from core.corpus import load
+from core.corpus.chunk import Chunking, spans
+from core.corpus.files import NO_MEMORY
+from core.corpus.types import LoadReport
+from core.errors import RouteScopeError
+
+OUT = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+WRITTEN = 64 * 1024**2  # bytes of any file, such as one that SQLite sorts in
+
+
+def say(told: dict[str, Any]) -> None:
+    """One line of JSON; in ASCII, so that no text can break it."""
+    OUT.write(json.dumps(told).encode() + b"\n")
+
+
+def serve(request: dict[str, Any], seconds: int) -> None:
+    """Read the source that is asked for, but for its first `skip` files."""
+    path, chunking = Path(request["path"]), Chunking(**request["chunking"])
+    whole = LoadReport()
+    found = load.readable_files(path, whole)
+    if not request["skip"]:
+        say({"report": asdict(whole)})
+    for file in found[request["skip"] :]:
+        report = LoadReport()
+        say({"file": load.name_of(file, path)})
+        OUT.flush()  # before something is read that may end this process
+        allow(seconds)
+        began = allowed = time.perf_counter()
+        for document, where in load.documents_of(file, path, report):
+            read = time.perf_counter()
+            cut = spans(document, chunking)
+            now = time.perf_counter()
+            parts = [document.id, document.title, document.text, dict(document.meta)]
+            ms = [(read - began) * 1000, (now - read) * 1000]
+            say({"document": parts, "where": where, "cut": cut, "ms": ms})
+            began = time.perf_counter()
+            if began - allowed > 1:  # there may be thousands a second
+                allow(seconds)
+                allowed = began
+        say({"report": asdict(report)})
+    say({"end": True})
+
+
+def allow(seconds: int) -> None:
+    """Let this process run so many seconds more, then be ended."""
+    limit(resource.RLIMIT_CPU, int(time.process_time()) + 1 + seconds)
+
+
+def limit(what: int, most: int) -> None:
+    """Let this process have no more than that; it may raise it again."""
+    hard = resource.getrlimit(what)[1]
+    resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def main() -> None:
+    """Answer requests, a line each, until there are no more."""
+    seconds, memory = int(sys.argv[1]), int(sys.argv[2])
+    limit(resource.RLIMIT_AS, memory)
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_FSIZE, WRITTEN)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+    logging.disable()
+    warnings.simplefilter("ignore")
+    for line in sys.stdin.buffer:
+        try:
+            serve(json.loads(line), seconds)
+        except RouteScopeError as error:
+            say({"error": type(error).__name__, "message": str(error)})
+        except MemoryError:
+            say({"limit": NO_MEMORY})
+        OUT.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Documents read and cut in a process of their own, with limits: what others wrote must not stop this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from core.corpus.chunk import Chunking
+from core.corpus.files import NO_MEMORY
+from core.corpus.load import Distinct
+from core.corpus.types import Cut, Document, LoadReport
+from core.errors import BadInput, Unavailable, shortened
+from core.settings import PROJECT
+
+LOOK_S = 0.1  # between two looks at Stop
+HANDED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading and cutting one document may take: seconds of a processor, seconds without any sign of
+    it, and bytes of memory. `files`: after so many files that reach a limit the source is given up.
+    """
+
+    seconds: int = 60
+    silent: float = 240.0
+    memory: int = 2 * 1024**3
+    files: int = 5
+
+
+class Reader:
+    """A process that reads documents, one source after another; it is ended when this is left.
+
+    It is given no key and no setting, speaks in lines of JSON, and is started again where a file ended it.
+    """
+
+    def __init__(self, check: Callable[[], object] = lambda: None, limits: Limits | None = None) -> None:
+        """`check` is called ten times a second while a document is waited for, and may raise Cancelled."""
+        self._check, self._limits = check, limits or Limits()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._errors: Any = None
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, whatever it is at."""
+        if self._child is not None:
+            self._child.kill()
+            for pipe in (self._child.stdin, self._child.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._child.wait()
+            self._errors.close()
+            self._child = None
+
+    def documents(self, path: Path, chunking: Chunking, report: LoadReport) -> Iterator[Cut]:
+        """Every document below `path`, as `core.corpus.load.documents` gives them, cut.
+
+        A file that reaches a limit is left out, with the reason in `report`. Raises BadInput as that does,
+        for a file of rows that reaches one after some were read, and when too many do.
+        """
+        alone, late, begun, whole = Distinct(report), 0, 0, False
+        try:
+            while not whole:
+                name, given = "", False  # the file that is being read, and whether it gave a document
+                request = {"path": str(path), "chunking": asdict(chunking), "skip": begun}
+                try:
+                    for told in self._answers(request):
+                        if "file" in told:
+                            name, given, begun = told["file"], False, begun + 1
+                        elif "report" in told:
+                            report.add(LoadReport(**told["report"]))
+                        else:
+                            document = Document(*told["document"])
+                            if alone.keeps(document, told["where"]):
+                                given = True
+                                yield Cut(document, [(a, b) for a, b in told["cut"]], *told["ms"])
+                    whole = True
+                except _Ended as end:
+                    self.close()
+                    if not name:
+                        raise Unavailable(f"documents cannot be read here: {end}") from None
+                    late += 1
+                    if given or late >= self._limits.files:
+                        raise BadInput(f"{name}: {end}; nothing was indexed") from None
+                    report.skipped.append(f"{name}: {end}")
+        finally:
+            if not whole:  # it may still speak of this source
+                self.close()
+
+    def _answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """What the process says to a request, until it is done with it; raises _Ended."""
+        child = self._start()
+        assert child.stdin is not None
+        try:
+            child.stdin.write(json.dumps(request).encode() + b"\n")
+        except OSError:
+            raise self._ended() from None
+        for line in self._lines(child):
+            told: dict[str, Any] = json.loads(line.decode("ascii"))
+            if "error" in told:
+                raise (BadInput if told["error"] == BadInput.__name__ else Unavailable)(told["message"])
+            if "limit" in told:
+                raise _Ended(told["limit"])
+            if "end" in told:
+                return
+            yield told
+
+    def _lines(self, child: subprocess.Popen[bytes]) -> Iterator[bytes]:
+        """What the process writes; raises _Ended when it ends, and what `check` raises."""
+        assert child.stdout is not None
+        pipe = child.stdout.fileno()
+        poll = select.poll()
+        poll.register(pipe, select.POLLIN | select.POLLHUP)
+        begun: list[bytes] = []  # of a line that has not ended
+        while True:
+            asked = time.monotonic()
+            while not poll.poll(1000 * LOOK_S):
+                self._check()
+                if time.monotonic() - asked > self._limits.silent:
+                    raise _Ended(f"it was not read within {self._limits.silent:g} s")
+            self._check()
+            some = os.read(pipe, 1 << 20)
+            if not some:
+                raise self._ended()
+            *lines, rest = some.split(b"\n")
+            for line in lines:
+                yield b"".join((*begun, line))
+                begun.clear()
+            begun.append(rest)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+            limits = [str(self._limits.seconds), str(self._limits.memory)]
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "core.corpus.reader", *limits],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, cwd=PROJECT,
+                env={
+                    **{name: os.environ[name] for name in HANDED_ON if name in os.environ},
+                    "PYTHONPATH": str(PROJECT),
+                },
+                start_new_session=True,  # Ctrl-C is for this process, which ends it
+            )  # fmt: skip
+        return self._child
+
+    def _ended(self) -> _Ended:
+        """How the process ended that said no more."""
+        child = self._child
+        assert child is not None
+        code = child.wait()
+        self._errors.seek(0)
+        last = self._errors.read()[-2_000:].decode("utf-8", "replace").strip().split("\n")[-1]
+        self.close()
+        if code == -signal.SIGXCPU:
+            return _Ended(f"it takes more than {self._limits.seconds} s to read")
+        if code == -signal.SIGKILL:
+            return _Ended("the system ended its reading, most likely for the memory it took")
+        if code < 0:
+            return _Ended(f"its reading ended with signal {-code}; {NO_MEMORY}, or it is damaged")
+        return _Ended(shortened(f"its reading ended ({last or f'exit code {code}'})", 300))
+
+
+class _Ended(Exception):
+    """The process has ended, and why."""
+
+
+def read(
+    path: Path, chunking: Chunking, report: LoadReport, check: Callable[[], object] = lambda: None
+) -> Iterator[Cut]:
+    """Every document below `path`, cut; see `Reader.documents`."""
+    with Reader(check) as reader:
+        yield from reader.documents(path, chunking, report)

@@ -1,0 +1,161 @@
+"""Text is anybody's: what looks through it takes time with its length, and not with its square.
+
+The square of these lengths would take minutes to hours, so that the limit of time is no tight one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.backends.terms import analyzer
+from core.corpus import chunk, files
+from core.corpus.chunk import Chunking, passages
+from core.corpus.html import text_of
+from core.corpus.types import Document
+from core.enrich.headings import heading_paths
+from core.steps import cite, refine, suspect
+from core.steps.gate import exact_terms
+from core.steps.reflection import foreign
+from core.types import Passage
+from ui.rewrites import word_diff
+
+pytestmark = pytest.mark.timeout(60)
+LONG = 1_000_000
+
+
+def times(unit: str, length: int = LONG) -> str:
+    return unit * (length // len(unit))
+
+
+def markdown(text: str) -> tuple[str, str]:
+    class File:
+        def read_bytes(self) -> bytes:
+            return text.encode()
+
+    return files._markdown(File())  # type: ignore[arg-type]
+
+
+def paths(text: str) -> Any:
+    return heading_paths([Passage("p", "d", "", text, 0, len(text))])
+
+
+READ: list[tuple[Callable[[str], Any], str]] = [
+    (markdown, "# a" + times(" ") + "b"),
+    (markdown, "# a" + times("# ") + "b"),
+    (markdown, times("# \n")),
+    (markdown, "#" + times(" ")),
+    (paths, "# a" + times(" ") + "b"),
+    (paths, "# a" + times(" #") + "b"),
+    (paths, times("#\n\n")),
+    (lambda text: word_diff(text, text.replace("a", "b")), times("a ", 100_000)),
+    (lambda text: word_diff(text, text.replace("a", "b")), times("a. ", 100_000)),
+    (lambda text: list(analyzer("english").terms(text)), times("a")),
+    (lambda text: list(analyzer("english").terms(text)), times("ab-")),
+]
+SHORTER = 200_000  # of which the square still takes minutes
+UNITS = [
+    ("A", "A", "b"), ("X-A", "Aa-Aa-", ""), ("", "1'", ""), ("", "a.a ", ""), ("", "#1234 ", ""),
+    ("v", "1.", ""), ("", "Dr. ", ""), ("", ".", ""), ("[", "1, ", ""), ("", "[1 ", ""), ("", "[1] ", ""),
+    ("", "\n", ""), ("", " ", "."), ("", "# \n", ""), ("system", " ", ""), ("[", " ", ""),
+    ("", "a_", ""), ("", "/a", ""),
+]  # fmt: skip
+SAID: list[tuple[Callable[[str], Any], str]] = [
+    (function, before + times(unit, SHORTER) + after)
+    for function in (
+        *(exact_terms, cite.sentences, cite.unmarked, cite.markers, cite.abstains),
+        *(suspect.instructions, foreign),
+    )
+    for before, unit, after in UNITS
+]
+
+
+@pytest.mark.parametrize(("function", "text"), [*READ, *SAID], ids=lambda one: repr(one)[:24])
+def test_texts_are_looked_through_in_linear_time(function: Callable[[str], Any], text: str) -> None:
+    function(text)
+
+
+PAGES = {
+    "nested": times("<div>", 2_200_000) + "The end",
+    "nested and closed": times("<div>") + "The end" + times("</div>"),
+    "closed for nothing": times("<div>") + times("</span>") + "The end",
+    "closed for nothing, allowed": "<div>" * 500 + times("</p>") + "The end",
+    "tables": times("<table><tr><td>") + "The end",
+    "formatting": times("<b><p>") + "The end",
+    "bracket": times("<") + " The end",
+    "comment": "The end<!--" + times("-"),
+    "attributes": f"<p {times('a=1 ')}>The end",
+    "quote": "The end<p title='" + times("x"),
+    "script": "The end<script>" + times("</scrip"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_read_in_linear_time_and_keep_their_text(name: str) -> None:
+    assert "The end" in text_of(PAGES[name].encode())[1]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+@pytest.mark.parametrize(
+    "unit", ["a", "\n", "> ", "- item\n", "[", "*a _b ", "|a|b|\n|-|-|\n", "word and word. "]
+)
+def test_the_splitter_sees_each_letter_about_once(
+    name: str, unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = []
+
+    class Watched:
+        def __init__(self, splitter: Any) -> None:
+            self.splitter = splitter
+
+        def chunk_indices(self, text: str) -> Any:
+            given.append(len(text))
+            return self.splitter.chunk_indices(text)
+
+    real = chunk._splitter
+    monkeypatch.setattr(chunk, "_splitter", lambda *how: Watched(real(*how)))
+    text = times(unit, 300_000)
+    found = passages(Document(name, "", text), Chunking(700))
+    assert sum(len("".join(p.text.split())) for p in found) == len("".join(text.split()))
+    assert max(given) <= chunk.PIECES * 700  # it takes the square of what it is given
+    assert sum(given) < 1.2 * len(text)
+
+
+def test_strips_of_a_long_passage_are_cut_in_windows() -> None:
+    assert sum(map(len, refine.cut(times("a", 100_000)))) == 100_000
+
+
+@pytest.mark.parametrize("overlap", [0, 100])
+def test_a_text_cut_in_windows_is_cut_as_a_whole_one(overlap: int) -> None:
+    from semantic_text_splitter import TextSplitter
+
+    said = "The parcel left on day {n}. It was seen in Rotterdam, twice!\nWhere is it now? "
+    text = "".join(said.format(n=n) + "\n" * (n % 5 == 0) for n in range(2_000))
+    whole = TextSplitter(700, overlap).chunk_indices(text)
+    found = passages(Document("a.txt", "", text), Chunking(700, overlap))
+    assert [(p.start, p.text) for p in found] == list(whole)
+
+
+def test_headings_are_those_of_markdown() -> None:
+    assert markdown("# The guide ##\n\nText") == ("The guide", "Text")
+    assert markdown("# \n# Real\nText") == ("Real", "# \n# Real\nText")
+    assert markdown("Before\n# A # b #\nText") == ("A # b", "Before\n# A # b #\nText")
+    parts = [Passage(str(n), "d", "", text, 0, 0) for n, text in enumerate(["# A\n## B ##\nx", "#\n\n", "y"])]
+    assert heading_paths(parts) == [[], ["A", "B"], ["A", "B"]]
+
+
+def test_abbreviations_join_what_follows_them() -> None:
+    assert cite.sentences("See Dr. No. He left. Then e.g. this.") == (
+        "See Dr. No. He left.", "Then e.g. this.",
+    )  # fmt: skip
+
+
+def test_differences_of_long_texts_are_told_by_sentences() -> None:
+    old = "".join(f"Sentence {n} stands here. " for n in range(1_000))
+    drawn = word_diff(old, old.replace("Sentence 7 stands", "Sentence 7 stood"))
+    assert re.findall("<(del|ins)>(.*?)</", drawn) == [
+        ("del", "Sentence 7 stands here."), ("ins", "Sentence 7 stood here."),
+    ]  # fmt: skip

@@ -1,0 +1,253 @@
+"""Documents are read by a process with limits: what it gives, what ends it, and what is said then."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from core.cli import main
+from core.corpus import index, uploads
+from core.corpus.chunk import WHOLE, Chunking, passages
+from core.corpus.load import documents
+from core.corpus.reading import Limits, Reader
+from core.corpus.types import Cut, LoadReport
+from core.errors import BadInput, Cancelled
+from core.settings import PROJECT, Settings
+from tests.fakes import HashEmbedder
+
+SLOW = "a" * 8_000_000  # cutting it takes many seconds: nowhere in it is a word's end
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    source.mkdir()
+    return source
+
+
+def read(path: Path, *, chunking: Chunking = WHOLE, **limits: Any) -> tuple[list[Cut], LoadReport]:
+    report = LoadReport()
+    with Reader(limits=Limits(**limits)) as reader:
+        return list(reader.documents(path, chunking, report)), report
+
+
+def test_it_gives_what_reading_here_gives(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "guide.md").write_text("# The guide\n\nBody.\n\n## More\n\n" + "A sentence. " * 200)
+    (folder / "wide.txt").write_bytes("größe 🙂 \u2028 x".encode("utf-16"))
+    (folder / "page.html").write_text("<title>P</title><p>One<p>Two")
+    (folder / "empty.txt").write_text(" ")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (folder / "table.csv").write_text("Article,Price\nvase,12.5\n")
+    rows = [{"id": "j", "text": "x", "by": "\ud800"}, {"body": "no id", "n": {"a": [1]}}, {"text": "x"}]
+    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    expected, chunking = LoadReport(), Chunking(300, 20)
+    here = list(documents(folder, expected))
+    found, report = read(folder, chunking=chunking)
+    assert [cut.document for cut in found] == here
+    assert asdict(report) == asdict(expected)
+    assert [list(map(tuple, cut.spans)) for cut in found] == [
+        [(p.start, p.end) for p in passages(document, chunking)] for document in here
+    ]
+    assert all(cut.read_ms >= 0 and cut.cut_ms >= 0 for cut in found)
+
+
+def test_one_process_reads_one_source_after_another(folder: Path) -> None:
+    (folder / "a.txt").write_text("x")
+    (folder / "b.jsonl").write_text("[1]")
+    with Reader() as reader:
+        for _ in range(2):
+            with pytest.raises(BadInput, match=r"b\.jsonl:1: a list"):
+                list(reader.documents(folder, WHOLE, LoadReport()))
+            assert len(list(reader.documents(folder / "a.txt", WHOLE, LoadReport()))) == 1
+            first = next(iter(reader.documents(folder / "a.txt", WHOLE, LoadReport())))
+            assert first.document.text == "x"  # the rest is never asked for
+
+
+def test_a_file_that_takes_too_long_is_left_out(folder: Path) -> None:
+    (folder / "a.txt").write_text("before")
+    (folder / "b.txt").write_text(SLOW)
+    (folder / "c.txt").write_text("after")
+    found, report = read(folder, chunking=Chunking(100), seconds=1)
+    assert [cut.document.id for cut in found] == ["a.txt", "c.txt"]
+    assert report.skipped == ["b.txt: it takes more than 1 s to read"]
+
+
+def test_a_file_that_says_nothing_for_too_long_is_left_out(folder: Path) -> None:
+    (folder / "b.txt").write_text(SLOW)
+    told = read(folder, chunking=Chunking(100), silent=4.0)[1].skipped
+    assert told == ["b.txt: it was not read within 4 s"]
+
+
+def test_a_file_that_takes_too_much_memory_is_left_out(folder: Path) -> None:
+    (folder / "a.txt").write_text("é" * 20_000_000)
+    (folder / "b.txt").write_text("after")
+    found, report = read(folder, memory=150 * 1024**2)
+    assert [cut.document.id for cut in found] == ["b.txt"]
+    assert report.skipped == ["a.txt: it needs more memory than reading may have"]
+
+
+def test_many_such_files_give_the_source_up(folder: Path) -> None:
+    for n in range(3):
+        (folder / f"{n}.txt").write_text(SLOW)
+    with pytest.raises(BadInput, match=r"1\.txt: it takes more than 1 s to read; nothing was indexed"):
+        read(folder, chunking=Chunking(100), seconds=1, files=2)
+
+
+def test_a_file_of_rows_is_read_as_a_whole_or_not_at_all(folder: Path) -> None:
+    rows = [{"id": n, "text": "word " * 2_000} for n in range(20)]  # more than waits to be handed on
+    lines = [json.dumps(row) for row in (*rows, {"text": SLOW})]
+    (folder / "rows.jsonl").write_text("\n".join(lines))
+    with pytest.raises(BadInput, match=r"rows\.jsonl: it takes more than 1 s to read; nothing was indexed"):
+        read(folder, chunking=Chunking(100), seconds=1)
+
+
+def at_work(reader: Reader) -> int:
+    """Its process, where that is in the midst of the slow document: to begin takes it a fraction of this."""
+    child = reader._child
+    return child.pid if child is not None and psutil.Process(child.pid).cpu_times().user > 1.0 else 0
+
+
+def test_stop_ends_the_process_in_the_midst_of_a_document(folder: Path) -> None:
+    (folder / "b.txt").write_text(SLOW)
+    children: list[subprocess.Popen[bytes]] = []
+
+    def stop() -> None:
+        if at_work(reader):
+            assert reader._child is not None
+            children.append(reader._child)
+            raise Cancelled("stopped")
+
+    reader = Reader(stop)
+    with pytest.raises(Cancelled), reader:
+        list(reader.documents(folder, Chunking(100), LoadReport()))
+    assert children[0].poll() == -signal.SIGKILL
+
+
+def test_a_process_that_is_killed_costs_its_file_only(folder: Path) -> None:
+    (folder / "a.txt").write_text(SLOW)
+    (folder / "b.txt").write_text("after")
+    killed = []
+
+    def kill() -> None:
+        if not killed and at_work(reader):
+            killed.append(os.kill(at_work(reader), signal.SIGKILL))
+
+    report = LoadReport()
+    with Reader(kill) as reader:
+        found = [cut.document.id for cut in reader.documents(folder, Chunking(100), report)]
+    assert found == ["b.txt"]
+    assert report.skipped == ["a.txt: the system ended its reading, most likely for the memory it took"]
+
+
+def test_it_is_given_no_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROUTESCOPE_LLM_API_KEY", "canary")
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    (folder / "a.txt").write_text("x")
+    with Reader() as reader:
+        list(reader.documents(folder, WHOLE, LoadReport()))
+        assert reader._child is not None
+        environment = Path(f"/proc/{reader._child.pid}/environ").read_bytes()
+    assert b"PYTHONPATH" in environment
+    assert b"canary" not in environment
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
+    return Settings(home=tmp_path / "home", embedder="hash")
+
+
+def test_files_that_hold_no_text_are_named_and_give_no_corpus(
+    folder: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty.txt").write_text("")
+    (folder / "blank.md").write_text(" \n")
+    (folder / "photo.txt").write_bytes(bytes(range(128, 256)) * 50)
+    (folder / "wide.txt").write_bytes("ordinary words".encode("utf-16-le"))  # without its mark
+    (folder / "broken.pdf").write_bytes(b"%PDF")
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(settings.home))
+    assert main(["index", str(folder)]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "nothing readable is left: 2 empty documents left out: blank.md, empty.txt" in said
+    assert "photo.txt: most of it does not decode as UTF-8" in said
+    assert "wide.txt: most of it" in said
+    assert "broken.pdf: " in said
+    assert index.names(settings) == []
+
+
+def test_what_was_skipped_beside_readable_files_is_told(folder: Path, settings: Settings) -> None:
+    (folder / "a.txt").write_text("words")
+    (folder / "empty.txt").write_text("")
+    (folder / "photo.txt").write_bytes(bytes(range(128, 256)))
+    corpus = index.build("mine", folder, settings=settings)
+    assert corpus.info.documents == 1
+    assert corpus.info.notes == (
+        "1 empty documents left out: empty.txt",
+        "photo.txt: most of it does not decode as UTF-8: it is no text, or of another encoding",
+    )
+
+
+NOBODY = """
+import os
+import sys
+from pathlib import Path
+from core.corpus.load import documents
+from core.corpus.types import LoadReport
+from core.errors import BadInput
+"".encode("utf-8-sig")
+os.setgroups([])
+os.setegid(65534)
+os.seteuid(65534)
+report = LoadReport()
+try:
+    print([d.id for d in documents(Path(sys.argv[1]), report)], report.skipped)
+except BadInput as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user who may not read a file")
+def test_files_and_folders_that_may_not_be_read_are_named(tmp_path: Path) -> None:
+    here = tmp_path
+    while here != Path("/tmp"):  # pytest's own folders are for their owner
+        here.chmod(0o755)
+        here = here.parent
+    (tmp_path / "closed").mkdir(mode=0o700)
+    (tmp_path / "closed" / "x.txt").write_text("x")
+    for name in ("a.txt", "rows.jsonl", "data.csv"):
+        (tmp_path / name).write_text("x")
+        (tmp_path / name).chmod(0)
+
+    def seen(path: Path) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", NOBODY, str(path)],
+            env={"PYTHONPATH": str(PROJECT)}, capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+
+    assert "no such file" not in seen(tmp_path)
+    (tmp_path / "open.txt").write_text("x")
+    said = seen(tmp_path)
+    assert said.startswith("['open.txt']")
+    for name in ("a.txt", "rows.jsonl", "data.csv", "closed"):
+        assert f"{name}: Permission denied" in said
+    assert "Permission denied" in seen(tmp_path / "closed" / "x.txt")
+
+
+def test_an_upload_that_takes_too_long_is_refused_by_name(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "Reader", lambda: Reader(limits=Limits(memory=150 * 1024**2)))
+    with pytest.raises(BadInput, match=r"big\.txt: it needs more memory.* the other 1 can be"):
+        uploads.add("mine", {"big.txt": "é".encode() * 20_000_000, "small.txt": b"words"}, settings)
+    assert uploads.kept("mine", settings) == []
+    assert [d.text for d in uploads.read("small.txt", b"words")] == ["words"]
