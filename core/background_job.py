@@ -174,6 +174,13 @@ class Jobs:
         """Those that have not ended, of a home or of all, in the order they were begun."""
         return [job for job in self.known() if not job.done and (home is None or job.home in (None, home))]
 
+    def drop(self, kind: type[J], key: Hashable) -> None:
+        """Forget a job that has ended."""
+        with self._lock:
+            known = self._jobs.get((kind, key))
+            if known is not None and known.done:
+                del self._jobs[kind, key], self._looked[kind, key]
+
     def clear(self) -> None:
         """Forget all, as another process knows nothing of it; what is under way goes on."""
         with self._lock:

@@ -80,8 +80,7 @@ class Engine(Resources):
 
     def forget(self, run_id: str) -> None:
         """Keep no finished job of a run in memory, as it was deleted."""
-        with self._lock:
-            self._jobs = {id: job for id, job in self._jobs.items() if id != run_id or not job.done}
+        jobs.drop(Job, (self._own, run_id))
 
     def start_answer(self, run_id: str, route_name: str, style: AnswerStyle | None = None) -> Answering:
         """Begin to write the answer of one route of a finished run; asked again meanwhile, the same one.

@@ -249,16 +249,16 @@ class Job(BackgroundJob):
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
         except Unavailable as error:
-            return self._stopped(route, trace, found(), "unavailable", error)
+            return self._ended_by(route, trace, found(), "unavailable", error)
         except Cancelled as error:
-            return self._stopped(route, trace, found(), "cancelled", error)
+            return self._ended_by(route, trace, found(), "cancelled", error)
         except (Stopped, ModelTimedOut) as error:
-            return self._stopped(route, trace, found(), "timeout", error)
+            return self._ended_by(route, trace, found(), "timeout", error)
         except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
-            return self._stopped(route, trace, found(), "failed", error)
+            return self._ended_by(route, trace, found(), "failed", error)
         return with_answer(self._ended(route, trace, "ok", None), trace, answer)
 
-    def _stopped(
+    def _ended_by(
         self, route: Route, trace: Trace, found: Answer | None, status: Status, error: Exception
     ) -> RouteResult:
         """What is left of a route that an error ended: where its ranking stood, only the answer failed."""
