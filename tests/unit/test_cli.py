@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
 from core import engine as engine_module
 from core import settings as settings_module
 from core.cli import COMMANDS, ask, cli, corpora, main, text
-from core.errors import BadInput, Unavailable
+from core.errors import BadInput, ModelFailed, Unavailable
+from core.route import routes
 from core.settings import PROJECT, Settings
 from core.store import Store
 from core.types import Turn
@@ -73,6 +75,58 @@ def test_ask_json_has_the_promised_shape(engine, call):
         ]
     calls = [span["calls"] for span in run["results"][2]["spans"]]
     assert sum(calls) == 1
+
+
+def test_ask_json_says_where_arguments_come_from_and_what_steps_came_to(engine, call):
+    code, out, _ = call(
+        "ask", "crushed box", "--corpus", "tiny", "--routes", "hybrid_rrf,hyde", "--answers", "all", "--json",
+        "--knob", "hybrid_rrf.k=7",
+    )  # fmt: skip
+    assert code == 0
+    hybrid, hyde = json.loads(out)["results"]
+    steps = {span["name"]: span for span in hybrid["spans"] if span["parent"] is None}
+    fused, words = steps["fuse by reciprocal rank"], steps["search BM25"]
+    assert fused["links"] == [
+        {"arg": f"lists[{at}]", "span": span["id"], "start": 0, "size": len(span["hits"])}
+        for at, span in enumerate((words, steps["search vectors"]))
+    ]
+    assert (fused["args"], fused["output"]) == (
+        {"k": 7, "weights": [1.0, 1.0]},
+        {"type": "fusion", "method": "rrf"},
+    )
+    assert fused["set_by"] == {"k": "k", "weights.0": "bm25_weight", "weights.1": "dense_weight"}
+    assert words["output"] == {"type": "search", "texts": ["crushed box"]}
+    assert hybrid["origin"] == {"arg": "hits", "span": fused["id"], "start": 0, "size": len(hybrid["hits"])}
+    for result in (hybrid, hyde):
+        assert (result["answer_status"], result["answer_error"]) == ("written", None)
+        wrote = next(span for span in result["spans"] if span["id"] == result["answer_span"])
+        assert (wrote["output"]["type"], wrote["output"]["text"]) == ("written", result["answer"])
+        assert all("type" in span["output"] for span in result["spans"])
+        assert all(span["inputs"] == {**span["args"], **span["attributes"]} for span in result["spans"])
+
+
+def test_ask_json_says_that_the_answer_failed_and_what_a_route_made_by_hand(engine, call, monkeypatch):
+    def by_hand(query, do):
+        found = do.sparse(query.text)
+        return do.answer(query.text, do.rrf((found[1:2], tuple(reversed(found)), ())))
+
+    monkeypatch.setitem(
+        routes(), "bm25", replace(routes()["bm25"], function=lambda query, do, **_: by_hand(query, do))
+    )
+    engine.fake_llm.replies = {"answer": ModelFailed("it gave HTML"), "evidence": "0.90"}
+    code, out, _ = call(
+        "ask", "shipping a crushed box", "--corpus", "tiny", "--routes", "bm25", "--answers", "all", "--json"
+    )
+    assert code == 0
+    (result,) = json.loads(out)["results"]
+    assert (result["status"], result["answer"], result["answer_status"]) == ("ok", None, "failed")
+    assert "it gave HTML" in result["answer_error"]
+    found, fused = (span for span in result["spans"] if span["hits"] is not None)
+    assert fused["links"] == [
+        {"arg": "lists[0]", "span": found["id"], "start": 1, "size": 1},
+        {"arg": "lists[1]", "span": None, "start": 0, "size": len(found["hits"])},
+        {"arg": "lists[2]", "span": None, "start": 0, "size": 0},
+    ]
 
 
 def test_ask_for_people_compares_and_tells_the_link(engine, call):

@@ -39,6 +39,7 @@ MOVED_OF = {
     "score by matching tokens": {"model", "scored"}, "search all token vectors": {"model"},
     "search learned term weights": {"model"},
 }  # fmt: skip
+RENAMED = {("does the question stand alone", "enough"): "threshold"}
 ODDS = ("probabilities", "sampled word")  # how a model told a class, in place of who told it
 
 
@@ -97,7 +98,7 @@ class _Route:
             for name, value in span.inputs.items():
                 if (how := parameters.get(name)) is not None:
                     if how == "value" or _shown(how, value, name in linked):
-                        args[name] = value
+                        args[RENAMED.get((span.name, name), name)] = value
                 elif not (name in MOVED or name in moved or (name == "lists" and "hits" in linked)):
                     attributes[name] = value
         if span.name == "classify the question" and args.get("by") in ODDS:

@@ -77,6 +77,12 @@ def _whether(span: Earlier) -> Document:
     return document if document["score"] is not None else {**document, "threshold": None}
 
 
+def _confidence(span: Earlier) -> Document:
+    """Where there was no answer to be sure of, 0 stood for that."""
+    document = decision(span)
+    return {**document, "score": None} if document["details"].get("by") == "no answer" else document
+
+
 def _analysis(span: Earlier) -> Document:
     given = table(span.output)
     document = {"type": "decision", "decision": given["transformation"], "why": given["reason"]}
@@ -115,6 +121,7 @@ ALONE: Mapping[str, Alone] = {
     "analyse the question": _analysis,
     "choose a route": _dispatch,
     "choose tables": _tables_chosen,
+    "decide by confidence": _confidence,
     "decide whether to retrieve": _whether,
     "does the question stand alone": _alone,
     "look for exact terms": _terms,

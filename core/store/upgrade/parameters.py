@@ -41,7 +41,8 @@ SET: Mapping[str, Mapping[str, str]] = {
     },
     "learned_fusion": {"fuse by fitted weights": "candidates"},
     "memory": {
-        "does the question stand alone": "enough", "fuse by reciprocal rank": "weights.2=memory_weight",
+        "does the question stand alone": "threshold=enough",
+        "fuse by reciprocal rank": "weights.2=memory_weight",
         "mean with recalled turns": "weight=memory_weight",
         "search the conversation": "decay relevance k=turns",
     },
