@@ -11,16 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core import reading_texts
 from core.errors import BadInput
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.keeping import RUNS, Evaluation
 from core.evaluate.runner import Outcome
+from core.funnel import Funnel
 from core.outputs import NOTHING, Decision, Embedding, Pass, Reply, Rewrite, Search, Selection, Written
 from core.store import Store, codec, exchange, runs
 from core.store.files import reading
 from core.store.upgrade.earlier import STEPS
 from core.tune import sweep_load
 from core.types import AnswerBasis, Link, Query
+from core.whatif.fusion import fusions
 from tests import strategies
 from tests.fixtures.store import asked
 from tests.fixtures.store.build import HERE
@@ -165,6 +168,38 @@ def test_what_a_later_answer_is_written_from_is_what_is_recorded_now(pairs):
             assert before.basis.excerpts == after.basis.excerpts
             if before.answer is not None or before.route not in COLLECTING:
                 assert min(before.basis.shown, len(before.hits)) == shown
+
+
+def test_what_readers_say_of_a_run_before_is_what_they_say_of_the_same_run_now(pairs):
+    """But where the agent was given the result of a query, which was no step's then."""
+    count = 0
+    for case, before, after, spans, _ in pairs:
+        asked_tables = any(span.name in NEW for span in after.spans) and before.route == "agentic"
+        if asked_tables:
+            continue
+        assert searched(before) == searched(after), (case, before.route)
+        assert fused(before) == fused(after), (case, before.route)
+        was, now = Funnel(before), Funnel(after)
+        for id in sorted({id for span, _ in spans for id in _ids(span)}):
+            one, other = was.fate(id, 5), now.fate(id, 5)
+            at = case, before.route, id
+            assert (at, one.kind, one.rank, one.was) == (at, other.kind, other.rank, other.was)
+            step = other.step.name if other.step else None
+            assert step in NEW or (one.step.name if one.step else None) == step, at
+            count += 1
+    assert count > 3000
+
+
+def searched(result):
+    return [(one.text, one.span.name, one.mean, one.step) for one in reading_texts.searches(result)]
+
+
+def fused(result):
+    """Each fusion with what it can be done again with."""
+    return [
+        (one.span.name, one.method, dict(one.values), one.lack, [len(ranking) for ranking in one.lists])
+        for one in fusions(result)
+    ]
 
 
 def test_every_step_there_was_is_known(earlier):
