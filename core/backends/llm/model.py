@@ -14,11 +14,12 @@ from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue
 from core.backends.llm.cache import CompletionCache, key_of
-from core.backends.llm.client import ChatClient, ConnectionLost
+from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.launch import EmbeddedServer
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
+from core.backends.llm.wire import ConnectionLost
 from core.errors import Unavailable
 from core.settings import Settings
 
@@ -35,7 +36,12 @@ class RemoteLLM:
         self.model = self.identity = settings.llm
         key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
         self._client: ChatClient = ChatClient(
-            self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
+            self.endpoint,
+            model=self.model,
+            key=key,
+            label=f"{self.model} at {self.endpoint}",
+            private=settings.private("llm_base_url"),
+            secrets=settings.secrets(),
         )
 
     def status(self) -> str | None:
@@ -59,7 +65,12 @@ class ReflectionLLM(RemoteLLM):
         self.model = self.identity = settings.self_rag_model
         key = settings.self_rag_api_key.get_secret_value() if settings.self_rag_api_key else ""
         self._client = CompletionsClient(
-            self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
+            self.endpoint,
+            model=self.model,
+            key=key,
+            label=f"{self.model} at {self.endpoint}",
+            private=settings.private("self_rag_base_url"),
+            secrets=settings.secrets(),
         )
 
 
@@ -98,7 +109,7 @@ class EmbeddedLLM:
     def complete(
         self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
     ) -> Completion:
-        """One call; a server that died is started again, once."""
+        """One call; a server that died is started again, once. One that dies again is told as that."""
         missing = self.status()
         if missing:
             raise Unavailable(missing)
@@ -110,7 +121,13 @@ class EmbeddedLLM:
             if self.server.state() == server:
                 raise
             server = self.server.ready(deadline=deadline, cancel=cancel)
+        try:
             return self._call(server, request, deadline, cancel, written)
+        except ConnectionLost:
+            if self.server.state() == server:
+                raise
+            why = f"the model server of {self.model} was started again and ended during this call too"
+            raise ConnectionLost(f"{why}{self.server.last_words()}") from None
 
     def _call(
         self,
