@@ -231,7 +231,7 @@ class Dying:
         return OFF
 
     def last_words(self) -> str:
-        return " (its log ends: out of memory)"
+        return " (its log ends: killed)"
 
 
 def test_an_embedded_server_that_dies_twice_is_told_as_that(tmp_path: Path) -> None:
@@ -244,5 +244,5 @@ def test_an_embedded_server_that_dies_twice_is_told_as_that(tmp_path: Path) -> N
             llm.complete(ASK, timeout=20, cancel=threading.Event())
     assert dying.started == len(server.requests) == 2
     assert str(caught.value) == (
-        "the model server of tiny was started again and ended during this call too (its log ends: out of memory)"
+        "the model server of tiny was started again and ended during this call too (its log ends: killed)"
     )
