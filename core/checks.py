@@ -211,7 +211,9 @@ def _web(settings: Settings) -> Checks:
         )
     else:
         try:
-            search = Searxng(settings.web_search)
+            search = Searxng(
+                settings.web_search, private=settings.private("web_search"), secrets=settings.secrets()
+            )
             began = time.perf_counter()
             found = search.search("weather", 5, timeout=min(10.0, settings.llm_timeout_s))
         except RouteScopeError as error:

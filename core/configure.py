@@ -10,14 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from core.backends import reach
 from core.errors import BadInput, Unavailable
 from core.settings import ENV_PREFIX, Settings, load
 
 FILE = "routescope.toml"
-FIXED = ("home", "models_dir")  # where this file and what people made are: decided before it is read
+ONLY_PUBLIC = "only_public"
+# Where this file and what people made are, is decided before it is read; which addresses were given on a page
+# that others can reach is kept by `write` alone.
+FIXED = ("home", "models_dir", ONLY_PUBLIC)
+ADDRESSES = ("llm_base_url", "self_rag_base_url", "reranker", "web_search")  # what may hold one
 # A key is for one address: whoever may change the address must not thereby be sent the key.
 KEY_OF = {
     "llm_base_url": "llm_api_key",
@@ -75,8 +81,11 @@ def listed(settings: Settings) -> list[Setting]:
     return found
 
 
-def write(changes: Mapping[str, Any], home: Path) -> None:
+def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> None:
     """Put `changes` into the settings file of `home`; None takes a setting out. In force once it is loaded.
+
+    `exposed`: they come from a page that others can reach. Addresses given there must be public, and stay
+    marked as such, as a name may lead elsewhere later.
 
     All or none: raises BadInput for an unknown, a wrong or an environment's setting, Unavailable if the file
     cannot be written. The file is replaced at once and readable by its owner only. An address that changes
@@ -92,7 +101,7 @@ def write(changes: Mapping[str, Any], home: Path) -> None:
             )
     import tomlkit
 
-    wanted = {**changes, **_dropped_keys(changes, home)}
+    wanted = {**changes, **_dropped_keys(changes, home), **_marked(changes, home, exposed=exposed)}
 
     document = tomlkit.parse(_text(home / FILE))
     for name, value in wanted.items():
@@ -120,6 +129,28 @@ def _dropped_keys(changes: Mapping[str, Any], home: Path) -> dict[str, None]:
         if key in stored:
             gone[key] = None
     return gone
+
+
+def _marked(changes: Mapping[str, Any], home: Path, *, exposed: bool) -> dict[str, str | None]:
+    """The names of addresses that may be public only, as they are after `changes`; nothing if no address
+    changes. Raises BadInput for an address that is not called.
+    """
+    given = {name: changes[name] for name in ADDRESSES if name in changes}
+    if not given:
+        return {}
+    marked = set(str(_read(home / FILE).get(ONLY_PUBLIC, "")).split()) - given.keys()
+    for name, value in given.items():
+        if "://" not in str(value or ""):
+            continue
+        try:
+            host = urlsplit(str(value).strip()).hostname or ""
+        except ValueError:
+            continue  # said by whoever is to call it
+        if why := reach.named(host, private=not exposed):
+            raise BadInput(f"setting {name}: {why}")
+        if exposed:
+            marked.add(name)
+    return {ONLY_PUBLIC: " ".join(sorted(marked)) or None}
 
 
 def _kind(annotation: Any) -> tuple[type, tuple[str, ...], bool]:

@@ -76,17 +76,20 @@ def clean(query: Query) -> tuple[Query, list[str]]:
             warnings.append(f"{removed} control characters were replaced by spaces")
         return cleaned.strip()
 
+    _bounded("the question", query.text)
     text = scrub(query.text)
     if not text:
         raise BadInput("the question is empty; write at least one word")
-    if len(text) > MAX_QUESTION:
-        raise BadInput(f"the question has {len(text):,} characters; at most {MAX_QUESTION:,} are allowed")
     if len(query.history) > MAX_HISTORY:
         raise BadInput(f"the conversation has {len(query.history)} turns; at most {MAX_HISTORY} are allowed")
+    for number, turn in enumerate(query.history, 1):
+        _bounded(f"turn {number}", turn.text)
     history = tuple(Turn(turn.role, scrub(turn.text)) for turn in query.history)
-    for number, turn in enumerate(history, 1):
-        if len(turn.text) > MAX_QUESTION:
-            raise BadInput(
-                f"turn {number} has {len(turn.text):,} characters; at most {MAX_QUESTION:,} are allowed"
-            )
     return Query(text, tuple(turn for turn in history if turn.text)), warnings
+
+
+def _bounded(what: str, text: str) -> None:
+    """Before anything else is done with it, as that takes longer the longer it is."""
+    length = len(text.strip()) - text.count("\r\n")
+    if length > MAX_QUESTION:
+        raise BadInput(f"{what} has {length:,} characters; at most {MAX_QUESTION:,} are allowed")

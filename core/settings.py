@@ -135,7 +135,21 @@ class Settings(BaseSettings):
         le=525_600,
         description="how long a deleted run can be brought back; then it is gone for good",
     )
+    only_public: str = Field(
+        "",
+        description="settings whose address must be public, separated by spaces: those given on a page that"
+        " others can reach",
+    )
     exact_below: int = Field(50_000, ge=0, description="passages below which vector search is exact")
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every key that is set: what must not come back out, whoever repeats it."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return tuple(one.get_secret_value() for one in values if isinstance(one, SecretStr))
+
+    def private(self, name: str) -> bool:
+        """Whether the address in a setting may be of this machine or its own network."""
+        return name not in self.only_public.split()
 
     @classmethod
     def settings_customise_sources(

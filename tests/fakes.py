@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -299,6 +299,13 @@ INSERT INTO items VALUES (48291, 'vase', 2), (48291, 'lamp', 1), (48292, 'vase',
 """
 
 
+@cache
+def _shop(name: str) -> Database:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(ORDERS)
+    return Database(connection.serialize(), name)
+
+
 class FakeEngine(Engine):
     """The real engine over in-memory backends."""
 
@@ -358,9 +365,7 @@ class FakeEngine(Engine):
 
     def tables(self, corpus: str, need: Need) -> Database:
         """Small real ones, whatever the corpus."""
-        connection = sqlite3.connect(":memory:")
-        connection.executescript(ORDERS)
-        return Database(connection.serialize(), "shop.csv" if need is Need.CSV else "shop.sqlite")
+        return _shop("shop.csv" if need is Need.CSV else "shop.sqlite")
 
     def weights(self, corpus: str, name: str = "") -> FittedWeights:
         """Those that a test fitted, else some that fuse every kind of list."""

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.corpus.samples import Sample, samples
-from core.engine import Request
+from core.engine import MAX_QUESTION, Request
 from core.errors import BadInput
 from core.needs import missing, why_not
 from core.route import Need, routes
@@ -17,6 +17,9 @@ from ui import knobs, named_settings, remembered, state
 from ui.markup import md, show
 from ui.routes import by_family, chosen, directory, title
 
+# Too long a question gets one message. A box takes no more than this, as a page that sends much more than
+# anybody writes loses its connection.
+LONGEST = 10 * MAX_QUESTION
 MOST = 25  # routes that are compared at once: more columns are not read
 BY = {"model": "The language model", "extract": "Nobody: the best sentences are copied"}
 ORDERS = {
@@ -33,7 +36,8 @@ def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
         "Question",
         key=state.QUESTION,
         height=72,
-        placeholder="Ask the corpus something, or pick a sample question",
+        placeholder=f"Ask the corpus something (up to {MAX_QUESTION:,} characters) or pick a sample question",
+        max_chars=LONGEST,
         label_visibility="collapsed",
         persist_state="session",
     )

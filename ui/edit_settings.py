@@ -11,7 +11,7 @@ from core import configure
 from core import engine as engine_module
 from core.configure import Setting
 from core.errors import RouteScopeError
-from ui import state
+from ui import state, visitors
 from ui.markup import md
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -123,7 +123,7 @@ def _save(values: Mapping[str, Any]) -> None:
         if not known[name].secret
     }
     try:
-        configure.write(changes, state.engine().settings.home)
+        configure.write(changes, state.engine().settings.home, exposed=visitors.exposed())
         engine_module.reload_engine()
     except RouteScopeError as error:
         st.error(md(str(error)))
@@ -142,8 +142,12 @@ def _told() -> None:
             md(f"Saved and in force for what is asked from now on: {', '.join(names)}."), width="stretch"
         )
         if before and st.button("Undo", key="undo_settings", help="All but secrets"):
-            configure.write(before, state.engine().settings.home)
-            engine_module.reload_engine()
+            try:
+                configure.write(before, state.engine().settings.home, exposed=visitors.exposed())
+                engine_module.reload_engine()
+            except RouteScopeError as error:
+                st.error(md(str(error)))
+                return
             st.session_state[SAVED] = ([], {})
             st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1
             st.rerun()

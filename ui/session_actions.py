@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.quantities import time_left
 from core.store import Filters, SessionRow, Store
+from core.store.people import MAX_NOTE
 from ui import session_again, session_pair, state
 from ui.markup import md
 from ui.session_list import changed
@@ -115,7 +116,7 @@ def _words(store: Store, row: SessionRow) -> None:
     st.text(row.question)
     with st.form(f"words:{row.id}", border=False):
         tags = st.text_input("Tags, separated by commas", ", ".join(row.tags), key=f"tags:{row.id}")
-        note = st.text_area("Note", row.note, height=80, key=f"note:{row.id}")
+        note = st.text_area("Note", row.note, height=80, key=f"note:{row.id}", max_chars=MAX_NOTE)
         if st.form_submit_button("Save tags and note"):
             store.tag(row.id, [tag.strip() for tag in tags.split(",") if tag.strip()])
             store.note(row.id, note)

@@ -17,7 +17,7 @@ from core.run_diff_told import value
 from core.store import SessionRow
 from core.types import Query, Run
 from ui import knobs, session_pair, state
-from ui.ask import ANSWERS
+from ui.ask import ANSWERS, LONGEST
 from ui.markup import cut, md
 from ui.routes import by_family, title
 
@@ -181,7 +181,9 @@ def _corpus(request: Request) -> Request:
 
 
 def _question(request: Request) -> Request:
-    text = st.text_area("Question", request.query.text, key="again_question", height=80, width=720)
+    text = st.text_area(
+        "Question", request.query.text, key="again_question", height=80, width=720, max_chars=LONGEST
+    )
     turns = request.query.history
     if turns:
         st.caption(md(f"After {len(turns)} turns, from “{cut(turns[0].text, 80)}” on, as before."))

@@ -11,9 +11,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect, WebSocketDisconnected
 from streamlit import config
 
+from core.backends import reach
+
 log = logging.getLogger(__name__)
 PORTS = {"http": 80, "https": 443}
 NO_TEXT, POLICY = 1003, 1008  # WebSocket close codes: data of a kind that is not accepted, policy violation
+
+
+def exposed() -> bool:
+    """Whether others than who sits at this machine can reach the server: it listens on more than loopback."""
+    address = str(config.get_option("server.address") or "")
+    found = reach.literal(address.strip("[]"))
+    return not (
+        address == "localhost" or address.startswith("unix:") or (found is not None and found.is_loopback)
+    )
 
 
 class OwnOrigin:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from core.backends import reach
 from core.errors import BadInput
 
 
@@ -12,6 +13,7 @@ def split(url: str, wrong: str, without: str, *, fragment: bool = True) -> tuple
 
     Raises BadInput, which repeats no part that may be secret: `wrong` says what an address looks like,
     `without` what it must not hold. Without `fragment` a part after # is refused too, else it is dropped.
+    A host that is never called is refused as well; what a name leads to is checked when it is called.
     """
     try:
         parts = urlsplit(url.strip())
@@ -22,5 +24,7 @@ def split(url: str, wrong: str, without: str, *, fragment: bool = True) -> tuple
         raise BadInput(f"{wrong}; without {without}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(f"{wrong} (given: {url[:100]!r})")
+    if why := reach.named(parts.hostname, private=True):
+        raise BadInput(f"{wrong}; {why}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}", parts.path.rstrip("/")

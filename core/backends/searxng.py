@@ -14,9 +14,9 @@ from urllib.parse import urlencode, urlsplit
 
 from core.backends.address import split
 from core.backends.llm.client import run_call
-from core.backends.llm.wire import Words
+from core.backends.llm.wire import Words, parsed
 from core.backends.weights import clean
-from core.errors import ModelTimedOut, WebFailed, WebTimedOut
+from core.errors import ModelFailed, ModelTimedOut, WebFailed, WebTimedOut
 from core.types import Passage
 
 if TYPE_CHECKING:
@@ -34,10 +34,15 @@ HINTS = {
 class Searxng:
     """One instance, any number of threads; nothing is imported or opened before the first search."""
 
-    def __init__(self, url: str) -> None:
-        """`url` is the instance's address, with or without /search at its end; raises BadInput for others."""
+    def __init__(self, url: str, *, private: bool = True, secrets: Sequence[str] = ()) -> None:
+        """`url` is the instance's address, with or without /search at its end; raises BadInput for others.
+
+        `private`: whether it may be on this machine or its own network. `secrets` are taken out of what it
+        says.
+        """
         self.url = endpoint(url)
-        self._words = Words(f"web search at {self.url}")
+        self._private = private
+        self._words = Words(f"web search at {self.url}", tuple(secrets))
         self._client: httpx2.AsyncClient | None = None
 
     @property
@@ -66,11 +71,12 @@ class Searxng:
     async def _get(self, text: str) -> tuple[int, bytes]:
         import httpx2
 
+        from core.backends.llm.transport import unreachable
+
         try:
             answer = await self._open().get(f"{self.url}?{urlencode({'q': text, 'format': 'json'})}")
         except httpx2.HTTPError as error:
-            why = f"{type(error).__name__}: {self._words.excerpt(str(error))}"
-            raise WebFailed(f"{self._words.label} cannot be reached ({why})") from None
+            raise failed(self._words, unreachable(error, self._words)) from None
         return answer.status_code, answer.content
 
     def _open(self) -> httpx2.AsyncClient:
@@ -78,7 +84,8 @@ class Searxng:
         if self._client is None:
             from core.backends.llm.transport import client
 
-            self._client = client("", headers={"accept": "application/json", "user-agent": "RouteScope"})
+            headers = {"accept": "application/json", "user-agent": "RouteScope"}
+            self._client = client("", private=self._private, headers=headers)
         return self._client
 
     def _refusal(self, status: int, data: bytes) -> WebFailed:
@@ -116,17 +123,12 @@ def read(data: bytes, words: Words) -> list[tuple[Passage, float]]:
     A result without an http(s) address or without text is left out, as it is no evidence. An empty list means
     that nothing was found; WebFailed tells where nobody could look.
     """
-    if data[:64].lstrip().lower().startswith((b"<!doctype", b"<html")):
-        raise failed(
-            words,
-            "answered with a web page instead of JSON (is the address right, and does its settings.yml list"
-            " json under search: formats:?)",
-            data,
-        )
     try:
-        answer = json.loads(data)
-    except (ValueError, RecursionError):
-        raise failed(words, f"answered with broken JSON ({len(data)} bytes)", data) from None
+        answer = parsed(
+            data, words, "is the address right, and does its settings.yml list json under search: formats:?"
+        )
+    except ModelFailed as error:
+        raise WebFailed(str(error)) from None
     results = answer.get("results") if isinstance(answer, dict) else None
     if not isinstance(results, list):
         raise failed(words, "answered without a list of results", data)
@@ -135,7 +137,7 @@ def read(data: bytes, words: Words) -> list[tuple[Passage, float]]:
         raise failed(words, "got no answer from its search engines", json.dumps(silent))
     found: dict[str, tuple[Passage, Any]] = {}
     for result in results:
-        if (passage := _passage(result)) is not None:
+        if (passage := _passage(result, words)) is not None:
             found.setdefault(passage.doc_id, (passage, result.get("score")))
     scores = falling([score for _, score in found.values()])
     return [(passage, score) for (passage, _), score in zip(found.values(), scores, strict=True)]
@@ -152,11 +154,14 @@ def falling(given: Sequence[Any]) -> list[float]:
     return scores
 
 
-def _passage(result: Any) -> Passage | None:
+def _passage(result: Any, words: Words) -> Passage | None:
     if not isinstance(result, dict):
         return None
-    url, content = result.get("url"), result.get("content")
-    if not isinstance(url, str) or not isinstance(content, str) or len(url) > LONGEST["url"]:
+    url, content, title = (
+        words.clean(value) if isinstance(value := result.get(name), str) else None
+        for name in ("url", "content", "title")
+    )
+    if url is None or content is None or len(url) > LONGEST["url"]:
         return None
     text = _line(content)[: LONGEST["content"]]
     try:
@@ -167,11 +172,10 @@ def _passage(result: Any) -> Passage | None:
     if parts.scheme not in ("http", "https") or not host or not text or _line(url).split() != [url]:
         return None
     host = re.sub(r"[^a-z0-9.-]", "", host) or "page"
-    title = result.get("title")
     # The words belong to the id: a page's snippet is another for another query.
     content_hash = hashlib.sha256(f"{url}\0{text}".encode(errors="replace")).hexdigest()[:12]
     id = f"web/{host}/{content_hash}"
-    return Passage(id, url, _line(title)[: LONGEST["title"]] if isinstance(title, str) else "", text, 0,
+    return Passage(id, url, _line(title or "")[: LONGEST["title"]], text, 0,
                    len(text))  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def load_web(settings: Settings, snapshot: Callable[[], WebSearch]) -> WebSearch
         return snapshot()
     from core.backends.searxng import Searxng
 
-    return Searxng(chosen)
+    return Searxng(chosen, private=settings.private("web_search"), secrets=settings.secrets())
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,6 +272,29 @@ def test_a_question_that_is_too_long_gets_one_message(tab):
     assert alerts(page) == ["the question has 19,999 characters; at most 10,000 are allowed"]
 
 
+def test_a_question_beyond_all_measure_leaves_the_page_as_it_is(tab):
+    page = tab("/?corpus=handbook")
+    settle(page)
+    page.evaluate("window.stays = true")
+    box = page.locator("textarea").first
+    assert "up to 10,000 characters" in box.get_attribute("placeholder")
+    # As pasting does: playwright's fill would first send 50 MB to the browser.
+    box.evaluate(
+        """box => {
+            const set = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set
+            box.focus()
+            set.call(box, 'word '.repeat(10_000_000))
+            box.dispatchEvent(new Event('input', {bubbles: true}))
+        }"""
+    )
+    page.keyboard.press("Control+Enter")
+    eventually(page, lambda: alerts(page) == ["the question is empty; write at least one word"])
+    assert page.evaluate("window.stays")
+    ask(page, "refund for the returned item")
+    finish(page)
+    assert page.evaluate("window.stays")
+
+
 def test_a_deep_link_keeps_the_frame(tab):
     page = tab("/sessions")
     page.wait_for_selector("[data-testid=stDataFrame]")

@@ -7,7 +7,7 @@ from core import settings as settings_module
 from core.corpus import builds
 from core.corpus.samples import samples
 from tests.pages.reading import plain
-from ui import tour
+from ui import tour, visitors
 
 
 def said(app):
@@ -94,6 +94,17 @@ def test_a_wrong_value_gets_one_clear_message(visit, home):
     ).click().run()
     assert "web_search" in "\n".join(error.value for error in app.error).replace("\\", "")
     assert home == []
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_an_address_of_ones_own_network_is_set_where_nobody_else_can(visit, home, monkeypatch, reached):
+    monkeypatch.setattr(visitors, "exposed", lambda: reached)
+    app = visit("settings.py", tab="Settings")
+    widget(app, "text_input", "web_search").set_value("http://10.0.0.7:8080")
+    next(one for one in app.button if "Web search" in one.proto.form_id).click().run()
+    said_ = plain("".join(error.value for error in app.error))
+    assert ("must be public" in said_) is reached
+    assert [one.web_search for one in home] == ([] if reached else ["http://10.0.0.7:8080"])
 
 
 def test_the_tour_takes_five_steps_and_can_be_skipped(visit):

@@ -121,3 +121,51 @@ def test_two_who_write_at_once_leave_a_whole_file(home):
         list(pool.map(lambda n: configure.write({"route_max_calls": 1 + n}, home), range(24)))
     assert 1 <= load().route_max_calls <= 24
     assert [path.name for path in home.iterdir()] == [configure.FILE]
+
+
+PRIVATE = ("http://10.0.0.7/v1", "http://192.168.1.1:81/v1", "http://172.16.0.1/v1", "http://[fc00::1]/v1",
+           "http://127.0.0.1:8000/v1", "http://localhost/v1", "http://0x7f.1/v1")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", configure.ADDRESSES)
+def test_a_page_that_others_can_reach_names_public_addresses_alone(home, name):
+    for address in PRIVATE:
+        with pytest.raises(BadInput, match=f"setting {name}: .* must be public"):
+            configure.write({name: address}, home, exposed=True)
+        assert not (home / configure.FILE).exists()
+        configure.write({name: address}, home)
+        assert load().private(name)
+        configure.write({name: None}, home)
+        (home / configure.FILE).unlink()
+
+
+@pytest.mark.parametrize("exposed", [True, False])
+@pytest.mark.parametrize("name", configure.ADDRESSES)
+def test_no_page_names_an_address_where_clouds_keep_keys(home, name, exposed):
+    for address in (
+        "http://169.254.169.254/v1",
+        "http://2852039166/v1",
+        "http://metadata.google.internal/v1",
+    ):
+        with pytest.raises(BadInput, match=f"setting {name}: .*called"):
+            configure.write({name: address}, home, exposed=exposed)
+
+
+def test_an_address_of_such_a_page_stays_marked_until_another_is_given(home):
+    for name in configure.ADDRESSES:
+        configure.write({name: "http://models.example/v1"}, home, exposed=True)
+    assert not any(load().private(name) for name in configure.ADDRESSES)
+    configure.write({"route_max_calls": 7}, home)
+    assert not load().private("llm_base_url")
+    configure.write({"llm_base_url": "http://models.example/v1"}, home)  # said again, where nobody else could
+    assert load().private("llm_base_url")
+    configure.write({"reranker": "llm", "web_search": None}, home, exposed=True)
+    assert load().only_public == "self_rag_base_url"
+    configure.write({"self_rag_base_url": None}, home, exposed=True)
+    assert "only_public" not in (home / configure.FILE).read_text()
+
+
+def test_the_mark_is_no_setting_that_a_page_can_take_away(home):
+    with pytest.raises(BadInput, match="setting only_public: not one that can be changed here"):
+        configure.write({"only_public": None}, home)
+    assert not of("only_public").editable

@@ -138,13 +138,13 @@ def without(path, value):
         (without(["text"], None), "without text"),
         (http('{"choices": []}'), "without a choice"),
         (http("<html>Sign in</html>"), "web page"),
-        (http("{"), "broken JSON"),
+        (http("{"), "in the middle of its answer"),
         (http('{"error": "x"}', status="401 Unauthorized"), "set self_rag_api_key"),
         (http("x", status="403 Forbidden"), "refuses access"),
         (http("x", status="404 Not Found"), "check self_rag_model and self_rag_base_url"),
         (http("x", status="429 Too Many Requests"), "is asked too often"),
         (http(f"bad key {KEY}", status="500 Error"), "status 500"),
-        (b"", "cannot be reached"),
+        (b"", "ended, or its connection, during the call"),
     ],
 )
 def test_an_answer_it_cannot_use_is_one_clear_line(tmp_path, reply, said):

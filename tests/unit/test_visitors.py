@@ -7,7 +7,7 @@ import pytest
 from starlette.websockets import WebSocketDisconnected
 from streamlit import config
 
-from ui.visitors import Departures, OwnOrigin, configured, is_own
+from ui.visitors import Departures, OwnOrigin, configured, exposed, is_own
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,19 @@ def test_what_is_configured_is_own_too(monkeypatch):
     assert configured() == {"app.example", "other.example:81", "scope.example:443"}
     assert is_own("https://scope.example", configured())
     assert not is_own("http://scope.example", configured())
+
+
+@pytest.mark.parametrize(
+    ("address", "others"),
+    [
+        ("127.0.0.1", False), ("localhost", False), ("::1", False), ("127.0.0.5", False),
+        ("unix:///run/x", False), ("0.0.0.0", True), ("::", True), ("192.168.1.5", True), (None, True),
+        ("", True), ("scope.example", True),
+    ],
+)  # fmt: skip
+def test_others_reach_what_listens_on_more_than_loopback(address, others, monkeypatch):
+    monkeypatch.setattr(config, "get_option", {"server.address": address}.__getitem__)
+    assert exposed() is others
 
 
 def talked(middleware, scope, received=()):

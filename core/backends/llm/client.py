@@ -9,18 +9,21 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import wire
-from core.backends.llm.stream import streamed
+from core.backends.llm.stream import EndedEarly, streamed
+from core.backends.llm.wire import GONE
 from core.errors import Cancelled, ModelFailed, ModelTimedOut
 
 if TYPE_CHECKING:
     import openai
+
+    from core.errors import ModelFailed
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -31,11 +34,12 @@ HINTS = {
     403: "refuses access (403) with this API key",
     404: "knows no such model or address (404); check llm and llm_base_url",
     429: "is asked too often or the quota is used up (429)",
+    503: "is overloaded or still loading (503)",
 }
-
-
-class ConnectionLost(ModelFailed):
-    """The endpoint could not be reached, or went away during the call."""
+LATER = (429, 503)  # the statuses that mean: ask again later
+AGAIN = 5  # times that is done
+MOMENT_S = 0.05  # the least that is waited
+PAUSE_S = 0.5  # before the first of them where the endpoint does not say how long; twice as long each time
 
 
 class ChatClient:
@@ -43,12 +47,26 @@ class ChatClient:
 
     hints = HINTS
 
-    def __init__(self, base_url: str, *, model: str, key: str, label: str, embedded: bool = False) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        model: str,
+        key: str,
+        label: str,
+        embedded: bool = False,
+        private: bool = True,
+        secrets: Sequence[str] = (),
+    ) -> None:
+        """`private`: whether the endpoint may be on this machine or its own network. `secrets` are taken out
+        of what it says, as `key` is.
+        """
         self.base_url = base_url
         self.model = model
         self._key = key
         self._embedded = embedded
-        self._words = wire.Words(label, (key,))
+        self._private = private
+        self._words = wire.Words(label, (key, *secrets))
         self._openai = urlsplit(base_url).hostname == "api.openai.com"
         self._client: openai.AsyncOpenAI | None = None
 
@@ -60,15 +78,18 @@ class ChatClient:
         cancel: threading.Event,
         written: Callable[[str], None] | None = None,
     ) -> Completion:
-        """One call, never repeated. Raises ModelFailed (ConnectionLost), ModelTimedOut, Cancelled.
+        """One call. Raises ModelFailed (ConnectionLost), ModelTimedOut, Cancelled.
 
-        With `written` the answer is streamed, unless token probabilities or JSON are asked for.
+        It is repeated only where the endpoint asks for that (429, 503), after as long as it says, and never
+        beyond `timeout`. With `written` the answer is streamed, unless token probabilities or JSON are asked
+        for. Nothing that comes back holds the key.
         """
         created = datetime.now(UTC).isoformat(timespec="seconds")
         if request.top_logprobs or request.schema is not None:
             written = None  # nobody reads those while they are written
-        data, ms = run_call(self._call(request, written), self._words.label, timeout, cancel)
-        return self._read(data, request, ms=ms, created=created)
+        end = time.monotonic() + timeout
+        data, ms = run_call(self._call(request, written, end), self._words.label, timeout, cancel)
+        return wire.without_secrets(self._read(data, request, ms=ms, created=created), self._words)
 
     def slots(self, timeout: float, cancel: threading.Event) -> int:
         """How many calls the server works at side by side, by llama.cpp's `/props`; 1 where it does not tell.
@@ -92,7 +113,7 @@ class ChatClient:
 
         from core.backends.llm.transport import client
 
-        async with client(self._key, keep_alive=False) as asked:
+        async with client(self._key, private=True, keep_alive=False) as asked:
             try:
                 answer = await asked.get(f"{self.base_url.removesuffix('/v1')}/props")
             except httpx2.HTTPError as error:
@@ -101,34 +122,60 @@ class ChatClient:
             raise self._words.failed(f"answered with status {answer.status_code}")
         return bytes(answer.content)
 
-    async def _call(self, request: LLMRequest, written: Callable[[str], None] | None) -> tuple[bytes, float]:
-        """The body of the answer and the milliseconds it took, without those of the first import."""
+    async def _call(
+        self, request: LLMRequest, written: Callable[[str], None] | None, end: float
+    ) -> tuple[bytes, float]:
+        """The body of the answer and the milliseconds it took, without those of the first import and those
+        waited because the endpoint asked for it. `end` is on time.monotonic().
+        """
+        import httpx2
         import openai
+
+        from core.backends.llm.transport import unreachable
 
         client = self._open()
         fields = self._fields(request)
         create = self._create(client)  # imports more at its first use
-        began = time.perf_counter()
-        try:
-            if written is None:
-                data = bytes((await create(**fields)).content)
+        told = None if written is None else lambda text: written(self._words.clean(text))
+        pauses = (PAUSE_S * 2**n for n in range(AGAIN))
+        while True:
+            began = time.perf_counter()
+            try:
+                if told is None:
+                    data = bytes((await create(**fields)).content)
+                else:
+                    data = await streamed(client, fields, told)
+            except openai.APIStatusError as error:
+                pause = next(pauses, None) if error.status_code in LATER else None
+                if pause is None:
+                    raise self._refusal(error) from None
+                asked = wire.retry_after(error.response.headers.get("retry-after"), datetime.now(UTC))
+                pause = pause if asked is None else max(asked, MOMENT_S)
+                if time.monotonic() + pause >= end:
+                    raise self._refusal(
+                        error, f"; it asks to wait {pause:.3g} s, longer than it has"
+                    ) from None
+                await asyncio.sleep(pause)
+            except openai.APITimeoutError:
+                raise self._words.lost(f"took no connection in {CONNECT_S:g} s") from None
+            except (openai.APIConnectionError, httpx2.HTTPError) as error:
+                cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else None
+                raise self._words.lost(unreachable(cause or error, self._words)) from None
+            except EndedEarly as error:
+                raise self._words.lost(f"{GONE} after {error} characters of its answer") from None
+            except openai.OpenAIError as error:
+                raise self._words.failed(
+                    f"could not be called ({type(error).__name__})", str(error)
+                ) from None
             else:
-                data = await streamed(client, fields, written)
-        except openai.APIStatusError as error:
-            status = error.status_code
-            if 300 <= status < 400:
-                raise self._words.failed(f"redirects elsewhere ({status}), which is not followed") from None
-            what = self.hints.get(status, f"answered with status {status}")
-            raise self._words.failed(what, error.response.content) from None
-        except openai.APITimeoutError:
-            raise ConnectionLost(f"{self._words.label} took no connection in {CONNECT_S:g} s") from None
-        except openai.APIConnectionError as error:
-            cause = error.__cause__ or error
-            why = f"{type(cause).__name__}: {self._words.excerpt(str(cause))}"
-            raise ConnectionLost(f"{self._words.label} cannot be reached ({why})") from None
-        except openai.OpenAIError as error:
-            raise self._words.failed(f"could not be called ({type(error).__name__})", str(error)) from None
-        return data, (time.perf_counter() - began) * 1000
+                return data, (time.perf_counter() - began) * 1000
+
+    def _refusal(self, error: openai.APIStatusError, more: str = "") -> ModelFailed:
+        status = error.status_code
+        if 300 <= status < 400:
+            return self._words.failed(f"redirects elsewhere ({status}), which is not followed")
+        what = self.hints.get(status, f"answered with status {status}")
+        return self._words.failed(what + more, error.response.content)
 
     def _fields(self, request: LLMRequest) -> dict[str, Any]:
         return wire.body(request, model=self.model, embedded=self._embedded, openai=self._openai)
@@ -150,7 +197,7 @@ class ChatClient:
                 base_url=self.base_url,
                 api_key=self._key or "none",
                 max_retries=0,
-                http_client=client(self._key, keep_alive=not self._embedded),
+                http_client=client(self._key, private=self._private, keep_alive=not self._embedded),
             )
         return self._client
 

@@ -19,6 +19,7 @@ HINTS = {
     403: "refuses access (403) with this API key",
     404: "knows no such model or address (404); check self_rag_model and self_rag_base_url",
     429: "is asked too often or the quota is used up (429)",
+    503: "is overloaded or still loading (503)",
 }
 
 
@@ -74,7 +75,7 @@ def read(
 ) -> Completion:
     """The completion in a response body. Raises ModelFailed for anything that is not a usable answer."""
     answer, choice = wire.choice_of(data, words)
-    text, finish = choice.get("text"), str(choice.get("finish_reason") or "unknown")
+    text, finish = choice.get("text"), wire.finish_of(choice)
     if not isinstance(text, str):
         raise words.failed(f"answered without text (finish: {finish})", json.dumps(choice))
     logprobs = _logprobs(choice.get("logprobs"), words) if request.top_logprobs else ()

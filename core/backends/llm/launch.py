@@ -68,7 +68,7 @@ class EmbeddedServer:
                 raise ModelTimedOut(f"embedded {self.name} was still {found.phase} at the call's deadline")
             found = self.state()
         if found.phase != "ready":
-            raise Unavailable(f"embedded {self.name} did not start: {found.detail}{self._last_words()}")
+            raise Unavailable(f"embedded {self.name} did not start: {found.detail}{self.last_words()}")
         return found
 
     def stop(self) -> None:
@@ -119,7 +119,8 @@ class EmbeddedServer:
         name = re.sub(r"[^\w.-]", "_", f"{self.name}-{self.context}")
         return self.models_dir / "run" / f"{name}.{suffix}"
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """The end of the server's log, in brackets; "" where there is none."""
         try:
             lines = self._file("log").read_text(errors="replace").strip().splitlines()
         except OSError:

@@ -16,11 +16,12 @@ from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue
 from core.backends.llm.cache import CompletionCache, key_of
-from core.backends.llm.client import ChatClient, ConnectionLost
+from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
 from core.backends.llm.launch import EmbeddedServer
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
+from core.backends.llm.wire import ConnectionLost
 from core.errors import Unavailable
 from core.settings import Settings
 
@@ -38,7 +39,12 @@ class RemoteLLM:
         self._slots = settings.llm_slots or math.inf
         key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
         self._client: ChatClient = ChatClient(
-            self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
+            self.endpoint,
+            model=self.model,
+            key=key,
+            label=f"{self.model} at {self.endpoint}",
+            private=settings.private("llm_base_url"),
+            secrets=settings.secrets(),
         )
 
     def status(self) -> str | None:
@@ -64,7 +70,12 @@ class ReflectionLLM(RemoteLLM):
         self._slots = settings.llm_slots or math.inf
         key = settings.self_rag_api_key.get_secret_value() if settings.self_rag_api_key else ""
         self._client = CompletionsClient(
-            self.endpoint, model=self.model, key=key, label=f"{self.model} at {self.endpoint}"
+            self.endpoint,
+            model=self.model,
+            key=key,
+            label=f"{self.model} at {self.endpoint}",
+            private=settings.private("self_rag_base_url"),
+            secrets=settings.secrets(),
         )
 
 
@@ -104,7 +115,7 @@ class EmbeddedLLM:
         self, request: LLMRequest, *, timeout: float, cancel: threading.Event, written: Written = None
     ) -> Completion:
         """One call; `timeout` begins when the server is up and it is its turn. A server that died is started
-        again, once.
+        again, once; one that dies again is told as that.
         """
         missing = self.status()
         if missing:
@@ -117,9 +128,15 @@ class EmbeddedLLM:
             except ConnectionLost:
                 if self.server.state() == server:
                     raise
-            client = self._up(timeout, cancel)[1]
+            server, client, _ = self._up(timeout, cancel)
             left = max(0.0, deadline - time.monotonic())
-            return client.complete(request, timeout=left, cancel=cancel, written=written)
+            try:
+                return client.complete(request, timeout=left, cancel=cancel, written=written)
+            except ConnectionLost:
+                if self.server.state() == server:
+                    raise
+                why = f"the model server of {self.model} was started again and ended during this call too"
+                raise ConnectionLost(f"{why}{self.server.last_words()}") from None
 
     def _up(self, timeout: float, cancel: threading.Event) -> tuple[ServerState, ChatClient, int]:
         """The server, started if need be within `timeout` seconds, how to call it, and its slots."""

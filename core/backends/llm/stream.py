@@ -10,10 +10,15 @@ if TYPE_CHECKING:
     import openai
 
 
+class EndedEarly(Exception):
+    """The stream ended before the endpoint said that its answer was whole; how many characters had come."""
+
+
 async def streamed(
     client: openai.AsyncOpenAI, fields: dict[str, Any], written: Callable[[str], None]
 ) -> bytes:
-    """Make the call and tell `written` the text so far after each piece; raises what the client raises.
+    """Make the call and tell `written` the text so far after each piece; raises what the client raises, what
+    the transport below it raises while the answer is read, and EndedEarly.
 
     An endpoint that answers all at once is no failure: its body is returned as it is.
     """
@@ -24,8 +29,10 @@ async def streamed(
             return bytes(await answer.read())
         whole: dict[str, Any] = {"choices": [], "usage": None, "model": None}
         message: dict[str, Any] = {"content": None}
+        ended = False
         async for line in answer.iter_lines():
             kind, _, data = line.partition(":")
+            ended = ended or (kind == "data" and data.strip() == "[DONE]")
             if kind != "data" or data.strip() in ("", "[DONE]"):
                 continue
             try:
@@ -36,6 +43,8 @@ async def streamed(
                 return str(data).encode()
             if _add(piece, whole, message):
                 written(message["content"])
+        if not ended and whole["choices"] and whole["choices"][0]["finish_reason"] is None:
+            raise EndedEarly(len(message["content"] or ""))
         return json.dumps(whole).encode()
 
 

@@ -1,21 +1,37 @@
-"""The HTTP transport under the `openai` client: only the headers a call needs, only so much back."""
+"""The HTTP transport under every client of an endpoint: which addresses, which headers, how much back."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import re
+import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cache
+from typing import Any
 
+import httpcore2
 import httpx2
 
+from core.backends import reach
 from core.backends.llm.client import CONNECT_S
+from core.backends.llm.wire import GONE, Words
 
 MAX_BYTES = 16 << 20  # of one answer; 4,000 tokens with 20 alternatives each take about 8
+# What these log as "debug" is what an endpoint said, headers and all, before the keys were taken out.
+for _name in ("httpcore2", "openai"):
+    logging.getLogger(_name).setLevel(logging.INFO)
 HEADERS = ("host", "accept", "content-type", "content-length", "user-agent", "connection")
 
 
 class TooMuch(httpx2.RemoteProtocolError):
     """The endpoint sends more than any answer can be."""
+
+
+class NotCalled(httpcore2.ConnectError):
+    """The address of the endpoint is not one that is called."""
 
 
 @cache
@@ -24,14 +40,67 @@ def _trusted() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
+class Checked(httpcore2.AsyncNetworkBackend):
+    """Connects to the very addresses it has checked: a name that leads elsewhere when it is looked up again
+    gains nothing. TLS and the Host header keep the name.
+    """
+
+    def __init__(self, *, private: bool) -> None:
+        self._private = private
+        self._backend = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """A connection to the first address that takes one within `timeout` seconds in all."""
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            if why := reach.named(host, private=self._private):
+                raise reach.Refused(why)
+            addresses = reach.checked(host, (str(one[4][0]) for one in found), private=self._private)
+        except reach.Refused as refused:
+            raise NotCalled(str(refused)) from None
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout(f"{host} was not found in {timeout:g} s") from None
+        except OSError as error:
+            raise httpcore2.ConnectError(str(error)) from None
+        problem: Exception = httpcore2.ConnectError(f"{host} has no address")
+        for at, address in enumerate(addresses):
+            left = None if end is None else max(0.0, end - time.monotonic()) / (len(addresses) - at)
+            try:
+                return await self._backend.connect_tcp(
+                    address, port, timeout=left, local_address=local_address, socket_options=socket_options
+                )
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+    async def connect_unix_socket(self, path: str, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
+        """Never: no address of an endpoint is a file."""
+        raise NotCalled(f"{path} is no address")
+
+    async def sleep(self, seconds: float) -> None:
+        """Between attempts."""
+        await self._backend.sleep(seconds)
+
+
 class Guarded(httpx2.AsyncHTTPTransport):
     """Drops the headers that libraries add from the environment or about this machine; adds the key."""
 
-    def __init__(self, key: str, *, keep_alive: bool) -> None:
-        super().__init__(
-            verify=_trusted(),
-            trust_env=False,
-            limits=httpx2.Limits(max_keepalive_connections=None if keep_alive else 0),
+    def __init__(self, key: str, *, keep_alive: bool, private: bool) -> None:
+        super().__init__(verify=_trusted(), trust_env=False)
+        self._pool = httpcore2.AsyncConnectionPool(
+            ssl_context=_trusted(),
+            max_keepalive_connections=None if keep_alive else 0,
+            keepalive_expiry=5.0,
+            network_backend=Checked(private=private),
         )
         self._key = key
 
@@ -51,16 +120,35 @@ class Guarded(httpx2.AsyncHTTPTransport):
 
 
 def client(
-    key: str, *, keep_alive: bool = True, headers: Mapping[str, str] | None = None
+    key: str, *, private: bool, keep_alive: bool = True, headers: Mapping[str, str] | None = None
 ) -> httpx2.AsyncClient:
-    """A client for one endpoint: its own calls have deadlines, so reads have none; it follows nothing."""
+    """A client for one endpoint: its own calls have deadlines, so reads have none; it follows nothing.
+
+    `private`: whether the endpoint may be on this machine or its own network.
+    """
     return httpx2.AsyncClient(
-        transport=Guarded(key, keep_alive=keep_alive),
+        transport=Guarded(key, keep_alive=keep_alive, private=private),
         timeout=httpx2.Timeout(None, connect=CONNECT_S),
         headers=headers,
         follow_redirects=False,
         trust_env=False,
     )
+
+
+def unreachable(error: BaseException, words: Words) -> str:
+    """What is said of an endpoint that could not be called because of `error`."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, NotCalled):
+            return f"is not called: {words.clean(str(cause))}"
+        cause = cause.__cause__
+    why = f"{type(error).__name__}: {words.excerpt(str(error))}"
+    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        return f"cannot be reached ({why})"
+    gone = isinstance(error, httpx2.ReadError | httpx2.WriteError) or re.search(
+        "closed|disconnected", str(error)
+    )
+    return f"{GONE} during the call ({why})" if gone else f"gave no answer that can be read ({why})"
 
 
 class _Counted(httpx2.AsyncByteStream):

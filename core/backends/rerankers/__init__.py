@@ -102,7 +102,11 @@ class Rerankers:
             return CrossEncoderReranker(name)
         key = self._settings.reranker_api_key
         return HttpReranker(
-            name, model=self._settings.reranker_model, key=key.get_secret_value() if key else ""
+            name,
+            model=self._settings.reranker_model,
+            key=key.get_secret_value() if key else "",
+            private=self._settings.private("reranker"),
+            secrets=self._settings.secrets(),
         )
 
     def _minilm(self) -> TokenEmbedder:

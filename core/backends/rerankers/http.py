@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.backends.address import split
 from core.backends.llm.client import run_call
-from core.backends.llm.wire import Words
+from core.backends.llm.wire import Words, parsed
 from core.backends.weights import clean
 from core.corpus.passages import searchable
 from core.errors import BadInput, ModelFailed
@@ -41,14 +41,20 @@ class HttpReranker:
 
     needs_llm = False
 
-    def __init__(self, url: str, *, model: str = "", key: str = "") -> None:
-        """`url` is the server's address, with or without /rerank at its end; raises BadInput for others."""
+    def __init__(
+        self, url: str, *, model: str = "", key: str = "", private: bool = True, secrets: Sequence[str] = ()
+    ) -> None:
+        """`url` is the server's address, with or without /rerank at its end; raises BadInput for others.
+
+        `private`: whether it may be on this machine or its own network. `secrets` are taken out of what it
+        says, as `key` is.
+        """
         self.url = endpoint(url)
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise BadInput("the reranker's key has characters that no key has; give it as it was issued")
         self.name = f"{model or 'reranker'} at {self.url}"
-        self._model, self._key = model, key
-        self._words = Words(self.name, (key,))
+        self._model, self._key, self._private = model, key, private
+        self._words = Words(self.name, (key, *secrets))
         self._field: Field = "documents"
         self._client: httpx2.AsyncClient | None = None
 
@@ -89,13 +95,14 @@ class HttpReranker:
     async def _post(self, body: dict[str, Any]) -> tuple[int, bytes]:
         import httpx2
 
+        from core.backends.llm.transport import unreachable
+
         try:
             answer = await self._open().post(
                 self.url, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
             )
         except httpx2.HTTPError as error:
-            why = f"{type(error).__name__}: {self._words.excerpt(str(error))}"
-            raise ModelFailed(f"{self.name} cannot be reached ({why})") from None
+            raise self._words.failed(unreachable(error, self._words)) from None
         return answer.status_code, answer.content
 
     def _open(self) -> httpx2.AsyncClient:
@@ -103,7 +110,7 @@ class HttpReranker:
         if self._client is None:
             from core.backends.llm.transport import client
 
-            self._client = client(self._key)
+            self._client = client(self._key, private=self._private)
         return self._client
 
     def _refusal(self, status: int, data: bytes) -> ModelFailed:
@@ -121,12 +128,7 @@ def endpoint(url: str) -> str:
 
 def read(data: bytes, count: int, words: Words) -> list[float]:
     """The scores of `count` passages in a response body. Raises ModelFailed unless each has exactly one."""
-    if data[:64].lstrip().lower().startswith((b"<!doctype", b"<html")):
-        raise words.failed("answered with a web page instead of JSON (is the address right?)", data)
-    try:
-        answer = json.loads(data)
-    except (ValueError, RecursionError):
-        raise words.failed(f"answered with broken JSON ({len(data)} bytes)", data) from None
+    answer = parsed(data, words, "is the address right?")
     results = answer.get("results") if isinstance(answer, dict) else answer
     if not isinstance(results, list):
         raise words.failed("answered without results", data)

@@ -1,0 +1,94 @@
+"""Which addresses this program calls: none where clouds keep keys; where that is allowed, its own network."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+
+# Where clouds hand out keys and settings to whoever asks from the machine. Most are link-local:
+# 169.254.0.0/16 and fe80::/10 are refused whole. Sources: the providers' pages on instance metadata.
+METADATA = tuple(
+    ip_network(one)
+    for one in (
+        "100.100.100.200",  # Alibaba Cloud
+        "168.63.129.16",  # Azure
+        "192.0.0.192",  # Oracle Cloud
+        "fd00:ec2::/32",  # AWS
+        "fd20:ce::254",  # Google Cloud
+    )
+)
+METADATA_NAMES = ("metadata", "metadata.google.internal", "metadata.goog", "instance-data")
+_NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
+
+
+def refusal(address: Address, *, private: bool) -> str | None:
+    """Why `address` is not called, or None. `private`: whether it may be of a network of one's own."""
+    for one in (address, *_inside(address)):
+        if one.is_link_local:
+            return f"{one} is a link-local address, where clouds keep keys; none is ever called"
+        if any(one in network for network in METADATA):
+            return f"{one} is where a cloud keeps keys; it is never called"
+        if one.is_multicast or one == IPv4Address("255.255.255.255"):
+            return f"{one} is an address of many machines; none is ever called"
+        if not private and not one.is_global:
+            return (
+                f"{one} is an address of this machine or its own network; one that was given on a page that "
+                "others can reach must be public: name it in the environment or the settings file"
+            )
+    return None
+
+
+def _inside(address: Address) -> Iterator[IPv4Address]:
+    """The IPv4 addresses that an IPv6 address leads to."""
+    if isinstance(address, IPv4Address):
+        return
+    number = int(address)
+    if address.ipv4_mapped is not None:
+        yield address.ipv4_mapped
+    if address.sixtofour is not None:
+        yield address.sixtofour
+    if address.teredo is not None:
+        yield from address.teredo
+    if any(address in network for network in _NAT64) or 1 < number < 1 << 32:
+        yield IPv4Address(number & 0xFFFFFFFF)
+
+
+def named(host: str, *, private: bool) -> str | None:
+    """Why the host of a URL is not called, as far as its letters tell; None if it has to be looked up."""
+    host = host.strip("[]").rstrip(".").lower()
+    if host in METADATA_NAMES or host.endswith(tuple(f".{name}" for name in METADATA_NAMES)):
+        return f"{host} is where a cloud keeps keys; it is never called"
+    address = literal(host)
+    if address is None and not private and (host == "localhost" or host.endswith(".localhost")):
+        address = IPv4Address("127.0.0.1")
+    return None if address is None else refusal(address, private=private)
+
+
+def literal(host: str) -> Address | None:
+    """The address that `host` writes out, in decimal, octal or hexadecimal too; None for a name."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(host)) if host[:1].isdigit() else None
+    except (OSError, UnicodeError, ValueError):
+        return None
+
+
+def checked(host: str, found: Iterable[str], *, private: bool) -> list[str]:
+    """The addresses that a name was found to have, each once; raises Refused if any is not to be called: a
+    name that leads to such a one as well is not trusted for the others.
+    """
+    addresses = list(dict.fromkeys(found))
+    for address in addresses:
+        if why := refusal(ip_address(address), private=private):
+            raise Refused(why if address == host else f"{host} leads to {why}")
+    return addresses
+
+
+class Refused(Exception):
+    """An address that is not called; one line that says why."""
