@@ -7,12 +7,14 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from core.corpus.chunk import Chunking, long, made
 from core.corpus.types import Cut, Document
+from core.once import Lately
 from core.types import Passage
 
 SCHEMA = """
@@ -32,6 +34,8 @@ CREATE UNIQUE INDEX documents_by_id ON documents (id);
 COLUMNS = "p.row, p.id, d.id, d.title, p.text, p.start, p.end"
 FROM = "FROM passages p JOIN documents d ON d.number = p.document"
 AT_ONCE = 500  # values in one query
+KEPT = 10_000  # passages read lately: some 10 MB
+IDLE = 8  # connections kept open for the next ones who read
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,71 +106,94 @@ def _digest(document: Document, chunking: Chunking) -> bytes:
 
 
 class PassageStore:
-    """Reads a file that `write` made; safe to call from several threads (SQLite serialises them)."""
+    """Reads a file that `write` made; safe to call from several threads, each of which has a connection to
+    itself: one connection serves one after the other. Passages read lately are kept.
+    """
 
     def __init__(self, file: Path) -> None:
-        self._db = sqlite3.connect(
-            f"{file.resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
-        )
+        self._uri = f"{file.resolve().as_uri()}?mode=ro&immutable=1"
+        self._idle = [self._connect()]
+        self._passages: Lately[int, Passage] = Lately(KEPT)
+        self._rows: Lately[str, int] = Lately(KEPT)
 
     def close(self) -> None:
         """Let go of the file."""
-        self._db.close()
+        while self._idle:
+            self._idle.pop().close()
 
     def at(self, rows: Sequence[int]) -> dict[int, Passage]:
         """The passages of `rows` by row."""
-        return {found[0]: Passage(*found[1:]) for found in self._where("p.row", rows)}
+        found = {row: passage for row in rows if (passage := self._passages.get(row)) is not None}
+        found.update(self._read("p.row", [row for row in rows if row not in found]))
+        return found
 
     def by_ids(self, ids: Sequence[str]) -> dict[str, Passage]:
         """The passages of `ids` by id; unknown ones are left out."""
-        return {found[1]: Passage(*found[1:]) for found in self._where("p.id", ids)}
+        found = {}
+        for id in ids:
+            row = self._rows.get(id)
+            passage = self._passages.get(row) if row is not None else None
+            if passage is not None:
+                found[id] = passage
+        found.update((p.id, p) for _, p in self._read("p.id", [id for id in ids if id not in found]))
+        return found
 
     def row(self, id: str) -> int | None:
         """The row of a passage; None when there is none of that id."""
-        found = self._db.execute("SELECT row FROM passages WHERE id = ?", (id,)).fetchone()
-        return found[0] if found else None
+        row = self._rows.get(id)
+        if row is None:
+            with self._reading() as db:
+                found = db.execute("SELECT row FROM passages WHERE id = ?", (id,)).fetchone()
+            row = found[0] if found else None
+            if row is not None:
+                self._rows.put(id, row)
+        return row
 
     def document(self, id: str) -> tuple[Document, list[Passage]] | None:
         """A document with its passages in order; None when there is none of that id."""
-        head = self._db.execute(
-            "SELECT number, title, text, meta FROM documents WHERE id = ?", (id,)
-        ).fetchone()
-        if head is None:
-            return None
-        number, title, text, meta = head
-        query = f"SELECT {COLUMNS} {FROM} WHERE p.document = ? ORDER BY p.start"
-        pieces = [Passage(*found[1:]) for found in self._db.execute(query, (number,))]
+        with self._reading() as db:
+            head = db.execute(
+                "SELECT number, title, text, meta FROM documents WHERE id = ?", (id,)
+            ).fetchone()
+            if head is None:
+                return None
+            number, title, text, meta = head
+            query = f"SELECT {COLUMNS} {FROM} WHERE p.document = ? ORDER BY p.start"
+            pieces = [Passage(*found[1:]) for found in db.execute(query, (number,))]
         return Document(id, title, pieces[0].text if text is None else text, json.loads(meta)), pieces
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
         sought = "%" + re.sub(r"([\\%_])", r"\\\1", holding.strip()) + "%"
-        rows = self._db.execute(
+        query = (
             "SELECT d.id, d.title, (SELECT count(*) FROM passages p WHERE p.document = d.number),"
             " (SELECT max(p.end) FROM passages p WHERE p.document = d.number) FROM documents d"
             " WHERE d.id > ? AND (d.id LIKE ? ESCAPE '\\' OR d.title LIKE ? ESCAPE '\\')"
-            " ORDER BY d.id LIMIT ?",
-            (after, sought, sought, limit),
+            " ORDER BY d.id LIMIT ?"
         )
-        return [Listed(*found) for found in rows]
+        with self._reading() as db:
+            return [Listed(*found) for found in db.execute(query, (after, sought, sought, limit))]
 
     def lengths(self) -> tuple[int, float, int]:
         """The least, the mean and the greatest length of a passage in characters; zeros without any."""
-        found: tuple[int, float, int] = self._db.execute(
-            "SELECT coalesce(min(end - start), 0), coalesce(avg(end - start), 0.0),"
-            " coalesce(max(end - start), 0) FROM passages"
-        ).fetchone()
+        with self._reading() as db:
+            found: tuple[int, float, int] = db.execute(
+                "SELECT coalesce(min(end - start), 0), coalesce(avg(end - start), 0.0),"
+                " coalesce(max(end - start), 0) FROM passages"
+            ).fetchone()
         return found
 
     def everything(self) -> Iterator[tuple[int, Passage, Mapping[str, str]]]:
         """Every row with its passage and its document's metadata, in the order of rows."""
-        for *found, meta in self._db.execute(f"SELECT {COLUMNS}, d.meta {FROM} ORDER BY p.row"):
-            yield found[0], Passage(*found[1:]), json.loads(meta)
+        with self._reading() as db:
+            for *found, meta in db.execute(f"SELECT {COLUMNS}, d.meta {FROM} ORDER BY p.row"):
+                yield found[0], Passage(*found[1:]), json.loads(meta)
 
     def texts(self) -> Iterator[str]:
         """What is searched of each passage, in the order of rows."""
-        for title, text in self._db.execute(f"SELECT d.title, p.text {FROM} ORDER BY p.row"):
-            yield searchable(title, text)
+        with self._reading() as db:
+            for title, text in db.execute(f"SELECT d.title, p.text {FROM} ORDER BY p.row"):
+                yield searchable(title, text)
 
     def texts_at(self, rows: Sequence[int]) -> list[str]:
         """What is searched of the passages of `rows`."""
@@ -175,14 +202,39 @@ class PassageStore:
 
     def size(self) -> tuple[int, int]:
         """The number of passages, and the bytes (UTF-8) of their texts and titles."""
-        found: tuple[int, int] = self._db.execute(
-            "SELECT count(*), "
-            f"coalesce(sum(length(CAST(d.title AS BLOB)) + 1 + length(CAST(p.text AS BLOB))), 0) {FROM}"
-        ).fetchone()
+        with self._reading() as db:
+            found: tuple[int, int] = db.execute(
+                "SELECT count(*), coalesce(sum(length(CAST(d.title AS BLOB)) + 1"
+                f" + length(CAST(p.text AS BLOB))), 0) {FROM}"
+            ).fetchone()
         return found
 
-    def _where(self, column: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    def _read(self, column: str, values: Sequence[Any]) -> Iterator[tuple[int, Passage]]:
+        """The passages that have one of `values` in `column`, each with its row."""
         for start in range(0, len(values), AT_ONCE):
             some = values[start : start + AT_ONCE]
             marks = ",".join("?" * len(some))
-            yield from self._db.execute(f"SELECT {COLUMNS} {FROM} WHERE {column} IN ({marks})", some)
+            with self._reading() as db:
+                rows = db.execute(f"SELECT {COLUMNS} {FROM} WHERE {column} IN ({marks})", some).fetchall()
+            for row, *rest in rows:
+                passage = Passage(*rest)
+                self._passages.put(row, passage)
+                self._rows.put(passage.id, row)
+                yield row, passage
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:  # all are in use
+            connection = self._connect()
+        try:
+            yield connection
+        finally:
+            if len(self._idle) < IDLE:
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._uri, uri=True, check_same_thread=False)

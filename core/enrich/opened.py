@@ -9,7 +9,7 @@ from core.enrich import store
 from core.once import Once
 from core.settings import Settings
 
-State = tuple[str, store.Made | None]  # of the corpus, and of what was made for it
+State = tuple[str, object]  # of the corpus, and of what was made for it
 
 
 class Opened:
@@ -22,7 +22,7 @@ class Opened:
     def get(self, corpus: Corpus, name: str) -> Any:
         """The enrichment `name` of a corpus; raises Unavailable with the way to get it."""
         # Of another state of the corpus, its rows would be those of other passages.
-        wanted = corpus.fingerprint, store.describe(name, corpus.name, self._settings)
+        wanted = corpus.fingerprint, store.stamp(name, corpus.name, self._settings)
         _, opened = self._known.get(
             (corpus.name, name),
             lambda: (wanted, store.load(name, corpus, self._settings)),

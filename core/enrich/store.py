@@ -97,6 +97,15 @@ def describe(name: str, corpus: str, settings: Settings) -> Made | None:
         return None
 
 
+def stamp(name: str, corpus: str, settings: Settings) -> object:
+    """Equal as long as an enrichment is not made anew; None when there is none. Looked at by every search."""
+    try:
+        found = (_home(corpus, name, settings) / manifest.NAME).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def load(name: str, corpus: Corpus, settings: Settings) -> Any:
     """The enrichment of an opened corpus, to search; raises Unavailable with the way to get it."""
     if reason := missing(name, corpus.name, corpus.fingerprint, settings):

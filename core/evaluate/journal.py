@@ -6,11 +6,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
 from core.errors import BadInput
+from core.evaluate.ranked import Ids
 from core.evaluate.runner import Outcome, Outcomes
 
 JOURNAL = "questions.jsonl"
@@ -26,7 +28,7 @@ class Journal:
 
     def add(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
         """Write one finished question down before the next is asked."""
-        self._write({"question": question, "routes": {route: asdict(one) for route, one in outcomes.items()}})
+        self._write({"question": question, "routes": {route: _plain(one) for route, one in outcomes.items()}})
 
     def _write(self, item: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(item) + "\n")
@@ -101,19 +103,17 @@ def outcomes_of(path: Path) -> Outcomes:
     """The outcomes in a journal, whatever it was begun under; FileNotFoundError without one, ValueError,
     KeyError or TypeError for what is none.
     """
-    items = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-    return {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
+    ids = Ids()
+    return {item["question"]: _outcomes(item["routes"], ids) for item in islice(_items(path), 1, None)}
 
 
 def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
     """The outcomes in a journal that was begun under the conditions `wanted`."""
-    # A process that was killed may have left half a line, which does not end in a line break.
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     try:
-        items = [json.loads(line) for line in lines]
-        begun = items[0]["conditions"] if items else wanted
+        items, ids = _items(path), Ids()
+        begun = next(items, {"conditions": wanted})["conditions"]
         begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
-        done = {item["question"]: _outcomes(item["routes"]) for item in items[1:]}
+        done = {item["question"]: _outcomes(item["routes"], ids) for item in items}
         other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
                  if begun.get(key) != wanted[key]]  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -126,13 +126,27 @@ def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
     return done
 
 
-def _outcomes(routes: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+def _items(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a journal one by one: all at once they take gigabytes. A process that was killed may have
+    left half a line, which does not end in a line break.
+    """
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    return {f.name: getattr(outcome, f.name) for f in fields(outcome)} | {"hits": list(outcome.hits)}
+
+
+def _outcomes(routes: Mapping[str, Mapping[str, Any]], ids: Ids) -> dict[str, Outcome]:
     tuples = ("citations", "wrong", "shown")
     return {
         route: Outcome(
             **{
                 **one,
-                "hits": tuple((passage, score) for passage, score in one["hits"]),
+                "hits": ids.ranked((passage, score) for passage, score in one["hits"]),
                 **{key: tuple(one[key]) for key in tuples if key in one},
             }
         )

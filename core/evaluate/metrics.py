@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from core.evaluate.ranked import Ranked
 from core.evaluate.trec import strict
-from core.types import Scored
 
 QUALITY = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "precision@5", "precision@10", "hit@10")
 COMPARED = QUALITY[:5]  # the ones routes are compared by
@@ -52,7 +52,7 @@ def measures(relevant_from: int = 1) -> dict[str, Any]:
 
 def by_question(
     qrels: Mapping[str, Mapping[str, int]],
-    rankings: Mapping[str, Scored],
+    rankings: Mapping[str, Ranked],
     *,
     relevant_from: int = 1,
     metrics: Sequence[str] = METRICS,

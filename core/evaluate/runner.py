@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.engine import Job, Request
 from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.ranked import Ids, Ranked
 from core.outputs import (
     Critique,
     Decision,
@@ -19,7 +20,7 @@ from core.outputs import (
     TableResult,
 )  # fmt: skip
 from core.reading_answers import checked
-from core.types import AnswerStyle, RouteResult, Run, Scored, Span, Status
+from core.types import AnswerStyle, RouteResult, Run, Span, Status
 
 if TYPE_CHECKING:
     from core.evaluate.journal import Journal
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # (questions done, of how many)
 Ended = Callable[[], bool]  # whether to stop
 LOOK_S = 0.2  # between looks at whether to stop
+UNWRITTEN = 8  # runs that may wait to be written: each holds megabytes
 CLASSIFY = "classify the question"  # the step whose decision is a question's class
 
 
@@ -45,7 +47,7 @@ class Outcome:
 
     status: Status
     ms: float
-    hits: Scored = ()
+    hits: Ranked = ()
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -93,6 +95,7 @@ def run(
     """
     done = dict(journal.done) if journal else {}
     outcomes = {q.id: done[q.id] for q in labelled.questions if q.id in done}
+    ids = Ids()
     for question in labelled.questions:
         if question.id in outcomes:
             continue
@@ -102,9 +105,13 @@ def run(
             return outcomes, False
         if runs is not None:
             runs.save(asked)
+            if len(outcomes) % UNWRITTEN == 0:
+                runs.flush()
         own = question.id if labelled.drop_self else None
         outcomes[question.id] = {
-            result.route: replace(_outcome(result, own, labelled), run=asked.id if runs is not None else "")
+            result.route: replace(
+                _outcome(result, own, labelled, ids), run=asked.id if runs is not None else ""
+            )
             for result in asked.results
         }
         if journal:
@@ -143,14 +150,14 @@ def _wait(job: Job, ended: Ended) -> Run | None:
                 return None
 
 
-def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet) -> Outcome:
+def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet, ids: Ids) -> Outcome:
     """`result` in short; the question's own passage (`own_id`) is no result unless it is judged."""
     drop = own_id if own_id is not None and own_id not in labelled.qrels.get(own_id, {}) else None
     tokens = [span.tokens for span in result.spans if span.tokens is not None]
     return Outcome(
         result.status,
         result.ms,
-        tuple((hit.passage.id, hit.score) for hit in result.hits if hit.passage.id != drop),
+        ids.ranked((hit.passage.id, hit.score) for hit in result.hits if hit.passage.id != drop),
         sum(span.calls for span in result.spans),
         sum(used.prompt for used in tokens),
         sum(used.completion for used in tokens),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from core.types import Scored
+from core.evaluate.ranked import Ranked
 
 
 def strict(scores: Sequence[float]) -> list[float]:
@@ -23,7 +23,7 @@ def strict(scores: Sequence[float]) -> list[float]:
     return [float(str(score)) for score in moved]
 
 
-def run_lines(name: str, rankings: Mapping[str, Scored]) -> Iterator[str]:
+def run_lines(name: str, rankings: Mapping[str, Ranked]) -> Iterator[str]:
     """Lines of a run file: question Q0 passage rank score name; ranks from 1."""
     for question, hits in rankings.items():
         scores = strict([score for _, score in hits])

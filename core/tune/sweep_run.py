@@ -88,7 +88,7 @@ class Running(BackgroundJob):
     def _keep(self, point: Point, found: Outcomes) -> None:
         for question, by in found.items():
             one = by[self.subject.route]
-            self.rankings[point, question] = one.hits if one.status == "ok" else None
+            self.rankings[point, question] = tuple(one.hits) if one.status == "ok" else None
             if one.status != "ok":
                 message = one.error or one.status
                 self.errors[message] = self.errors.get(message, 0) + 1

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from core.errors import Unavailable
-from core.once import Once, Recent
+from core.once import Lately, Once, Recent
 
 
 class Held:
@@ -123,3 +123,13 @@ def test_a_table_keeps_what_was_put_in_last():
     for key in "abac":
         table[key] = key
     assert list(table) == ["a", "c"]
+
+
+def test_what_was_used_lately_is_kept_and_the_rest_goes():
+    lately = Lately(4)
+    for n in range(10):
+        lately.put(n, str(n))
+        assert lately.get(0) == "0", "used all the time"
+        assert len(lately._new) + len(lately._old) <= 5
+    assert lately.get(9) == "9"
+    assert lately.get(3) is None
