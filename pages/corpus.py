@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from core.corpus import catalogue
+from core.errors import RouteScopeError
 from ui import (
     corpora,
     corpus_add,
@@ -18,6 +19,7 @@ from ui import (
     opened,
     state,
 )
+from ui.markup import md
 from ui.tabs import tabs
 
 VIEWS = {
@@ -38,7 +40,10 @@ def draw(view: str, name: str) -> None:
     ):
         corpora.notice(name)
         return
-    VIEWS[view](name)
+    try:
+        VIEWS[view](name)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
 
 
 name: str = st.session_state[state.CORPUS]

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import corpora, health, link
+from core.errors import RouteScopeError
+from ui import corpora, health, link, state
+from ui.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
 
@@ -16,7 +18,12 @@ st.html(UI / "style.css")
 theme = "dark" if st.context.theme.type == "dark" else "light"
 st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
 st.logo(UI / f"logo-{theme}.svg", size="large")
-link.adopt()
+try:
+    state.engine()
+    link.adopt()
+except RouteScopeError as error:  # the settings cannot be read: nothing can be shown without them
+    st.error(md(str(error)))
+    st.stop()
 navigation = st.navigation(
     {
         "Question": [
@@ -48,6 +55,9 @@ navigation = st.navigation(
 with st.sidebar:
     corpora.choose()
     health.summary()
-navigation.run()
+try:
+    navigation.run()
+except RouteScopeError as error:  # what a page could not help by itself: it is told, and the others work
+    st.error(md(str(error)))
 with st.sidebar:
     health.trouble()
