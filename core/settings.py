@@ -29,6 +29,11 @@ def default_home() -> Path:
     return Path(os.environ.get(f"{ENV_PREFIX}HOME") or PROJECT / "var").expanduser().resolve()
 
 
+def settings_file() -> Path:
+    """The file that settings are written to, there or not."""
+    return default_home() / "routescope.toml"
+
+
 class Settings(BaseSettings):
     """Every setting with its default; names are the field's, the environment's are upper case with
     ROUTESCOPE_.
@@ -161,7 +166,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Request before environment before file."""
-        file = TomlConfigSettingsSource(settings_cls, default_home() / "routescope.toml")
+        file = TomlConfigSettingsSource(settings_cls, settings_file())
         return init_settings, env_settings, file
 
 
@@ -177,7 +182,11 @@ def load(**request: Any) -> Settings:
         given = "" if "key" in name else f" (given: {first.get('input')!r})"
         raise BadInput(f"setting {name}: {first['msg']}{given}") from None
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{default_home() / 'routescope.toml'}: not TOML: {error}") from None
+        raise BadInput(f"{settings_file()}: not TOML: {error}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{settings_file()}: not text in UTF-8, as TOML is: {error}") from None
+    except OSError as error:
+        raise BadInput(f"{settings_file()} cannot be read: {error.strerror or error}") from None
 
 
 @cache

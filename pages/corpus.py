@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from core.corpus import catalogue
+from core.errors import RouteScopeError
 from ui import (
     corpora,
     corpus_add,
@@ -19,6 +20,7 @@ from ui import (
     opening,
     state,
 )
+from ui.markup import md
 from ui.tabs import tabs
 
 VIEWS = {
@@ -39,9 +41,12 @@ def draw(view: str, name: str) -> None:
     ):
         corpora.notice(name)
         return
-    if view not in UNBUILT:
-        opening.wait_for(name)
-    VIEWS[view](name)
+    try:
+        if view not in UNBUILT:
+            opening.wait_for(name)
+        VIEWS[view](name)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
 
 
 name: str = st.session_state[state.CORPUS]

@@ -20,10 +20,10 @@ st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
 st.logo(UI / f"logo-{theme}.svg", size="large")
 try:
     state.engine()
+    link.adopt()
 except RouteScopeError as error:  # the settings, or the file of sessions, are not ours to use: it says why
     st.error(md(str(error)))
     st.stop()
-link.adopt()
 navigation = st.navigation(
     {
         "Question": [
@@ -58,7 +58,7 @@ with st.sidebar:
     health.summary()
 try:
     navigation.run()
-except RouteScopeError as error:  # what no part of the page could do without
+except RouteScopeError as error:  # what a page could not help by itself: it is told, and the others work
     st.error(md(str(error)))
 with st.sidebar:
     health.trouble()

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
+from core.errors import RouteScopeError
 from ui import state
 from ui.markup import md
 
@@ -27,10 +28,10 @@ def choose() -> None:
     name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
     item = known[name]
     st.caption(md(f"{item.title}. {size(item)}"))
-    if item.state == "stale":
+    if item.state in ("stale", "damaged"):
         st.warning(md(f"{item.reason}."))
-    if item.state in ("stale", "damaged") and st.button("Build again", key="rebuild"):
-        begin(name, name)
+        if st.button("Build again", key="rebuild"):
+            again(name)
 
 
 def size(item: catalogue.Known) -> str:
@@ -50,6 +51,14 @@ def suggested(path: str) -> str:
     return _OTHER.sub("-", Path(path.strip()).name.lower()).strip("-")
 
 
+def again(name: str) -> None:
+    """Start to build a known corpus again, or say why that cannot be."""
+    try:
+        begin(name, name)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+
+
 def begin(name: str, source: str | Path, chunking: Chunking | None = None) -> str:
     """Start a build, cut as before unless `chunking` says how; the corpus' name. BadInput for a name or path
     that cannot be.
@@ -63,10 +72,15 @@ def begin(name: str, source: str | Path, chunking: Chunking | None = None) -> st
     return origin.name
 
 
+def under_way(corpus: str) -> bool:
+    """Whether it is being built."""
+    return (build := builds.get(corpus)) is not None and not build.done
+
+
 def notice(corpus: str) -> None:
     """What a page says of a corpus that cannot be searched now, with the button that builds it."""
     build = builds.get(corpus)
-    if build is not None and not build.done:
+    if under_way(corpus):
         st.info(md(f"Corpus {corpus} is being built; progress and Stop are in the sidebar."))
         return
     if build is not None and build.error:
@@ -75,7 +89,11 @@ def notice(corpus: str) -> None:
     if item.state in ("ready", "stale"):
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.warning(md(f"Corpus {corpus} is {item.state}, so it cannot be searched yet."), width="stretch")
+        why = f" {item.reason}." if item.state == "damaged" else ""
+        st.warning(
+            md(f"Corpus {corpus} is {item.state}, so it cannot be searched yet.{why}"), width="stretch"
+        )
         if st.button("Build it now", key="build_corpus", type="primary"):
-            begin(corpus, corpus)
-            st.rerun()
+            again(corpus)
+            if under_way(corpus):
+                st.rerun()

@@ -13,7 +13,7 @@ from core.corpus.chunk import Chunking
 from core.corpus.load import ENDINGS, MAX_BYTES
 from core.errors import BadInput, RouteScopeError
 from core.quantities import size
-from ui import corpora, corpus_documents, opening, state
+from ui import corpora, corpus_documents, state
 from ui.corpus_state import heading, rows
 from ui.markup import md, show, tag
 
@@ -84,9 +84,8 @@ def _upload(here: str | None) -> None:
     called = here or ""
     if where == NEW:
         called = st.text_input("Name of the new corpus", key="upload_name", placeholder="handbook")
-    if where == HERE:
-        opening.wait_for(called)
-    chunking = state.engine().corpus(called).info.chunking if where == HERE else None
+    found = index.current(called, state.engine().settings) if where == HERE else None
+    chunking = found.source.chunking if found is not None else None
     if given:
         chunking = chunking or corpus_documents.settings(Chunking())
         _preview(given, chunking)
@@ -176,11 +175,10 @@ def _look(name: str, file: str) -> None:
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
-    opening.wait_for(name)
-    found = state.engine().corpus(name).info.chunking
+    found = index.current(name, state.engine().settings)
     facts = {"Documents": f"{len(documents):,}", "Characters": f"{sum(len(d.text) for d in documents):,}"}
     show(tag("div", rows(facts), css="rs"))
-    corpus_documents.of_file(documents[0], found)
+    corpus_documents.of_file(documents[0], found.source.chunking if found is not None else Chunking())
 
 
 def _waiting() -> None:

@@ -141,16 +141,16 @@ def _uploaded(item: catalogue.Known) -> bool:
 
 def _rebuild(item: catalogue.Known) -> None:
     """A stale or damaged index is built again in the sidebar; here also one that is up to date."""
-    under_way = (build := builds.get(item.name)) is not None and not build.done
     if st.button(
         "Index again",
         key="index_again",
-        disabled=under_way,
+        disabled=corpora.under_way(item.name),
         help="Reads the documents anew. Only what has changed is embedded; the same content gives the"
         " same index.",
     ):
-        corpora.begin(item.name, item.name)
-        st.rerun()
+        corpora.again(item.name)
+        if corpora.under_way(item.name):
+            st.rerun()
 
 
 def _deletion(item: catalogue.Known) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from core.errors import BadInput, RouteScopeError
+from core.errors import BadInput, RouteScopeError, describe, shortened
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
@@ -90,7 +90,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return FAILED
     except Exception as error:  # noqa: BLE001 - shown as one line; --debug shows all of it
         hint = "" if debug else " (add --debug for the traceback)"
-        return _fail(f"{type(error).__name__}: {error}{hint}", FAILED, debug=debug)
+        return _fail(f"{describe(error)}{hint}", FAILED, debug=debug)
     return code if isinstance(code, int) else OK
 
 
@@ -99,5 +99,5 @@ def _fail(message: str, code: int, *, debug: bool) -> int:
 
     if debug:
         click.echo(traceback.format_exc(), err=True)
-    click.echo(f"error: {one_line(message)}", err=True)
+    click.echo(f"error: {one_line(shortened(message))}", err=True)
     return code

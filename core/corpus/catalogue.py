@@ -61,32 +61,62 @@ class Known:
 
 
 def known(settings: Settings) -> list[Known]:
-    """Every corpus, built-in ones first; states are told by names, sizes and times, reading no index."""
+    """Every corpus, built-in ones first; states are told by names, sizes and times, reading no index.
+
+    One that is damaged, or of another copy of the program, is listed with what is wrong and the way out: it
+    is never the reason why the others are not.
+    """
     indexed = [name for name in index.names(settings) if name not in BUILT_IN]
     return [describe(name, settings) for name in (*BUILT_IN, *indexed)]
 
 
 def describe(name: str, settings: Settings) -> Known:
     """One corpus; raises BadInput for a name that is not known."""
+    if name in index.names(settings) and (why := index.unreadable(name, settings)):
+        return _without_record(name, why, settings)
     origin = source(name, settings=settings, known_only=True)
     found = index.current(origin.name, settings)
-    where = str(origin.path) if origin.path else "installed packages"
-    title = origin.title or where
-    base = Known(origin.name, title, origin.kind, "not built", "", where, origin.kind != "snapshot")
+    base = _base(origin)
     if found is None:
         return replace(base, reason=f"run: python -m core index {origin.name}")
     try:
-        info, files = manifest.read(found.folder)
-        manifest.check_sizes(found.folder, files)
+        info = index.recorded(found)
     except IndexDamaged as error:
-        return replace(base, state="damaged", reason=str(error), fingerprint=found.folder.name)
+        again = f"{error}. Build it again: python -m core index {origin.name}"
+        return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
     state, reason = _freshness(origin, found, info, settings)
     return replace(base, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
+
+
+def _base(origin: Source) -> Known:
+    """What is known of a corpus without its index."""
+    where = str(origin.path) if origin.path else "installed packages"
+    return Known(
+        origin.name, origin.title or where, origin.kind, "not built", "", where, origin.kind != "snapshot"
+    )
+
+
+def _without_record(name: str, why: str, settings: Settings) -> Known:
+    """A corpus whose record cannot be read, so that it is not known where it came from, or is of old."""
+    try:
+        origin = source(name, settings=settings, known_only=True)
+    except BadInput:
+        way = f"python -m core index PATH --name {name}, or delete it on the page Corpus"
+        reason = f"{why}. Index its source again: {way}"
+        return Known(name, name, "indexed", "damaged", reason, "not known any more", True)
+    return replace(
+        _base(origin), state="damaged", reason=f"{why}. Build it again: python -m core index {name}"
+    )
 
 
 def _freshness(
     origin: Source, found: index.Current, info: manifest.CorpusInfo, settings: Settings
 ) -> tuple[State, str]:
+    if origin.path != found.source.path:  # a built-in one: any other is where its record says
+        return "stale", (
+            f"indexed from {found.source.path}, by another copy of the program; here its documents are in"
+            f" {origin.path}. Build it again: python -m core index {origin.name}"
+        )
     if origin.chunking != found.source.chunking or origin.language != found.source.language:
         return "stale", f"indexed with other settings ({info.chunking.label()})"
     if identity(settings.embedder) != info.embedder_identity:
@@ -148,9 +178,18 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
     if isinstance(what, str):
         if what in BUILT_IN:
             return BUILT_IN[what]
-        found = index.current(what, settings) if what in index.names(settings) else None
+        listed = what in index.names(settings)
+        found = index.current(what, settings) if listed else None
         if found is not None:
             return found.source
+        uploaded = settings.home / "uploads" / what
+        if listed and uploaded.is_dir():  # its record cannot be read, but it is known where the files are
+            return from_path(uploaded, name=what)
+        if listed and (known_only or not Path(what).exists()):
+            raise BadInput(
+                f"{index.unreadable(what, settings)}; index its source again: python -m core index PATH"
+                f" --name {what}"
+            )
     path = Path(what).expanduser()
     if known_only or not path.exists():
         names = ", ".join(dict.fromkeys((*BUILT_IN, *index.names(settings))))
@@ -162,9 +201,10 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
 
 def _check_name(wanted: Source, settings: Settings) -> None:
     """A name means one source: another one must not take it over unnoticed."""
-    standard = BUILT_IN.get(wanted.name)
-    if standard is not None and standard.path != wanted.path:
-        raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; give another one with --name")
+    if (standard := BUILT_IN.get(wanted.name)) is not None:
+        if standard.path != wanted.path:
+            raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; give another one with --name")
+        return  # an index made by another copy of the program is taken over: these documents go with this one
     other = index.current(wanted.name, settings)
     if (
         other is not None

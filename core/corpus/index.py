@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
-from core.corpus.source import Source, from_record, slug
+from core.corpus.source import Source, from_record, is_slug, slug
 from core.disk import unwritable
 from core.errors import BadInput, IndexDamaged, Unavailable
 from core.settings import Settings
@@ -93,6 +93,7 @@ def open_corpus(
         catalogue.source(name, settings=settings, known_only=True)
         raise Unavailable(f"corpus {name} is not built: run python -m core index {name}")
     try:
+        recorded(found)
         corpus = Corpus(found.folder)
     except IndexDamaged as error:
         log.warning("%s; it is refused and built again", error)
@@ -140,22 +141,59 @@ def _text_size(folder: Path, most: int) -> tuple[int, int]:
 
 def current(name: str, settings: Settings) -> Current | None:
     """The index in force under `name`; None when there is none or its record cannot be read."""
-    path = _home(name, settings) / CURRENT
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return Current(
-            path.parent / str(record["fingerprint"]), from_record(record["source"]), str(record["stamp"])
-        )
+        return _current(name, settings)
+    except IndexDamaged as error:
+        _warn(f"{error}, so the corpus counts as not built")
+        return None
+
+
+@cache
+def _warn(text: str) -> None:
+    """Once: pages ask at each click."""
+    log.warning("%s", text)
+
+
+def unreadable(name: str, settings: Settings) -> str | None:
+    """Why the record of the index in force under `name` cannot be read; None where it can, or is none."""
+    try:
+        _current(name, settings)
+    except IndexDamaged as error:
+        return str(error)
+    return None
+
+
+def _current(name: str, settings: Settings) -> Current | None:
+    home = _home(name, settings)
+    try:
+        record = json.loads((home / CURRENT).read_text(encoding="utf-8"))
+        folder = str(record["fingerprint"])
+        if Path(folder).name != folder:
+            raise ValueError(f"{folder!r} is no name of a folder")
+        # The folder names the corpus: a copy of another one's folder is a corpus of its own.
+        origin = replace(from_record(record["source"]), name=home.name)
+        return Current(home / folder, origin, str(record["stamp"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, BadInput) as error:
-        log.warning("%s cannot be read, so the corpus counts as not built: %s", path, error)
-        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
+        raise IndexDamaged(
+            f"the record of corpus {name}, {home / CURRENT}, cannot be read: {error}"
+        ) from error
+
+
+def recorded(found: Current) -> CorpusInfo:
+    """What an index in force says of itself, after the quick check of its files; raises IndexDamaged."""
+    info, files = manifest.read(found.folder)
+    manifest.check_sizes(found.folder, files)
+    if info.name != found.source.name:
+        raise IndexDamaged(f"the index in {found.folder} is of corpus {info.name!r}")
+    return info
 
 
 def names(settings: Settings) -> list[str]:
-    """The names that have an index, sorted."""
-    return sorted(path.parent.name for path in (settings.home / "indexes").glob(f"*/{CURRENT}"))
+    """The names that have an index, sound or not, sorted; folders that no corpus can be called are none."""
+    found = (path.parent.name for path in (settings.home / "indexes").glob(f"*/{CURRENT}"))
+    return sorted(name for name in found if is_slug(name))
 
 
 def remove(name: str, *, settings: Settings) -> None:
@@ -163,7 +201,7 @@ def remove(name: str, *, settings: Settings) -> None:
     from core.enrich import store
 
     home = _home(name, settings)
-    if current(name, settings) is None:
+    if home.name not in names(settings):
         raise BadInput(f"corpus {name!r} has no index; indexed are: {', '.join(names(settings)) or 'none'}")
     with alone(home / ".lock", threading.Event()):
         (home / CURRENT).unlink()
@@ -186,7 +224,7 @@ def _build(
     try:
         content = builder.read(source, known_as, settings.exact_below, folder, stages)
         target = home / content.fingerprint
-        if _usable(target) is None:
+        if _usable(target, name=source.name) is None:
             load = cache(lambda: given or load_embedder(called, settings=settings))
             vectors = Vectors(called, known_as, load, former, checkpoint)
             builder.finish(source, content, vectors, folder, stages)
@@ -204,12 +242,14 @@ def _build(
     return corpus
 
 
-def _usable(folder: Path, only: Collection[str] = ()) -> Path | None:
-    """`folder` if it holds an undamaged index, or (`only`) these files of it are undamaged."""
+def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -> Path | None:
+    """`folder` if it holds an undamaged index (of corpus `name`), or `only` these files are undamaged."""
     if not folder.is_dir():
         return None
     try:
-        manifest.verify(folder, only)
+        info = manifest.verify(folder, only)
+        if name is not None and info.name != name:
+            raise IndexDamaged(f"the index in {folder} is of corpus {info.name!r}")
     except IndexDamaged as error:
         log.warning("%s; it is not used", error)
         return None

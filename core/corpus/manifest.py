@@ -16,6 +16,12 @@ from core.errors import BadInput, IndexDamaged
 
 FORMAT = 1
 NAME = "manifest.json"
+KINDS = {
+    **dict.fromkeys(("documents", "passages", "dim", "bytes", "reused"), int),
+    **dict.fromkeys(
+        ("name", "fingerprint", "language", "embedder", "embedder_identity", "vector_index", "built_at"), str
+    ),
+}
 Files = Mapping[str, Mapping[str, Any]]  # path in the folder -> sha256 and bytes
 
 
@@ -100,6 +106,9 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
     try:
         raw, files = record(folder)
         info = CorpusInfo(**{**raw, "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"])})
+        for name, kind in KINDS.items():
+            if not isinstance(getattr(info, name), kind):
+                raise TypeError(f"{name} is {getattr(info, name)!r}")
     except (OSError, KeyError, TypeError, BadInput) as error:
         raise IndexDamaged(f"{folder / NAME} cannot be read: {error}") from error
     return info, files
@@ -118,7 +127,7 @@ def record(folder: Path) -> tuple[Mapping[str, Any], Files]:
         return content["info"], files
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IndexDamaged(f"{path} cannot be read: {error}") from error
 
 

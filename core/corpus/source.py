@@ -66,6 +66,9 @@ class Source:
 def from_record(record: Mapping[str, Any]) -> Source:
     """The source `record` came from; raises KeyError or TypeError when it was not made by `Source.record`."""
     path = None if record["path"] is None else Path(record["path"])
+    for name in ("name", "kind", "language", "title"):
+        if not isinstance(record[name], str):
+            raise TypeError(f"{name} is no text")
     return Source(**{**record, "path": path, "chunking": Chunking(**record["chunking"])})
 
 
@@ -91,3 +94,11 @@ def slug(name: str) -> str:
             f"{name!r} is no name for a corpus; give one of letters a-z, digits, dots, dashes (--name)"
         )
     return cut
+
+
+def is_slug(name: str) -> bool:
+    """Whether a corpus can be called so."""
+    try:
+        return slug(name) == name
+    except BadInput:
+        return False

@@ -16,7 +16,7 @@ from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
 from core.corpus.load import ENDINGS, MAX_BYTES
 from core.corpus.reading import Reader
-from core.corpus.source import slug
+from core.corpus.source import is_slug, slug
 from core.corpus.types import Document, LoadReport
 from core.errors import BadInput, Unavailable
 from core.settings import Settings
@@ -155,7 +155,8 @@ def delete(corpus: str, settings: Settings) -> None:
 
 def corpora(settings: Settings) -> list[str]:
     """The corpora that have uploaded files, indexed or not."""
-    return sorted(path.name for path in (settings.home / "uploads").glob("*") if kept(path.name, settings))
+    found = (path.name for path in (settings.home / "uploads").glob("*") if is_slug(path.name))
+    return sorted(name for name in found if kept(name, settings))
 
 
 def _names(files: Mapping[str, bytes]) -> dict[str, str]:

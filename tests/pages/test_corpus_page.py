@@ -94,16 +94,6 @@ def test_a_corpus_that_is_not_built_says_so_on_every_tab(visit):
         assert any(button.key == "build_corpus" for button in app.button), tab
 
 
-def test_a_corpus_without_passages_is_no_error(visit, engine, tmp_path, monkeypatch):
-    empty = tmp_path / "nothing"
-    empty.mkdir()
-    (empty / "corpus.jsonl").write_text('{"_id": "a", "text": ""}\n')
-    indexed(engine, monkeypatch, empty, "nothing")
-    for tab in ("State", "Add", "Documents and chunks", "Passages", "Near-duplicates"):
-        app = visit("corpus.py", corpus="nothing", tab=tab)
-        assert app.session_state["corpus_tab"] == tab
-
-
 def test_enrichments_are_offered_with_their_cost_and_told_once_they_are(visit, engine, real, monkeypatch):
     corpus = real.corpus("shop")
     made = store.build("children", corpus, settings=real.settings, embedder=HashEmbedder())
