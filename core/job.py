@@ -48,6 +48,7 @@ class Job(BackgroundJob):
         self._memo = Memo()
         self._results: dict[str, RouteResult] = {}
         self._traces: dict[str, Trace] = {}
+        self._passages: dict[str, Passage] = {}  # of all lists that the steps of ended routes made
         self._wall_ms = 0.0
         self._whole = False
         self._corpus: Corpus | None = None
@@ -196,6 +197,7 @@ class Job(BackgroundJob):
             outcome.append(replace(self._ended(route, trace, *given_up), spans=spans))
         wall = self._elapsed() - start
         with self._lock:
+            self._passages.update(trace.passages)
             self._results[route.name] = replace(outcome[0], start_ms=start, wall_ms=wall)
             self.finished = len(self._results)
         self._save()
@@ -277,13 +279,8 @@ class Job(BackgroundJob):
         )
 
     def _named(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:
-        """Every passage that a list of `results` names, as the route's steps had it."""
-        traces = [self._traces[result.route] for result in results if result.route in self._traces]
-        known: dict[str, Passage] = {}
-        for trace in traces:
-            known.update(trace.passages)
-        known.update((hit.passage.id, hit.passage) for result in results for hit in result.hits)
-        return known
+        """Every passage that a list of `results` names, as the routes' steps had it."""
+        return {**self._passages, **{hit.passage.id: hit.passage for one in results for hit in one.hits}}
 
     def _save(self) -> None:
         if self._engine.store is not None and self._request.stored:

@@ -405,9 +405,7 @@ def test_a_run_that_waits_for_the_model_says_so_with_its_place(visit, engine):
         assert "HyDE waits for the model" in app.get("progress")[0].proto.text
         assert "waits for the model, which serves it next" in html(app)
     run = job.wait(20)
-    told = [
-        span.output["for others, ms"] for span in run.results[0].spans if span.name == "wait for the model"
-    ]
+    told = [span.output.others_ms for span in run.results[0].spans if span.name == "wait for the model"]
     assert told[0] > 0
     app.run()
     assert not app.exception, app.exception

@@ -4,6 +4,7 @@ why a passage is where it is.
 
 import pytest
 
+from core.background_job import jobs
 from core.engine import Request
 from core.funnel import Funnel
 from core.types import Query
@@ -25,7 +26,7 @@ def asked(engine):
             run = engine.ask(Request(Query(QUESTION), "tiny", (route, "hybrid_rrf")))
             assert [(one.status, one.error) for one in run.results] == [("ok", None)] * 2
             assert engine.store.flush()
-            engine._jobs.clear()
+            jobs.clear()
             return run
 
         yield ask

@@ -329,7 +329,11 @@ def test_a_run_tells_what_it_waits_for_and_stop_ends_it_in_the_queue(tmp_path, c
         first, second = engine.start(request), engine.start(request)
         until(lambda: admission.turns(llm.endpoint).waiting() == 1)
         waiting = first if any(s.name == WAIT for _, _, spans in first.pending() for s in spans) else second
-        until(lambda: any(s.output.place == 1 for _, _, spans in waiting.pending() for s in spans))
+        until(
+            lambda: any(
+                getattr(s.output, "place", None) == 1 for _, _, spans in waiting.pending() for s in spans
+            )
+        )
         waiting.cancel()
         assert waiting.wait(20).results[0].status == "cancelled"
         assert not slow.go.is_set(), "nothing was served meanwhile"

@@ -219,6 +219,8 @@ def test_a_server_that_dies_while_it_writes_is_told_as_that(reply: bytes, words:
 class Dying:
     """An embedded server whose process ends in the middle of each call."""
 
+    name = "tiny"
+
     def __init__(self, url: str) -> None:
         self.started = 0
         self._url = url

@@ -220,7 +220,10 @@ def test_a_cancelled_call_is_not_sent() -> None:
     ("error", "said"),
     [
         (openai.APITimeoutError(request=None), "tiny at test took no connection in 5 s"),
-        (openai.APIConnectionError(message="gone", request=None), r'reached \(APIConnectionError: "gone"\)'),
+        (
+            openai.APIConnectionError(message="gone", request=None),
+            r'gave no answer that can be read \(APIConnectionError: "gone"\)',
+        ),
         (openai.OpenAIError("odd"), r'tiny at test could not be called \(OpenAIError\): "odd"'),
     ],
 )

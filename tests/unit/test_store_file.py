@@ -145,20 +145,20 @@ def test_a_later_step_is_applied_once_or_not_at_all(tmp_path):
     path = tmp_path / "a.sqlite"
     shutil.copy(HERE / "v1.sqlite", path)
 
-    def v7_reviews(db: Database) -> None:
+    def v8_reviews(db: Database) -> None:
         db["reviews"].create({"run": str, "grade": int})
 
-    def v7_broken(db: Database) -> None:
+    def v8_broken(db: Database) -> None:
         db["reviews"].create({"run": str})
         raise RuntimeError("half way")
 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         before = list(connection.iterdump())
         with pytest.raises(RuntimeError):
-            migrations.migrate(connection, later(v7_broken), 7)
+            migrations.migrate(connection, later(v8_broken), 8)
         assert list(connection.iterdump()) == before
         for _ in range(2):
-            migrations.migrate(connection, later(v7_reviews), 7)
+            migrations.migrate(connection, later(v8_reviews), 8)
         assert connection.execute("SELECT count(*) FROM reviews").fetchone() == (0,)
     with pytest.raises(BadInput, match="newer RouteScope"):
         Store(path)

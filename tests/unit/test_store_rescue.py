@@ -13,6 +13,7 @@ from core.cli import main
 from core.errors import BadInput, Unavailable
 from core.labels import desk
 from core.labels.types import Judgement, Pooled
+from core.outputs import Pass
 from core.settings import Settings
 from core.store import Entry, Store, files, rescue
 from core.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
@@ -26,7 +27,7 @@ JUDGED = 150
 def run(id):
     """One with passages of its own, which fill some pages."""
     own = [Passage(f"{id}-{n}", "doc.md", "Title", f"{id} {n} says " + "so " * 300, 0, 9) for n in range(3)]
-    span = Span(1, None, "search", "RETRIEVER", 0.0, 1.0, output=f"{id} " * 300)
+    span = Span(1, None, "search", "RETRIEVER", 0.0, 1.0, output=Pass(f"{id} " * 300))
     hits = tuple(Hit(one, 1.0) for one in own)
     result = RouteResult("bm25", "BM25", "ok", 1.0, hits=hits, spans=(span,))
     held = {one.id: one for one in own}
