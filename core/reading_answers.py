@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.outputs import Critique, Decided, DraftChoice, Reply, Selection, Written
 from core.reading import Recorded, below, recorded
@@ -13,17 +13,10 @@ from core.types import RouteResult, Span
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An answer with what its markers resolve to: `cited` gives the passage of each right number; `shown` are
-    the passages it was written from, () where no step says so.
-    """
+    """An answer, and the passage that each right marker of it means."""
 
-    text: str
-    abstained: bool
-    copied: bool  # its words stand in the passages; no model wrote them
+    written: Written
     cited: Mapping[int, str]
-    wrong: tuple[int, ...]
-    uncited: tuple[str, ...]
-    shown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +33,10 @@ def checked(result: RouteResult) -> Checked | None:
     if result.answer is None:
         return None
     wrote = [span for span in result.spans if span.id == result.answer_span]
-    own = next((one.output for one in recorded(wrote, Written)), Written(result.answer))
-    right = [number for number in markers(result.answer) if number not in own.wrong]
-    cited = dict(zip(right, result.citations, strict=False))  # both in order of first mention
-    return Checked(result.answer, result.abstained, own.copied, cited, own.wrong, own.uncited, own.shown)
+    found = next((one.output for one in recorded(wrote, Written)), Written(""))
+    own = replace(found, text=result.answer, abstained=result.abstained)
+    right = [number for number in markers(own.text) if number not in own.wrong]
+    return Checked(own, dict(zip(right, result.citations, strict=False)))  # both in order of first mention
 
 
 def writing(result: RouteResult) -> Writing | None:

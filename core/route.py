@@ -56,9 +56,9 @@ class Need(Enum):
 class Knob:
     """Bounds and help of one keyword argument of a route; choices come from a Literal, switches from bool.
 
-    `tunes` names the input of a step that the knob sets, so that what is tried on a stored run can be kept:
-    "k", "weights.0" (the first list's weight), "weights.2,3" (that of two lists), "alpha" (weights 1 - alpha
-    and alpha), "lam", "low"; "strip_floor" is the floor of strips, "floor" that of whole passages.
+    `tunes` says what it means for a step, where no trace is at hand: the argument that it sets ("k",
+    "weights", "low", "floor"...), or "alpha", the second weight of two, of which the first is 1 - alpha.
+    Which parameter set what of a stored step stands with that step (`Span.set_by`).
     """
 
     low: float | None = None

@@ -6,6 +6,7 @@ import re
 
 from markupsafe import Markup
 
+from core.outputs import Written
 from core.reading import title_of
 from core.reading_answers import Checked, checked, decisions
 from core.types import Passage, RouteResult, Run
@@ -32,7 +33,9 @@ def note(run: Run, result: RouteResult) -> Markup:
     found = checked(result)
     if found is None:
         return EMPTY if result.answer_error is None else tag("div", _failure(result), css="rs-note")
-    return tag("div", _head(found), tag("div", said(run, found), css="said", dir="auto"), css="rs-note")
+    return tag(
+        "div", _head(found.written), tag("div", said(run, found), css="said", dir="auto"), css="rs-note"
+    )
 
 
 def _failed_card(result: RouteResult) -> Markup:
@@ -51,14 +54,14 @@ def said(run: Run, found: Checked) -> Markup:
     without any are underlined.
     """
     parts = []
-    for piece in _pieces(found):
+    for piece in _pieces(found.written):
         body = join([_marker(run, found, part) for part in _MARKER.split(piece)])
-        bare = piece.strip() in found.uncited
+        bare = piece.strip() in found.written.uncited
         parts.append(tag("span", body, css="uncited", title="no passage is cited for this") if bare else body)
     return join(parts)
 
 
-def _pieces(found: Checked) -> list[str]:
+def _pieces(found: Written) -> list[str]:
     """The text cut so that each sentence without citation is a piece of its own."""
     pieces, rest = [], found.text
     for sentence in found.uncited:
@@ -92,7 +95,7 @@ def _whole(passage: Passage) -> Markup:
     return join([tag("b", passage.title or passage.doc_id), "\n", passage.text])
 
 
-def _head(found: Checked) -> Markup:
+def _head(found: Written) -> Markup:
     chips = [tag("span", "Answer", css="dim")]
     if found.abstained:
         chips.append(tag("span", "abstains", css="chip"))
@@ -117,12 +120,13 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
         for number, id in sorted(found.cited.items())
     ]
     last = next(
-        (one.output.why for one in reversed(decisions(result)) if found.abstained and one.output.why), ""
+        (one.output.why for one in reversed(decisions(result)) if found.written.abstained and one.output.why),
+        "",
     )
     return tag(
         "section",
         tag("h4", result.title),
-        _head(found),
+        _head(found.written),
         tag("div", said(run, found), css="said", dir="auto"),
         tag("div", last, css="dim", dir="auto") if last else EMPTY,
         *sources,

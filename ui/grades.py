@@ -13,7 +13,6 @@ from core.charts.look import milliseconds
 from core.outputs import Grading, PassageGrade, Round
 from core.reading import Recorded, gradings, title_of
 from core.reading_grades import errors
-from core.steps.grade import Verdict
 from core.types import RouteResult, Run
 from core.whatif.grading import again, at, bands, by_best, by_mean
 from core.whatif.labelled_grades import SPENT, follows
@@ -196,7 +195,7 @@ def _decided(result: RouteResult, step: Step, low: float, high: float) -> Markup
     return join(parts)
 
 
-def _kept(result: RouteResult, step: Step, verdict: Verdict) -> Markup:
+def _kept(result: RouteResult, step: Step, verdict: Grading) -> Markup:
     """Which of the graded passages stay under a verdict."""
     action, grading = follows(result, step, verdict), step.output
     if action is None:

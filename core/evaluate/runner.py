@@ -168,7 +168,8 @@ def _written(result: RouteResult) -> dict[str, Any]:
     found = checked(result)
     if found is None:
         return {}
-    return {"wrong": found.wrong, "uncited": len(found.uncited), "shown": found.shown}
+    own = found.written
+    return {"wrong": own.wrong, "uncited": len(own.uncited), "shown": own.shown}
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from core.work import Work
 if TYPE_CHECKING:
     from core.engine import Engine
     from core.evaluate.dataset import Question
-    from core.steps.grade import Grade
+    from core.outputs import PassageGrade
     from core.store import Store
     from core.types import Passage
 
@@ -66,7 +66,7 @@ class Suggesting(Work):
         desks.judge(self._store, self.name, said)
         self.scored += 1
 
-    def _ask(self, question: Question, passage: Passage) -> Grade:
+    def _ask(self, question: Question, passage: Passage) -> PassageGrade:
         """As routes do it, with limits of its own for each passage."""
         engine = self._engine
         context = engine.context(engine.corpus(self.corpus), None, Trace("suggest"), Memo(), self._cancel)

@@ -16,8 +16,8 @@ def hybrid_rrf(
     do: Steps,
     *,
     k: Annotated[int, Knob(1, 1000, "added to each rank: larger evens out the top ranks", tunes="k")] = 60,
-    dense_weight: Annotated[float, Knob(0, 10, "weight of the dense list", tunes="weights.1")] = 1.0,
-    bm25_weight: Annotated[float, Knob(0, 10, "weight of the BM25 list", tunes="weights.0")] = 1.0,
+    dense_weight: Annotated[float, Knob(0, 10, "weight of the dense list", tunes="weights")] = 1.0,
+    bm25_weight: Annotated[float, Knob(0, 10, "weight of the BM25 list", tunes="weights")] = 1.0,
 ) -> Answer:
     """Fuse BM25 and dense by reciprocal rank."""
     lists = (do.sparse(query.text), do.dense(query.text))

@@ -18,7 +18,7 @@ def memory(
     decay: Annotated[float, Knob(0.5, 1, "what recency keeps with each turn said since")] = 0.8,
     relevance: Annotated[float, Knob(0, 1, "share of similarity in a turn's score, the rest recency")] = 0.5,
     memory_weight: Annotated[
-        float, Knob(0, 5, "weight of what is recalled against the question's 1", tunes="weights.2")
+        float, Knob(0, 5, "weight of what is recalled against the question's 1", tunes="weights")
     ] = 1.0,
     enough: Annotated[
         float, Knob(-1, 1.01, "best cosine from which the question stands alone", tunes="threshold")

@@ -14,9 +14,7 @@ def rewrite(
     *,
     weight: Annotated[
         float,
-        Knob(
-            0, 10, "weight of what the message as it was written finds; 0: not searched", tunes="weights.2,3"
-        ),
+        Knob(0, 10, "weight of what the message as it was written finds; 0: not searched", tunes="weights"),
     ] = 0.5,
 ) -> Answer:
     """Make a follow-up a question of its own, search with BM25 and dense, and a little with the message too.

@@ -11,7 +11,7 @@ def step_back(
     do: Steps,
     *,
     weight: Annotated[
-        float, Knob(0, 10, "weight of the general question's lists; 0: not searched", tunes="weights.2,3")
+        float, Knob(0, 10, "weight of the general question's lists; 0: not searched", tunes="weights")
     ] = 1.0,
     k: Annotated[int, Knob(1, 1000, "RRF constant", tunes="k")] = 60,
 ) -> Answer:

@@ -7,10 +7,10 @@ from typing import Literal
 
 from core.backends.web import HOW
 from core.errors import WebFailed
+from core.outputs import Grading
 from core.steps.cite import Draft
 from core.steps.decided import Decided
 from core.steps.evaluate import Evaluate
-from core.steps.grade import Verdict
 from core.steps.step import step
 from core.steps.transform import Transform
 from core.types import Ranking
@@ -47,7 +47,7 @@ class Correct(Evaluate, Transform):
         return found, "" if found else "the web search found nothing"
 
     @step("CHAIN", "act on the grades")
-    def act(self, verdict: Verdict, lack: str = "") -> Act:
+    def act(self, verdict: Grading, lack: str = "") -> Act:
         """CRAG's action with what there is of a web search; `lack` tells why there is nothing from it.
 
         Source: Yan et al. 2024, arXiv:2401.15884, section 4.3 and algorithm 1. The knowledge gap is added
@@ -56,7 +56,7 @@ class Correct(Evaluate, Transform):
         return act(verdict, lack)
 
     @step("GUARDRAIL", "say what is missing")
-    def knowledge_gap(self, text: str, verdict: Verdict, lack: str) -> Draft:
+    def knowledge_gap(self, text: str, verdict: Grading, lack: str) -> Draft:
         """The answer of a route that has nothing to answer from: a text that says what was looked for, how
         poor the best of it was, and why nothing else was found.
         """
@@ -71,7 +71,7 @@ class Correct(Evaluate, Transform):
         return Draft(said, abstained=True)
 
 
-def act(verdict: Verdict, lack: str) -> Act:
+def act(verdict: Grading, lack: str) -> Act:
     """The action for a verdict, and for what there is not (`lack`) of a web search."""
     if verdict.decision == "correct":
         return Act("use what was found", verdict.why)

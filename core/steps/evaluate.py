@@ -11,10 +11,10 @@ import numpy as np
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator, Which, logistic
 from core.corpus.passages import searchable
 from core.errors import BadInput, Unavailable
-from core.outputs import Pass
+from core.outputs import Grading, Pass, PassageGrade
 from core.parameters import carry
 from core.route import Need
-from core.steps.grade import Grade, Verdict, verdict
+from core.steps.grade import verdict
 from core.steps.rerank import Rerank
 from core.steps.step import step
 from core.types import Ranking
@@ -36,7 +36,7 @@ class Evaluate(Rerank):
         evaluator: Which = LIGHTWEIGHT,
         low: float = 0.0,
         high: float = 0.0,
-    ) -> Verdict:
+    ) -> Grading:
         """Grade each hit with `evaluator` and choose CRAG's action.
 
         `others` are what the search found next, against which the lightweight one holds the hits. A
@@ -58,7 +58,7 @@ class Evaluate(Rerank):
     @step("EVALUATOR", "grade and decide")
     def _evaluate_signals(
         self, text: str, hits: Ranking, others: Ranking, low: float, high: float
-    ) -> Verdict:
+    ) -> Grading:
         """The probability of relevance by a logistic regression over `signals`; no model is asked.
 
         Source: Yan et al. 2024, arXiv:2401.15884, section 4.3, where the lightweight evaluator is a T5
@@ -72,7 +72,7 @@ class Evaluate(Rerank):
         values = self.signals(text, hits, others)
         grades = known.grades(values) if hits else ()
         given = [
-            Grade(hit.passage.id, float(grade), "scored", told(row))
+            PassageGrade(hit.passage.id, float(grade), "scored", told(row))
             for hit, grade, row in zip(hits, grades, values, strict=True)
         ]
         return verdict(given, low, high, LIGHTWEIGHT)
@@ -111,7 +111,7 @@ class Evaluate(Rerank):
         return values
 
     @step("EVALUATOR", "grade and decide")
-    def _evaluate_pairs(self, text: str, hits: Ranking, low: float, high: float) -> Verdict:
+    def _evaluate_pairs(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
         """The configured cross-encoder's score of question and passage, through the logistic function.
 
         Source: Nogueira & Cho 2019, arXiv:1901.04085, section 3: it is trained as that probability.
@@ -124,7 +124,7 @@ class Evaluate(Rerank):
             with self.context.at_most(self.context.llm_timeout_s) as timeout:
                 scores = reranker.rerank(text, passages, timeout=timeout, cancel=self.context.cancel)
         given = [
-            Grade(hit.passage.id, grade, "scored", f"score {score:.2f}")
+            PassageGrade(hit.passage.id, grade, "scored", f"score {score:.2f}")
             for hit, score, grade in zip(hits, scores, logistic(np.array(scores)).tolist(), strict=True)
         ]
         return verdict(given, low, high, "cross-encoder")

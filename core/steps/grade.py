@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from core.backends.base import Completion
@@ -19,44 +18,11 @@ from core.types import Hit, Passage, Ranking
 Action = Literal["correct", "ambiguous", "incorrect"]
 
 
-@dataclass(frozen=True, slots=True)
-class Grade:
-    """How relevant a passage was judged, 0 to 1. A grade that could not be had is no pass and no fail."""
-
-    id: str
-    grade: float | None
-    state: Literal["scored", "not scored", "error"]
-    why: str = ""
-
-    def recorded(self) -> PassageGrade:
-        """The grade as readers take it."""
-        return PassageGrade(self.id, self.grade, self.state, self.why)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The grades and what follows from them."""
-
-    grades: tuple[Grade, ...]
-    decision: Action
-    low: float
-    high: float
-    why: str = ""
-    evaluator: str = ""
-
-    def recorded(self) -> Grading:
-        """The verdict as readers take it."""
-        return Grading(
-            tuple(grade.recorded() for grade in self.grades), float(self.low), float(self.high),
-            self.decision, self.why, get_args(Action), self.evaluator,
-        )  # fmt: skip
-
-
 class Judge(StepBase):
     """Grading passages and deciding on the grades."""
 
     @step("EVALUATOR", "grade passage")
-    def grade(self, text: str, passage: Passage) -> Grade:
+    def grade(self, text: str, passage: Passage) -> PassageGrade:
         """The probability of Yes against No, from the first token's alternatives.
 
         Source: Nogueira et al. 2020, arXiv:2003.06713, section 3 (the word "true" against "false").
@@ -67,13 +33,13 @@ class Judge(StepBase):
         )  # fmt: skip
         score = yes_probability(answer)
         if score is None:
-            return Grade(
+            return PassageGrade(
                 passage.id, None, "not scored", f"neither Yes nor No among the answers: {answer.text!r}"
             )
-        return Grade(passage.id, score, "scored")
+        return PassageGrade(passage.id, score, "scored")
 
     @step("EVALUATOR", "grade and decide")
-    def judge(self, text: str, hits: Ranking, low: float, high: float) -> Verdict:
+    def judge(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
         """Grade each hit and choose CRAG's action.
 
         Source: Yan et al. 2024, "Corrective Retrieval Augmented Generation", arXiv:2401.15884, section 4.3. A
@@ -84,13 +50,13 @@ class Judge(StepBase):
             try:
                 grades.append(self.grade(text, hit.passage))
             except ModelFailed as error:
-                grades.append(Grade(hit.passage.id, None, "error", str(error)))
+                grades.append(PassageGrade(hit.passage.id, None, "error", str(error)))
         if hits and all(grade.grade is None for grade in grades):
             raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
         return verdict(grades, low, high, "llm")
 
     @step("RERANKER", "order by grade")
-    def by_grade(self, hits: Ranking, verdict: Verdict) -> Ranking:
+    def by_grade(self, hits: Ranking, verdict: Grading) -> Ranking:
         """The hits, best grade first; those that could not be graded last."""
         grades = {grade.id: grade for grade in verdict.grades}
         found = [(at, hit, grades[hit.passage.id]) for at, hit in enumerate(hits, 1)]
@@ -105,7 +71,7 @@ class Judge(StepBase):
         return tuple(Hit(hit.passage, -1.0 if grade.grade is None else grade.grade) for _, hit, grade in best)
 
 
-def decide(grades: Sequence[Grade], low: float, high: float) -> Action:
+def decide(grades: Sequence[PassageGrade], low: float, high: float) -> Action:
     """Correct: some grade is at least `high`; incorrect: all are below `low`, or there is none; else
     ambiguous.
     """
@@ -117,7 +83,7 @@ def decide(grades: Sequence[Grade], low: float, high: float) -> Action:
     return "ambiguous" if any(grade >= low for grade in known) else "incorrect"
 
 
-def verdict(grades: Sequence[Grade], low: float, high: float, evaluator: str) -> Verdict:
+def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: str) -> Grading:
     """`decide` with its reason: the best grade and the threshold it was held against."""
     decision = decide(grades, low, high)
     known = [grade.grade for grade in grades if grade.grade is not None]
@@ -132,7 +98,7 @@ def verdict(grades: Sequence[Grade], low: float, high: float, evaluator: str) ->
         why = f"the best grade, {best:.3f}, is at least {low:.3f} but below {high:.3f}: it may not be enough"
     if known and len(known) < len(grades):
         why += f"; {len(grades) - len(known)} of {len(grades)} passages have no grade and count for neither"
-    return Verdict(tuple(grades), decision, low, high, why, evaluator)
+    return Grading(tuple(grades), float(low), float(high), decision, why, get_args(Action), evaluator)
 
 
 def yes_probability(answer: Completion) -> float | None:

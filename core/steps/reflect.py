@@ -13,7 +13,7 @@ from core.steps.base import StepBase
 from core.steps.cite import abstains, sentences
 from core.steps.decided import Decided
 from core.steps.generate import SHOWN
-from core.steps.odds import DIGITS, By, odds
+from core.steps.odds import DIGITS, odds
 from core.steps.prompts_corrective import CHECK, REFORMULATE, SCALE
 from core.steps.replies import booleans
 from core.steps.step import step
@@ -28,29 +28,13 @@ EXCERPT = 200  # characters of each
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleGrade:
-    """A passage's grade: `value` from 1 to 5, `grade` the same from 0 to 1; neither where there is none."""
-
-    id: str
-    grade: float | None
-    state: Literal["scored", "not scored", "error"]
-    why: str = ""
-    value: float | None = None
-    by: By | None = None
-
-    def recorded(self) -> PassageGrade:
-        """The grade as readers take it."""
-        return PassageGrade(self.id, self.grade, self.state, self.why, self.value, self.by)
-
-
-@dataclass(frozen=True, slots=True)
 class Reflection:
     """One round: what was searched with, its grades, and what follows. `low` and `high` are the threshold
     on the scale of `grade`; `gain` is the mean less that of the round before.
     """
 
     question: str
-    grades: tuple[ScaleGrade, ...]
+    grades: tuple[PassageGrade, ...]
     mean: float | None
     gain: float | None
     low: float
@@ -62,8 +46,9 @@ class Reflection:
 
     def recorded(self) -> Grading:
         """The round as readers take it."""
-        grades = tuple(grade.recorded() for grade in self.grades)
-        return Grading(grades, self.low, self.high, self.decision, self.why, get_args(Next), "llm", self.rule)
+        return Grading(
+            self.grades, self.low, self.high, self.decision, self.why, get_args(Next), "llm", self.rule
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +65,7 @@ class Reflect(StepBase):
     """Rounds of searching and grading."""
 
     @step("EVALUATOR", "grade passage from 1 to 5")
-    def grade_on_scale(self, text: str, passage: Passage) -> ScaleGrade:
+    def grade_on_scale(self, text: str, passage: Passage) -> PassageGrade:
         """The expected digit over the first token's probabilities, or the digit written where the endpoint
         gives none. A reply without a digit is no grade.
 
@@ -92,9 +77,9 @@ class Reflect(StepBase):
         )  # fmt: skip
         found = odds(answer, DIGITS)
         if found is None:
-            return ScaleGrade(passage.id, None, "not scored", f"no digit from 1 to 5: {answer.text[:40]!r}")
+            return PassageGrade(passage.id, None, "not scored", f"no digit from 1 to 5: {answer.text[:40]!r}")
         value = found.mean()
-        return ScaleGrade(passage.id, (value - 1) / 4, "scored", "", value, found.by)
+        return PassageGrade(passage.id, (value - 1) / 4, "scored", "", value, found.by)
 
     @step("EVALUATOR", "grade the round and decide")
     def reflect(
@@ -128,15 +113,15 @@ class Reflect(StepBase):
         rule = Round(searched, mean, before, number, float(threshold), float(gain), int(rounds), reason)
         return Reflection(searched, grades, mean, more, edge, edge, decision, reason, why, rule)
 
-    def _graded(self, text: str, passage: Passage) -> ScaleGrade:
+    def _graded(self, text: str, passage: Passage) -> PassageGrade:
         try:
             return self.grade_on_scale(text, passage)
         except ModelFailed as error:
-            return ScaleGrade(passage.id, None, "error", str(error))
+            return PassageGrade(passage.id, None, "error", str(error))
 
     @step("LLM", "ask in another way")
     def reformulate(
-        self, text: str, found: Ranking, grades: tuple[ScaleGrade, ...], tried: tuple[str, ...]
+        self, text: str, found: Ranking, grades: tuple[PassageGrade, ...], tried: tuple[str, ...]
     ) -> str:
         """Another question to search with, written with sight of what was found, why it was poor, and what
         was searched for before.
@@ -254,7 +239,7 @@ def next_round(
     return ("stop", "rounds used up") if number >= rounds else ("try again", None)
 
 
-def by_value(hits: Ranking, grades: Sequence[ScaleGrade]) -> Ranking:
+def by_value(hits: Ranking, grades: Sequence[PassageGrade]) -> Ranking:
     """`hits` with those graded first, best grade first, then what could not be graded, then the rest; scores
     become 1 / rank, because grades and the search's scores do not compare.
     """

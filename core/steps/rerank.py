@@ -14,11 +14,11 @@ from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
 from core.enrich.keys import KeyIndex
 from core.errors import BudgetSpent, ModelFailed, Unavailable
+from core.outputs import PassageGrade, Reranked
 from core.outputs import Rerank as RerankOutput
-from core.outputs import Reranked
 from core.route import Need
 from core.steps.fuse import Fuse
-from core.steps.grade import Grade, Judge
+from core.steps.grade import Judge
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 from core.types import Hit, Ranking
@@ -123,19 +123,19 @@ class Rerank(Judge, Retrieve, Fuse):
         """
         if not hits:
             return self._nothing()
-        grades: list[Grade] = []
+        grades: list[PassageGrade] = []
         spent = ""
         for hit in hits:
             if spent:
-                grades.append(Grade(hit.passage.id, None, "not scored", spent))
+                grades.append(PassageGrade(hit.passage.id, None, "not scored", spent))
                 continue
             try:
                 grades.append(self.grade(text, hit.passage))
             except BudgetSpent as error:
                 spent = str(error)
-                grades.append(Grade(hit.passage.id, None, "not scored", spent))
+                grades.append(PassageGrade(hit.passage.id, None, "not scored", spent))
             except ModelFailed as error:
-                grades.append(Grade(hit.passage.id, None, "error", str(error)))
+                grades.append(PassageGrade(hit.passage.id, None, "error", str(error)))
         if all(grade.grade is None for grade in grades):
             raise ModelFailed(f"none of {len(hits)} passages could be graded: {grades[0].why}")
         return self._ordered(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.evaluate.answers import Given, correct
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.kept import survived
-from core.outputs import Grading, Selection, SentenceFilter, Written
+from core.outputs import Grading, Written
 from core.reading import Recorded, gradings, strippings
 from core.tune.targets import (
     BEST,
@@ -175,42 +175,36 @@ def _unaided(span: Span, result: RouteResult) -> str | None:
 def _floored(result: RouteResult, asked: _Asked) -> Iterator[Told]:
     """Passages dropped by a floor."""
     for near in nears(result):
-        yield _near(result, near, asked)
-
-
-def _near(result: RouteResult, near: Recorded[Selection], asked: _Asked) -> Told:
-    target = _target(result, near.span, unit="passage", probability=False, positive="it is labelled relevant")
-    made, floor = target("floor", "from", "it keeps a passage"), near.output.floor or 0.0
-    cosines = near.output.cosines
-    if not asked.known:
-        return Told(made, floor, left_out={UNLABELLED: len(cosines)})
-    return Told(made, floor, tuple((score, asked.relevant(id)) for id, score in cosines.items()))
+        target = _target(result, near.span, unit="passage", probability=False,
+                         positive="it is labelled relevant")  # fmt: skip
+        made, floor = target("floor", "from", "it keeps a passage"), near.output.floor or 0.0
+        cosines = near.output.cosines
+        judged = tuple((score, asked.relevant(id)) for id, score in cosines.items()) if asked.known else ()
+        yield Told(made, floor, judged, {} if asked.known else {UNLABELLED: len(cosines)})
 
 
 def _stripped(result: RouteResult, asked: _Asked) -> Iterator[Told]:
-    """Pieces of passages kept by a floor, where quotes are labelled."""
+    """Pieces of passages kept by a floor; one is right to keep if a labelled quote survives in it, or it is a
+    part of one.
+    """
     for one in strippings(result):
-        floor = floor_of(one.output)
-        if floor is not None:
-            yield _strips(result, one, floor, asked)
-
-
-def _strips(result: RouteResult, one: Recorded[SentenceFilter], floor: float, asked: _Asked) -> Told:
-    """A piece is right to keep if a labelled quote survives in it, or it is a part of one."""
-    target = _target(result, one.span, unit="strip", probability=False,
-                     positive="it holds a labelled quote or is a part of one")  # fmt: skip
-    made = target("floor", "from", "it keeps a piece")
-    if not asked.quotes:
-        return Told(made, floor, left_out={NO_QUOTE: len(one.output.sentences)})
-    judged, best = [], 0
-    for pieces in one.output.by_passage.values():
-        highest = max((piece.score for piece in pieces if piece.score is not None), default=None)
-        for piece in pieces:
-            if piece.score is None or piece.score == highest:
-                best += 1
-            else:
-                judged.append((piece.score, _of_quote(piece.text, asked.quotes)))
-    return Told(made, floor, tuple(judged), {BEST: best} if best else {})
+        if (floor := floor_of(one.output)) is None:
+            continue
+        target = _target(result, one.span, unit="strip", probability=False,
+                         positive="it holds a labelled quote or is a part of one")  # fmt: skip
+        made = target("floor", "from", "it keeps a piece")
+        if not asked.quotes:
+            yield Told(made, floor, left_out={NO_QUOTE: len(one.output.sentences)})
+            continue
+        judged, best = [], 0
+        for pieces in one.output.by_passage.values():
+            highest = max((piece.score for piece in pieces if piece.score is not None), default=None)
+            for piece in pieces:
+                if piece.score is None or piece.score == highest:
+                    best += 1
+                else:
+                    judged.append((piece.score, _of_quote(piece.text, asked.quotes)))
+        yield Told(made, floor, tuple(judged), {BEST: best} if best else {})
 
 
 def _of_quote(text: str, quotes: Sequence[str]) -> bool:

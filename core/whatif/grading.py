@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from core.outputs import Grading, PassageGrade, Round
 from core.steps import grade as graded
-from core.steps.grade import Action, Verdict
+from core.steps.grade import Action
 from core.steps.reflect import Next, Reason, next_round
 
 ACTIONS: tuple[Action, ...] = get_args(Action)
@@ -34,7 +34,7 @@ class Case:
     """One question's grades; `present`: whether a relevant passage is among those graded."""
 
     question: str
-    grades: tuple[graded.Grade, ...]
+    grades: tuple[PassageGrade, ...]
     present: bool
     split: str | None = None
 
@@ -86,14 +86,14 @@ def bands(grades: Iterable[PassageGrade], low: float, high: float) -> Bands:
     )
 
 
-def at(grades: Iterable[PassageGrade], low: float, high: float, evaluator: str = "") -> Verdict:
+def at(grades: Iterable[PassageGrade], low: float, high: float, evaluator: str = "") -> Grading:
     """The verdict of the step that decides by the best grade; BadInput where `low` is above `high`."""
-    return graded.verdict(given(grades), low, high, evaluator)
+    return graded.verdict(finite(grades), low, high, evaluator)
 
 
-def given(grades: Iterable[PassageGrade]) -> tuple[graded.Grade, ...]:
-    """`grades` as the step that decides takes them."""
-    return tuple(graded.Grade(one.id, known(one), one.state, one.why) for one in grades)
+def finite(grades: Iterable[PassageGrade]) -> tuple[PassageGrade, ...]:
+    """`grades`, none where there is none that can be compared."""
+    return tuple(replace(one, grade=known(one)) for one in grades)
 
 
 def by_best(grading: Grading) -> bool:

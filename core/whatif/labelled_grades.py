@@ -9,9 +9,8 @@ from core.evaluate.dataset import LabelledSet
 from core.outputs import Decision, Grading
 from core.reading import Recorded, gradings
 from core.steps.correct import Act, act
-from core.steps.grade import Verdict
 from core.types import RouteResult
-from core.whatif.grading import Case, given
+from core.whatif.grading import Case, finite
 
 SPENT = ("replace it by the web", "knowledge gap")  # actions that go on without the passages graded
 
@@ -43,11 +42,11 @@ def graded(labelled: LabelledSet, results: Mapping[str, RouteResult], step: str)
         relevant = {id for id, grade in grades.items() if grade >= labelled.relevant_from}
         judged = found[0].output.grades
         present = any(one.id in relevant for one in judged)
-        cases.append(Case(question.id, given(judged), present, question.split))
+        cases.append(Case(question.id, finite(judged), present, question.split))
     return Graded(tuple(cases), unlabelled, ungraded)
 
 
-def follows(result: RouteResult, grading: Recorded[Grading], verdict: Verdict) -> Act | None:
+def follows(result: RouteResult, grading: Recorded[Grading], verdict: Grading) -> Act | None:
     """What the route would do about `verdict`, where it acted on this grading; None where it did not.
 
     A route that trusted its search never asked beyond: what that would bring is not known, and taken to be

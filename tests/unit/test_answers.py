@@ -312,9 +312,18 @@ def test_from_the_question_to_the_figures(tmp_path):
 def test_a_failing_model_is_counted_beside_the_means(tmp_path):
     llm = ScriptedLLM({"answer": lambda r: 1 / 0 if "mayor" in r.messages[-1].content else "24 hours [1].",
                        "evidence": "0.9"})  # fmt: skip
-    outcomes, _ = run(FakeEngine(tmp_path, llm=llm), SET, Plan("tiny", ("dense",), style=AnswerStyle()))
+    plan = Plan("tiny", ("dense",), style=AnswerStyle())
+    with Journal.open(tmp_path / "out", {}) as journal:
+        outcomes, _ = run(FakeEngine(tmp_path, llm=llm), SET, plan, journal=journal)
     block = summary.summarise(SET, outcomes, ["dense"])["routes"]["dense"]["answers"]
-    assert (block["n"], block["failed"], block["abstention_recall"]) == (3, 1, None)
+    assert (block["n"], block["failed"], block["unwritten"]) == (3, 1, 0)
+    assert block["abstention_recall"] is None
+    failed = [id for id, by in outcomes.items() if by["dense"].error]
+    assert len(failed) == 1
+    assert outcomes[failed[0]]["dense"].status == "ok", "what was found is measured"
+    assert outcomes[failed[0]]["dense"].hits
+    with Journal.open(tmp_path / "out", {}, retry=True) as journal:
+        assert list(journal.done) == [id for id in outcomes if id not in failed], "it can be asked again"
 
 
 def test_answers_are_copied_without_a_model(tmp_path):

@@ -1,6 +1,7 @@
 """How answers are written: when not, from what, in which order, and what is told of their citations."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -72,10 +73,23 @@ def test_what_is_wrong_with_citations_is_told(tmp_path):
     text = "It is stored [1][9]. Nobody said this. And that [2, 12]."
     result, _ = asked(tmp_path, {"evidence": "0.9", "answer": text})
     found = checked(result)
-    assert found.wrong == (9, 12)
-    assert found.uncited == ("Nobody said this.",)
+    assert found.written.wrong == (9, 12)
+    assert found.written.uncited == ("Nobody said this.",)
     assert found.cited == {1: result.hits[0].passage.id, 2: result.hits[1].passage.id}
     assert span(result, "write answer").output.wrong == (9, 12)
+
+
+def test_what_is_wrong_is_told_by_the_step_that_wrote_the_answer(tmp_path):
+    """Not by another one with the same text, which may have read other passages."""
+    text = "It is stored [1][9]. Nobody said this."
+    result, _ = asked(tmp_path, {"evidence": "0.9", "answer": text})
+    own = span(result, "write answer")
+    other = replace(own, id=900, output=replace(own.output, wrong=(), uncited=(), shown=("x",)))
+    twice = replace(result, spans=(*result.spans, other))
+    assert checked(twice).written == own.output
+    assert checked(replace(twice, answer_span=900)).written.shown == ("x",)
+    by_hand = checked(replace(twice, answer_span=None))
+    assert (by_hand.written.text, by_hand.written.wrong, by_hand.written.shown) == (text, (), ())
 
 
 def test_the_models_own_abstention_counts(tmp_path):
@@ -108,7 +122,7 @@ def test_an_answer_is_copied_without_a_model(tmp_path):
     assert llm.requests == []
     assert result.answer.startswith("Idempotency keys are stored for 24 hours")
     assert result.citations[0] == "keys:0-80"
-    assert checked(result).copied
+    assert checked(result).written.copied
     assert not result.abstained
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import string
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from core.outputs import Fusion
 from core.reading import gradings
+from core.types import Link
 from tests.runs import HOSTILE, make_run
 from ui.grades import table
 from ui.grid import View, Waiting, grid
@@ -64,7 +67,9 @@ def test_payloads_stay_text_in_every_part_of_a_page():
     run = make_run(hostile=True)
     view = View("bm25", 30, "L", {next(iter(run.passages)): 3})
     waiting = [Waiting(HOSTILE[0], True, HOSTILE[1])]
-    graded = [table(run, {}, one, 0.2, 0.9) for result in run.results for one in gradings(result)]
+    well = make_run(hostile=True, mishaps=False)
+    graded = [table(well, {}, one.output, 0.2, 0.9) for result in well.results for one in gradings(result)]
+    assert graded
     for page in (grid(run, view, waiting), *graded, steps(run)):
         read = Reader(page)
         assert set(read.tags) <= allowed
@@ -105,3 +110,25 @@ def test_markdown_marks_are_all_taken_off(text):
 def test_cut_says_that_it_cut():
     assert cut("a  b\nc", 10) == "a b c"
     assert cut("abcdefghij", 5) == "abcd…"
+
+
+def test_a_step_shows_what_it_was_given_by_which_parameter_and_what_came_of_it():
+    """Generically: whatever the types of outputs are, each field that is told stands on the page."""
+    base = make_run(mishaps=False)
+    hybrid = next(result for result in base.results if result.route == "hybrid_rrf")
+    fused = replace(
+        hybrid.spans[-1], set_by={"k": "k", "weights.1": "dense_weight"}, attributes={"note": HOSTILE[0]},
+        links=(*hybrid.spans[-1].links, Link("lists[2]", None, 3)),
+        output=Fusion("rrf", only={"a text": (HOSTILE[2],)}),
+    )  # fmt: skip
+    page = steps(replace(base, results=(replace(hybrid, spans=(*hybrid.spans[:-1], fused)),)))
+    shown = Markup(page).striptags()
+    for told in (
+        "list 1: search BM25, ranks 1 to 30", "list 2: search vectors, ranks 1 to 30",
+        "list 3: made by hand by the route", "k 60", "weights [1.0, 1.0]",
+        "k set by parameter k, weights.1 set by parameter dense_weight", "→ method rrf", "→ only {",
+        "vector: embed", "→ texts [",
+    ):  # fmt: skip
+        assert told in shown, told
+    assert "<img" not in page
+    assert "&lt;img" in page

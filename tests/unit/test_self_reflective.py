@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from core.backends.base import Completion, TokenLogprob
 from core.engine import Request
 from core.errors import ModelFailed
+from core.outputs import PassageGrade
 from core.reading import gradings
 from core.reading_texts import rewrites
 from core.steps.odds import DIGITS, odds
-from core.steps.reflect import ScaleGrade, by_value, next_round
+from core.steps.reflect import by_value, next_round
 from core.steps.replies import booleans
 from core.types import Hit, Passage, Query
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -201,8 +202,8 @@ def test_a_lost_grade_is_neither_pass_nor_fail(tmp_path):
 def test_the_order_is_by_grade_then_as_it_was():
     hits = tuple(Hit(Passage(id, id, id, id), 1.0) for id in "abcde")
     grades = [
-        ScaleGrade("a", 0.25, "scored", value=2.0), ScaleGrade("b", None, "not scored"),
-        ScaleGrade("c", 1.0, "scored", value=5.0),
+        PassageGrade("a", 0.25, "scored", value=2.0), PassageGrade("b", None, "not scored"),
+        PassageGrade("c", 1.0, "scored", value=5.0),
     ]  # fmt: skip
     assert [hit.passage.id for hit in by_value(hits, grades)] == list("cabde")
 

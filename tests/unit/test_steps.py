@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from core.backends.base import Completion, TokenLogprob
 from core.engine import Request
 from core.errors import BadInput, ModelFailed
-from core.outputs import Sentence
-from core.steps.grade import Grade, decide, yes_probability
+from core.outputs import PassageGrade, Sentence
+from core.steps.grade import decide, yes_probability
 from core.steps.prompts import GRADE, HYDE
 from core.steps.refine import recompose
 from core.types import Query, Turn
@@ -339,7 +339,7 @@ def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=6), st.floats(0, 1), st.floats(0, 1))
 def test_decide_by_its_definition(values, low, high):
-    grades = [Grade(str(i), v, "not scored" if v is None else "scored") for i, v in enumerate(values)]
+    grades = [PassageGrade(str(i), v, "not scored" if v is None else "scored") for i, v in enumerate(values)]
     if low > high:
         with pytest.raises(BadInput):
             decide(grades, low, high)

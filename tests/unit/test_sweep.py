@@ -105,7 +105,7 @@ TUNED = [
     (name, knob)
     for name in NO_MODEL + ASKING
     for knob in routes()[name].knobs
-    if knob.tunes and knob.tunes.partition(".")[0] not in ("by", "floor", "turns")
+    if knob.tunes and knob.tunes not in ("by", "floor")
 ]
 HOW = {
     ("hybrid_rrf", "k"): "fusion", ("hybrid_rrf", "dense_weight"): "fusion",

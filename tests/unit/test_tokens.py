@@ -350,18 +350,18 @@ def test_a_colbert_model_is_used_by_name_from_the_command_line_on(tmp_path, monk
         assert main([*asked, *knob]) == 0
         (result,) = json.loads(capsys.readouterr().out)["results"]
         span = deque(result["spans"], 1).pop()
-        assert span["inputs"]["model"] == str(folder)
-        match = span["inputs"]["match"]
-        assert match.query[:5] == ["[CLS]", "[unused0]", "within", "hours", "[SEP]"]
-        assert len(match.query) == 16
+        assert (span["output"].get("model") or span["output"]["reranker"]) == str(folder)
+        query = span["output"]["tokens"]["query"]
+        assert query[:5] == ["[CLS]", "[unused0]", "within", "hours", "[SEP]"]
+        assert len(query) == 16
         index = engine.enrichment(engine.corpus("mine"), Need.TOKENS)
         vectors = index.embed_query("within hours").vectors
         scores = {
             p.id: by_loop(vectors, index.of([row])[0]) for row, p, _ in engine.corpus("mine").everything()
         }
-        assert len(result.hits) == 3
-        for hit in result.hits:
-            assert hit["score"] == pytest.approx(scores[hit.id], abs=1e-4)
+        assert len(result["hits"]) == 3
+        for hit in result["hits"]:
+            assert hit["score"] == pytest.approx(scores[hit["id"]], abs=1e-4)
     other = Engine(Settings(home=tmp_path / "home"))
     with pytest.raises(Unavailable, match="all-MiniLM-L6-v2 is set: run python -m core index mine"):
         other.enrichment(engine.corpus("mine"), Need.TOKENS)

@@ -143,8 +143,8 @@ def test_what_a_parameter_tunes_is_what_it_sets_of_a_step(everything, engine):
     missing = []
     for name, route in routes().items():
         for knob in route.knobs:
-            stem = "weights" if knob.tunes == "alpha" else knob.tunes.partition(".")[0]
-            if stem and (name, knob.name, stem) not in recorded:
+            argument = "weights" if knob.tunes == "alpha" else knob.tunes
+            if argument and (name, knob.name, argument) not in recorded:
                 missing.append((name, knob.name, knob.tunes))
     assert missing == []
 

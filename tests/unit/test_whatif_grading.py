@@ -17,8 +17,7 @@ from core.reading_grades import decided, findings, held
 from core.reading_thresholds import changed, told
 from core.route import routes
 from core.types import Query, RouteResult, Span
-from core.whatif.grading import Case, again, at, bands, by_best, by_mean, sweep, tally
-from core.whatif.grading import given as as_given
+from core.whatif.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
 from core.whatif.keeping import threshold_knobs
 from core.whatif.labelled_grades import follows, graded
 from core.whatif.scored import floor_of, gates, nears, reaching, refloored
@@ -46,7 +45,7 @@ def some(*values):
 
 
 def case(present, *values, split="dev"):
-    return Case("q", as_given(some(*values)), present, split)
+    return Case("q", finite(some(*values)), present, split)
 
 
 @pytest.fixture
@@ -342,7 +341,7 @@ def test_a_tally_worked_by_hand():
 
 @given(st.lists(st.tuples(st.booleans(), grade_lists), max_size=12), edges)
 def test_along_a_curve_raising_a_threshold_never_trusts_more(given_cases, pair):
-    cases = [Case(str(n), as_given(grades), present) for n, (present, grades) in enumerate(given_cases)]
+    cases = [Case(str(n), finite(grades), present) for n, (present, grades) in enumerate(given_cases)]
     for edge, action, sign in (("high", "correct", -1), ("low", "incorrect", 1)):
         curve = sweep(cases, edge, *pair)
         counts = [one.counts[action] * sign for one in curve]
