@@ -6,7 +6,7 @@ new has a default, so that what is stored stays readable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -537,18 +537,25 @@ def document(output: Output) -> dict[str, Any]:
 
 def from_document(given: Any) -> Output:
     """The output of a document; BadInput says what in it is not as it should be."""
-    from pydantic import ValidationError
-
     try:
-        output: Output = _adapter().validate_python(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
-        told = first["msg"]
-        if first["type"] == "union_tag_invalid":  # else it names the tag, which may be anything
-            told = f"its type is none of {first['ctx']['expected_tags']}"
-        raise BadInput(f"a step's output: {place}: {told}") from None
+        output: Output = _validate()(given)
+    except ValueError as error:  # pydantic's ValidationError
+        raise BadInput(f"a step's output: {_fault(error)}") from None
     return output
+
+
+def _fault(error: Any) -> str:
+    """The place of the first fault that was found, and what it is."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = " ".join(".".join(map(str, first["loc"])).split())[:120] or "all of it"
+    if first["type"] == "union_tag_invalid":  # else it names the tag, which may be anything
+        return f"{place}: its type is none of {first['ctx']['expected_tags']}"
+    return f"{place}: {first['msg']}"
+
+
+@cache
+def _validate() -> Callable[[Any], Any]:
+    return _adapter().validator.validate_python
 
 
 @cache

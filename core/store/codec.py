@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from reprlib import repr as short
@@ -195,11 +196,10 @@ def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
 def _ranking(value: Any) -> Scored:
     """The commonest value there is, hence read without a call for each pair."""
     pairs = _list(value, "a ranking")
-    if all(
-        type(pair) is list and len(pair) == 2 and type(pair[0]) is str and type(pair[1]) is float
-        for pair in pairs
-    ):
-        return tuple([(id, score) for id, score in pairs])
+    with suppress(TypeError, ValueError):  # told below
+        found = [(id, score) for id, score in pairs if type(id) is str and type(score) is float]
+        if len(found) == len(pairs):
+            return tuple(found)
     return cast("Scored", _named("a ranking", _reader(Scored), value))
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.outputs import Excerpts, Output, Rewrite, Written
-from core.store.upgrade.earlier import Around, Earlier, How
+from core.store.upgrade.earlier import Around, Earlier, How, ids
 from core.store.upgrade.links import Links
 from core.store.upgrade.outputs import output_of
 from core.store.upgrade.parameters import set_by
@@ -87,23 +87,23 @@ class _Route:
     def _span(self, span: Earlier, links: tuple[Link, ...], output: Output) -> Span:
         linked = {link.arg.partition("[")[0] for link in links}
         args, attributes = dict[str, Any](), dict[str, Any]()
-        parameters = dict(span.parameters())
-        moved = MOVED | MOVED_OF.get(span.name, set())
-        for name, value in span.inputs.items():
-            if span.asked_model:
-                if name in ("text", "prompt", "max_tokens"):
-                    args[name] = value
-            elif name in parameters:
-                if _shown(parameters[name], value, name in linked):
-                    args[name] = value
-            elif name not in moved and not (name == "lists" and "hits" in linked):
-                attributes[name] = value
+        if span.asked_model:
+            args = {
+                name: span.inputs[name] for name in ("text", "prompt", "max_tokens") if name in span.inputs
+            }
+            args["attempt"] = 2 if str(args.get("prompt", "")).endswith("/firmer") else 1
+        else:
+            parameters, moved = span.parameters, MOVED_OF.get(span.name, ())
+            for name, value in span.inputs.items():
+                if (how := parameters.get(name)) is not None:
+                    if how == "value" or _shown(how, value, name in linked):
+                        args[name] = value
+                elif not (name in MOVED or name in moved or (name == "lists" and "hits" in linked)):
+                    attributes[name] = value
         if span.name == "classify the question" and args.get("by") in ODDS:
             attributes["by"], args["by"] = args["by"], "llm"
         if span.name == "write answer" and args.get("evidence") is None:
             args |= self._threshold(span)
-        if span.asked_model:
-            args["attempt"] = 2 if str(span.inputs.get("prompt", "")).endswith("/firmer") else 1
         unknown = [link.arg for link in links if link.span is None and link.size]
         if unknown:
             attributes["not stored"] = f"which step made: {', '.join(unknown)}"
@@ -137,18 +137,20 @@ class _Route:
 
     def _origin(self) -> Link | None:
         """The latest list that was returned, or of which a part was."""
-        final = [(hit.passage.id, hit.score) for hit in self._result.hits]
+        final = tuple((hit.passage.id, hit.score) for hit in self._result.hits)
         if not final:
             return None
-        size, named = len(final), [id for id, _ in final]
-        lists = [span for span in reversed(self._earlier) if span.ranks and len(span.hits or ()) >= size]
-        for same in (True, False):
-            for span in lists:
-                hits = list(span.hits or ())
-                for start in dict.fromkeys((0, len(hits) - size)):
-                    part = hits[start : start + size]
-                    if part == final if same else [id for id, _ in part] == named:
-                        return Link("hits", span.id, size, start)
+        size, named = len(final), ids(final)
+        lists = [(span.id, span.hits) for span in reversed(self._earlier) if span.ranks and span.hits]
+        parts = [
+            (id, hits[start : start + size], start)
+            for id, hits in lists
+            if len(hits) >= size
+            for start in {0: None, len(hits) - size: None}
+        ]
+        same = [(id, start) for id, part, start in parts if part == final]
+        for id, start in same or [(id, start) for id, part, start in parts if ids(part) == named]:
+            return Link("hits", id, size, start)
         return Link("hits", None, size)
 
     def _wrote(self, spans: Sequence[Span]) -> Span | None:
@@ -188,10 +190,8 @@ class _Route:
 
 
 def _shown(how: How, value: Any, linked: bool) -> bool:
-    """Whether an argument is recorded as it was: not what a link names, nor in words what could be one."""
-    if how == "made":
-        return not linked and isinstance(value, list | Mapping)
-    return how == "value" or (how == "vector" and not linked)
+    """Whether an argument that may be linked is recorded as it was: not what is there in words alone."""
+    return not linked and (how == "vector" or (how == "made" and isinstance(value, list | Mapping)))
 
 
 def _outcome(span: Earlier) -> Earlier:

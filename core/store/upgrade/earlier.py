@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal
 
 from core.types import Link, Reuse, RouteResult, Scored, SpanKind, Tokens
@@ -150,7 +149,7 @@ class Earlier:
         if self.hits is None:
             return False
         if self.name in STEPS:
-            return STEPS[self.name].startswith("=")
+            return self.name in _RANKS
         return bool(self.hits) or self.kind in (*SEARCHES, "RERANKER")
 
     @property
@@ -158,11 +157,19 @@ class Earlier:
         """Whether it is a call of a model, and no step."""
         return self.kind == "LLM" and self.name.startswith("ask ") and self.name not in STEPS
 
-    def parameters(self) -> list[tuple[str, How]]:
-        """Its parameters that were stored, by name, and what they take."""
-        if self.name in STEPS:
-            return [one for one in _parameters(self.name) if one[0] in self.inputs]
-        return [(name, _taken(name, value)) for name, value in self.inputs.items()]
+    @property
+    def linked(self) -> Iterable[tuple[str, How]]:
+        """The parameters that other steps may have given."""
+        known = _LINKED.get(self.name)
+        return known if known is not None else self.parameters.items()
+
+    @property
+    def parameters(self) -> Mapping[str, How]:
+        """Its parameters, and what they take, in their order; some may not be stored."""
+        known = _PARAMETERS.get(self.name)
+        if known is None:
+            return {name: _taken(name, value) for name, value in self.inputs.items()}
+        return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +195,17 @@ Alone = Callable[[Earlier], Document]  # gives an outcome by the step's own span
 Among = Callable[[Earlier, Around], Document]
 
 
-@cache
-def _parameters(step: str) -> tuple[tuple[str, How], ...]:
-    marked = STEPS[step].removeprefix("=").split()
-    return tuple((one.rstrip("#*~@"), _MARKS.get(one[-1], "value")) for one in marked)
+def _parameters(marked: str) -> dict[str, How]:
+    listed = marked.removeprefix("=").split()
+    return {one.rstrip("#*~@"): _MARKS.get(one[-1], "value") for one in listed}
+
+
+_RANKS = frozenset(name for name, marked in STEPS.items() if marked.startswith("="))
+_PARAMETERS = {name: _parameters(marked) for name, marked in STEPS.items()}
+_LINKED = {
+    name: [one for one in all_of.items() if one[1] != "value" or one[0] in ("texts", "tables")]
+    for name, all_of in _PARAMETERS.items()
+}
 
 
 def _taken(name: str, value: Any) -> How:
@@ -211,4 +225,4 @@ def size_of(value: Any) -> int | None:
 
 def ids(hits: Scored | None) -> tuple[str, ...]:
     """The passages of a ranking, in its order."""
-    return tuple([id for id, _ in hits or ()])
+    return tuple([hit[0] for hit in hits]) if hits else ()

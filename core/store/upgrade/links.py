@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from core.store.upgrade.earlier import Earlier, How, ids, size_of
@@ -66,17 +65,22 @@ class Links:
         self._before: list[Earlier] = []
         self._lists: list[Earlier] = []
         self._links: dict[int, tuple[Link, ...]] = {}
+        self._ids: dict[int, frozenset[str]] = {}  # the passages of each list
 
     def add(self, span: Earlier) -> tuple[Link, ...]:
         """The links of the next step, in the order of its parameters."""
         found: list[Link] = []
-        for arg, how in span.parameters() if len(self._before) < MOST else ():
-            with suppress(TypeError, ValueError, AttributeError, LookupError):  # a bundle may hold anything
-                found += self._argument(span, arg, how, found)
+        try:
+            for arg, how in span.linked if len(self._before) < MOST else ():
+                if arg in span.inputs:
+                    found += self._argument(span, arg, how, found)
+        except (TypeError, ValueError, AttributeError, LookupError):
+            found = []  # a bundle may hold anything
         self._links[span.id] = tuple(found)
         self._before.append(span)
         if span.ranks:
             self._lists.append(span)
+            self._ids[span.id] = frozenset(ids(span.hits))
         return self._links[span.id]
 
     def _argument(self, span: Earlier, arg: str, how: How, found: list[Link]) -> list[Link]:
@@ -106,10 +110,10 @@ class Links:
             theirs = self._elsewhere(span)
             same = [next((one for one in self._lists if hits and one.hits == hits), None) for hits in theirs]
             given = same if len(same) == len(value) else [None] * len(value)
-        of = {id for one in given if one is not None for id in ids(one.hits)}
-        lacking = len(set(ids(span.hits)) - of)  # what only a list that is not known can have given
-        if None in value and not lacking:
-            given = self._with_empty(value, given)
+        lacking = 0
+        if None in given:  # what it cannot have of the lists that are known is of those that are not
+            lacking = len(set(ids(span.hits)).difference(*self._passages(given)))
+            given = given if lacking else self._with_empty(value, given)
         return [
             Link(f"{arg}[{at}]", one.id, len(one.hits or ())) if one else Link(f"{arg}[{at}]", None, lacking)
             for at, one in enumerate(given)
@@ -126,8 +130,10 @@ class Links:
         """Whether the lists are all there, and what the step made is of them."""
         if any(one is None and named is not None for one, named in zip(given, value, strict=True)):
             return False
-        of = {id for one in given if one is not None for id in ids(one.hits)}
-        return of.issuperset(ids(span.hits))
+        return not set(ids(span.hits)).difference(*self._passages(given))
+
+    def _passages(self, lists: Sequence[Earlier | None]) -> list[frozenset[str]]:
+        return [self._ids[one.id] for one in lists if one is not None]
 
     def _list(self, span: Earlier, arg: str, size: int, found: list[Link]) -> Link:
         if size == 0:

@@ -164,13 +164,10 @@ def _named(why: str) -> Alone:
 
 
 ALONE: Mapping[str, Alone] = {
-    "append the rest": _fusion("append"),
     "collect what is new": _fusion("collect"),
     "drop near-duplicates": _distinct,
     "drop passages far from the question": _near,
     "fuse by fitted weights": _fusion("fitted"),
-    "fuse by normalised scores": _fusion("linear"),
-    "fuse by reciprocal rank": _fusion("rrf"),
     "keep by grade": _named("those whose grade was not too low"),
     "keep the best round": _best_round,
     "list the cited passages": _named("those the answer cites"),
@@ -182,19 +179,16 @@ ALONE: Mapping[str, Alone] = {
     "rerank with a model of pairs": _rerank,
     "score by matching tokens": _matched,
     "search BM25 of keys": _search,
-    "search BM25": _search,
     "search all token vectors": _search,
     "search learned term weights": _search,
     "search the conversation": _search,
     "search the web": _search,
     "search vectors of keys": _search,
-    "search vectors": _search,
     "take the whole corpus": _search,
     "unite the lists": _fusion("union"),
 }
 AMONG: Mapping[str, Among] = {  # by more than their own span
     "embed tokens": _embedding,
-    "embed": _embedding,
     "mean of embeddings": _embedding,
     "mean with recalled turns": _embedding,
     "order by grade": _by_grade,

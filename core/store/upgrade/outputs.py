@@ -5,9 +5,11 @@ The functions give documents for `core.outputs.from_document`, so that what does
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from core import outputs
 from core.errors import BadInput
-from core.outputs import NOTHING, Output, Pass
+from core.outputs import NOTHING, Embedding, Fusion, Output, Pass, Reply, Search
 from core.store.upgrade import decisions, lists, writings
 from core.store.upgrade.earlier import Around, Document, Earlier
 from core.store.upgrade.read import table
@@ -18,11 +20,19 @@ ALWAYS = {  # also of a step that did not end: it tells what was to be done
     "copy words from the passages", "embed", "embed tokens", "look for a short answer", "look up words",
     "search BM25", "search the conversation", "search the web", "search vectors",
 }  # fmt: skip
+_PLAIN: Mapping[str, Output] = {
+    "append the rest": Fusion("append"),
+    "fuse by normalised scores": Fusion("linear"),
+    "fuse by reciprocal rank": Fusion("rrf"),
+    "search vectors": Search(),
+}
 
 
 def output_of(span: Earlier, around: Around) -> Output:
     """The outcome as a type; as it was stored where it fits none."""
     try:
+        if (plain := _plain(span)) is not None:
+            return plain
         document = _document(span, around)
         return NOTHING if document is None else outputs.from_document(document)
     except (BadInput, TypeError, ValueError, AttributeError, LookupError):  # a bundle may hold anything
@@ -30,8 +40,6 @@ def output_of(span: Earlier, around: Around) -> Output:
 
 
 def _document(span: Earlier, around: Around) -> Document | None:
-    if span.asked_model:
-        return _reply(span)
     if span.output is None and not span.ranks and span.name not in ALWAYS:
         return None  # it did not end, or gave nothing but a vector
     if span.name in AMONG:
@@ -43,9 +51,17 @@ def _document(span: Earlier, around: Around) -> Document | None:
     return None if span.output is None else {"type": "pass", "value": span.output}
 
 
-def _reply(span: Earlier) -> Document | None:
-    if not isinstance(span.output, str):
-        return None
-    made = span.inputs.get("made")
-    document = {"type": "reply", "text": span.output, "cut": bool(span.inputs.get("finish"))}
-    return {**document, "made": made} if isinstance(made, str) else document
+def _plain(span: Earlier) -> Output | None:
+    """The commonest ones, made without a detour."""
+    if span.asked_model:
+        if not isinstance(span.output, str):
+            return NOTHING
+        made, cut = span.inputs.get("made"), bool(span.inputs.get("finish"))
+        model = span.name.removeprefix("ask ")
+        return Reply(span.output, model=model, made=made if isinstance(made, str) else "", cut=cut)
+    text = span.inputs.get("text")
+    if span.name in _PLAIN:
+        return _PLAIN[span.name]
+    if span.name in ("embed", "search BM25") and isinstance(text, str):
+        return Embedding((text,)) if span.name == "embed" else Search((text,))
+    return None

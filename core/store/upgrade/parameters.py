@@ -76,8 +76,11 @@ CALIBRATED = ("low", "high")  # 0 stood for the threshold as calibrated
 
 def set_by(route: str, parameters: Mapping[str, Any], step: str, args: Mapping[str, Any]) -> dict[str, str]:
     """For each argument of a step the route's parameter that set it."""
-    found = {}
-    for one in SET.get(route, {}).get(step, "").split():
+    found = dict[str, str]()
+    arguments = SET.get(route, {}).get(step)
+    if arguments is None:
+        return found
+    for one in arguments.split():
         arg, _, named = one.partition("=")
         name = named or arg
         value = _member(args, arg)
