@@ -300,6 +300,11 @@ def test_a_difference_is_shown_by_its_interval_and_by_p_below_five_percent(inter
     assert replace(found, difference=Measured(0.2, interval), p=p).shown is shown
 
 
+def test_one_question_has_no_interval_however_many_its_cases():
+    found = worth([Judged("q", 0.1, False), Judged("q", 0.9, True)], "from", 0.5)
+    assert (found.precision.value, found.precision.interval) == (1.0, None)
+
+
 def test_an_interval_needs_a_value_in_nineteen_of_twenty_resamples():
     drawn = np.arange(100.0)
     drawn[:5] = np.nan

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import openai
 import pytest
 
 from core.backends.base import LLMRequest, Message
@@ -202,6 +203,36 @@ def test_a_cancelled_call_is_not_sent() -> None:
     with loopback(answer()) as server, pytest.raises(Cancelled):
         ask(server.url, cancel=cancel)
     assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (openai.APITimeoutError(request=None), "tiny at test took no connection in 5 s"),
+        (openai.APIConnectionError(message="gone", request=None), r'reached \(APIConnectionError: "gone"\)'),
+        (openai.OpenAIError("odd"), r'tiny at test could not be called \(OpenAIError\): "odd"'),
+    ],
+)
+def test_what_the_client_raises_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    async def create(**_: Any) -> Any:
+        raise error
+
+    lost = client("http://localhost:9")
+    monkeypatch.setattr(lost, "_create", lambda _: create)
+    with pytest.raises(ModelFailed, match=said) as caught:
+        lost.complete(ASK, timeout=60, cancel=threading.Event())
+    assert isinstance(caught.value, ConnectionLost) == isinstance(error, openai.APIConnectionError)
+
+
+def test_the_time_of_an_answer_is_told_in_milliseconds() -> None:
+    def slow(_: Any, talk: Any, __: bytes) -> None:
+        time.sleep(0.05)  # the endpoint's work
+        talk.sendall(answer())
+
+    with loopback(slow) as server:
+        assert 50 <= ask(server.url, timeout=60).ms < 60_000
 
 
 def test_nobody_listening() -> None:

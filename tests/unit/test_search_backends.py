@@ -291,6 +291,9 @@ def test_graph_search_reads_no_vectors_of_its_own_and_measures_itself(tmp_path: 
     index, lost = (FaissIndex(vectors, tmp_path / name) for name in ("graph", "of others"))
     assert index.kind == "hnsw"
     assert index.recall(np.arange(100)) > 0.99
+    asked = unit(9, 100)  # harder than rows themselves: .94 are found with the usual effort of a search
+    both = zip(index.search_many(asked, 10), (index.search_exact(one, 10) for one in asked), strict=True)
+    assert np.mean([len({row for row, _ in a} & {row for row, _ in b}) / 10 for a, b in both]) > 0.98
     assert lost.recall(np.arange(100)) < 0.95, "the links of other vectors lead astray, and that is told"
     assert lost.search_exact(vectors[0], 5) == index.search_exact(vectors[0], 5)
 

@@ -227,6 +227,16 @@ def test_closed_it_has_written_all_and_a_later_write_begins_again(writer, rows, 
     writer.close()
 
 
+def test_one_trouble_is_logged_once_and_another_one_again(writer, rows, caplog):
+    for error in ("full", "full", "gone"):
+        rows.wrong = {"a": OSError(error)}
+        writer.put(RUN)
+        with pytest.raises(Unavailable, match=error):
+            writer.do(put_in("x"))
+    told = [one.getMessage().rsplit(" ", 1)[-1] for one in caplog.records]
+    assert told == ["full", "gone"]
+
+
 def test_closed_in_trouble_it_ends_without_the_runs_and_says_which(writer, rows, caplog):
     rows.wrong = {"a": OSError("full")}
     writer.put(RUN)
