@@ -11,8 +11,6 @@ from core.types import Link, RouteResult, Span
 
 LISTS = ("lists", "hits", "first", "rest", "collected", "found")  # arguments that take a ranking, or several
 
-SEARCHES = ("RETRIEVER", "TOOL")  # kinds of step that find what was not there before
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -40,9 +38,8 @@ class Source:
         """Which passages they are, in words."""
         if self.size < 1:
             return "none"
-        return (
-            f"ranks {self.start + 1} to {self.start + self.size}" if self.start else f"the first {self.size}"
-        )
+        end = self.start + self.size
+        return f"ranks {self.start + 1} to {end}" if self.start else f"the first {end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +235,7 @@ def not_stored(step: Span) -> bool:
 
 def is_search(span: Span) -> bool:
     """Whether a step found its list itself: it made none of others."""
-    return isinstance(span.output, Search) or span.kind in SEARCHES
+    return isinstance(span.output, Search)
 
 
 def _links(step: Span) -> list[Link]:

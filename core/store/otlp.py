@@ -279,7 +279,7 @@ def _finite(ms: float) -> float:
 
 
 def _nano(ms: float) -> str:
-    return str(min(max(0, round(min(ms, LARGEST) * 1_000_000)), LARGEST))
+    return str(min(max(0, round(min(ms, LARGEST / 1_000_000) * 1_000_000)), LARGEST))
 
 
 def _hash(length: int, *parts: str) -> str:

@@ -9,19 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from core.store.upgrade.earlier import Earlier, How, ids, size_of
-from core.store.upgrade.read import number, rows, table, texts
+from core.store.upgrade.fitting import ANSWERS, STRIPS, Condition, condition_of
+from core.store.upgrade.read import number, rows, table
 from core.types import Link, Scored
 
-Test = Callable[[Scored], bool]  # whether a part of a list can be what a step was given
 MOST = 1000  # steps of a route: of what follows no links are told, as that takes time with the square of them
 _VECTOR = re.compile(r"(\d+)(?:x\d+)? vector")
-RERANKS = (
-    "rerank by BM25, cosine and MaxSim",
-    "rerank by the model's grades",
-    "rerank with a model of pairs",
-)
-ANSWERS = ("write answer", "copy the best sentences")
-STRIPS = ("keep the strips that matter", "ask for the sentences that help")
 # Arguments that are what the last step of a name made.
 LAST: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("answer from the whole corpus", "hits"): ("take the whole corpus",),
@@ -153,7 +146,7 @@ class Links:
             return Link(arg, one.id if one is not None and here else None, size)
         if span.name in ("copy words from the passages", "look for a short answer"):
             return self._asked(arg, size, span.inputs.get("question"))
-        test = self._test(span, arg, size, found)
+        test = condition_of(span, arg, size, found)
         first = self._last("collect what is new") if (span.name, arg) in COLLECTED else None
         first = self._last_list() if span.name in ANSWERS else first
         if test and first is not None and test((first.hits or ())[:size]):
@@ -186,7 +179,7 @@ class Links:
             return Link(arg, source.id, size)
         return Link(arg, None, size)
 
-    def _fitting(self, arg: str, size: int, span: Earlier, test: Test) -> Link | None:
+    def _fitting(self, arg: str, size: int, span: Earlier, test: Condition) -> Link | None:
         """The latest list that fits, of the very size if there is one, or its first part, or its last."""
         near = [one for one in reversed(self._lists) if one.parent in (None, span.parent)]
         for one in near:
@@ -216,55 +209,6 @@ class Links:
             if isinstance(text, str) and text in searched and len(one.hits or ()) >= size:
                 return Link(arg, one.id, size)
         return Link(arg, None, size)
-
-    def _test(self, span: Earlier, arg: str, size: int, found: list[Link]) -> Test | None:
-        """How a list is known to be what the step was given; None where nothing of it was stored."""
-        inputs, into, output = span.inputs, ids(span.hits), table(span.output)
-        if span.name in RERANKS:
-            moved = sorted(rows(inputs.get("order")), key=lambda one: number(table(one).get("was")) or 0)
-            known = [(table(one).get("id"), table(one).get("first score")) for one in moved]
-            return lambda part: list(part) == known
-        if span.name == "append the rest":
-            if arg == "first":
-                return lambda part: ids(part) == into[:size]
-            first = into[: found[0].size if found else 0]
-            return lambda part: tuple(id for id in ids(part) if id not in first) == into[len(first) :]
-        if span.name == "collect what is new":
-            if arg == "collected":
-                return lambda part: ids(part) == into[:size]
-            each, new = number(inputs.get("each")), tuple(texts(inputs.get("new")))
-            had = into[: len(into) - len(new)]
-            return lambda part: (
-                tuple(id for id in ids(part)[: int(each or 0)] if id not in had)[: len(new)] == new
-            )
-        if span.name == "drop near-duplicates":
-            dropped = table(inputs.get("dropped"))
-            return lambda part: tuple(id for id in ids(part) if id not in dropped) == into
-        if span.name in ANSWERS:
-            shown = sorted(texts(inputs.get("shown")))
-            return (lambda part: sorted(ids(part)) == shown) if shown else None
-        if span.name in STRIPS:
-            cut = tuple(dict.fromkeys(table(one).get("id") for one in rows(span.output)))
-            return lambda part: tuple(id for id in ids(part) if id in cut) == cut
-        best = number(inputs.get("best")) if arg == "found" else number(output.get("nearest"))
-        if best is not None and arg in ("found", "dense"):
-            return lambda part: part[0][1] == best
-        known_ids = _named_ids(span)
-        if known_ids:
-            return lambda part: ids(part) == known_ids
-        if into and (len(into) == size or span.name == "order by marginal relevance"):
-            return lambda part: set(ids(part)) == set(into[:size])
-        return self._alike(span) if into and span.ranks else None
-
-    def _alike(self, span: Earlier) -> Test:
-        """For a step that is not known: a list that has what it made, or shares half with it."""
-        into = set(ids(span.hits))
-
-        def test(part: Scored) -> bool:
-            own = set(ids(part))
-            return own <= into or into <= own or 2 * len(own & into) >= min(len(own), len(into))
-
-        return test
 
     # What is no ranking.
 
@@ -348,14 +292,3 @@ class Links:
 
     def _link(self, id: int, arg: str) -> Link | None:
         return next((one for one in self._links.get(id, ()) if one.arg == arg), None)
-
-
-def _named_ids(span: Earlier) -> tuple[Any, ...]:
-    """The passages that a step was given, in their order, where something of each was stored."""
-    output, inputs = table(span.output), span.inputs
-    graded = output.get("grades") or table(inputs.get("verdict")).get("grades")
-    if graded is None and isinstance(span.output, list):
-        graded = span.output
-    if isinstance(graded, list) and graded:
-        return tuple(table(one).get("id", table(one).get("passage")) for one in graded)
-    return tuple(table(inputs.get("cosines")) or table(inputs.get("attention")))
