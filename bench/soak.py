@@ -111,14 +111,12 @@ def label(person: Visitor, told: Told, chance: random.Random, name: str) -> None
 def evaluate(person: Visitor, told: Told, chance: random.Random, name: str) -> None:  # noqa: ARG001
     """Begin an evaluation on the labels, and follow it to its end."""
     person.open("evaluate", labels=SET)
+    made = person.ending("ev_name")
     person.press("ev_begin")
-    made = person.asked("evaluation")
-    if not made:
-        raise RuntimeError("an evaluation was begun, and the address does not name it")
     while not told.over():
         told.pause(1.0)
-        person.open("evaluate", evaluation=made)
-        if "under way" not in person.text():
+        person.open("evaluate", evaluation=made)  # until it is there, the page shows another one or none
+        if person.asked("evaluation") == made and "under way" not in person.text():
             with told.lock:
                 told.evaluated.append(made)
             return
@@ -331,6 +329,7 @@ def report(told: Told, minutes: float, missing: list[str], log_file: Path) -> bo
         ordered = sorted(times)
         middle, p95 = statistics.median(times), ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
         log.info("%-32s %6d times, median %6.2f s, p95 %6.2f s", what, len(times), middle, p95)
+    log.info("memory in MB by minute: %s", " ".join(f"{one / 1e6:.0f}" for one in told.memory[::60]))
     shown = "" if flat else ": NOT FLAT"
     log.info("memory in MB: %.0f in the second quarter, %.0f in the last%s", early / 1e6, late / 1e6, shown)
     counted: dict[str, int] = defaultdict(int)

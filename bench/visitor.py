@@ -63,6 +63,10 @@ class Visitor:
         """Whether the page has a widget of this key."""
         return any(_is(one, key) for one in self._ids())
 
+    def ending(self, key: str) -> str:
+        """What follows `key:` in the key of the widget whose key begins so; LookupError if there is none."""
+        return self._id(key).rpartition(f"-{key}:")[2]
+
     def asked(self, name: str) -> str:
         """What the page's address says under a name, "" if nothing."""
         return (parse_qs(self._query).get(name) or [""])[0]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from core.store.owner import status_now
-from core.store.rows import bind, text
+from core.store.rows import bind
 
 KEPT_S = 30 * 86400.0  # how long is known which runs are gone: no process has one in memory for longer
 _STATE = "number, status, host, pid, born, saved, boot"
@@ -97,4 +97,4 @@ def welcome(connection: sqlite3.Connection, run_id: str) -> None:
 
 def _ended(connection: sqlite3.Connection, where: str, value: object) -> list[int]:
     rows = connection.execute(f"SELECT {_STATE} FROM runs WHERE {where}", (value,)).fetchall()
-    return [row["number"] for row in rows if text(row["status"]) != "running" or status_now(row) != "running"]
+    return [row["number"] for row in rows if status_now(row) != "running"]

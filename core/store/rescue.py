@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -107,8 +107,10 @@ def _recover(path: Path, found: sqlite3.Connection, folder: Path) -> Rescued:
     fresh = folder / path.name
     aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%d-%H%M%S-%f}")
     with closing(open_to_write(fresh)) as new:
-        with closing(_mended(path, folder / "mended", fresh)) as copy:
-            old = found if _readable(found, path) else copy
+        with ExitStack() as opened:
+            old = found
+            if not _readable(found, path):
+                old = opened.enter_context(closing(_mended(path, folder / "mended", fresh)))
             if not _readable(old, path):
                 raise BadInput(f"nothing of a session file can be read in {path}; put a backup in its place")
             new.execute("BEGIN")
@@ -154,7 +156,9 @@ def _readable(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def _mended(path: Path, copy: Path, sound: Path) -> sqlite3.Connection:
-    """A copy with the first bytes of a `sound` file, for one whose own are damaged."""
+    """A copy with the first bytes of a `sound` file, for one whose own are damaged. To read the file drops
+    this process's lock on it, but one that SQLite cannot read has none.
+    """
     shutil.copyfile(path, copy)
     header = sound.read_bytes()[:_HEADER]
     with copy.open("r+b") as file:  # without change counter and list of free pages: then its size counts

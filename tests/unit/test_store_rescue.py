@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -311,3 +312,24 @@ def test_the_doctor_names_the_way_out(home, path):
     (check,) = checks.sessions(settings)
     assert check.state == "failed"
     assert f"python -m core sessions recover '{path}'" in check.fix
+
+
+def test_the_doctor_tells_sizes_and_what_can_be_given_back(home, path, monkeypatch):
+    settings = Settings(home=home)
+    (home / "cache").mkdir()
+    (home / "cache" / "llm.sqlite").write_bytes(b"x" * 5 * 2**20)
+    (check,) = checks.space(settings)
+    assert (check.state, check.fix) == ("ok", None)
+    assert "cache 5.0 MiB" in check.detail
+    assert "sessions " in check.detail
+    assert "indexes" not in check.detail
+    monkeypatch.setattr(checks, "LEAST_FREE", 2**16)
+    with closing(Store(path)) as store:
+        store.deletion.before(datetime(2030, 1, 1, tzinfo=UTC))
+    (check,) = checks.space(settings)
+    assert check.state == "warning"
+    assert "of the sessions are free" in check.detail
+    assert "python -m core sessions vacuum" in check.fix
+    files.vacuum(path)
+    assert next(checks.space(settings)).state == "ok"
+    assert next(checks.space(Settings(home=home / "nothing"))).detail.startswith("nothing is kept yet")
