@@ -192,6 +192,10 @@ class MemoryCorpus:
         found = {hit.passage.id: hit.score for hit in self.search_sparse(text, self.size)}
         return np.array([found.get(self.all[row].id, 0.0) for row in rows], np.float32)
 
+    def bm25_place(self, text: str, passage_id: str) -> tuple[int, int]:
+        ids = [hit.passage.id for hit in self.search_sparse(text, self.size)]
+        return (ids.index(passage_id) + 1 if passage_id in ids else 0), len(ids)
+
     def terms(self, text: str) -> list[tuple[str, float]]:
         return list(zip(words(text), self.idf(words(text)), strict=True))
 

@@ -51,6 +51,13 @@ def draw(name: str) -> None:
     st.markdown(md(found.told(threshold)))
     if usual(found) < near.USUAL[by]:
         st.caption(f"No pair reaches {near.USUAL[by]:.2f}, so the threshold begins at the most alike one.")
+    if found.sampled:
+        st.caption(
+            md(
+                f"Each passage was compared with its {near.NEIGHBOURS} nearest by the graph of the vectors."
+                f" It finds {corpus.info.recall:.1%} of the exact 10 nearest: a few pairs may be missing."
+            )
+        )
     if found.complete > near.LEAST[by]:
         st.warning(
             md(f"There are more than {near.MOST:,} pairs: only from {found.complete:.4f} on are all here.")
@@ -67,6 +74,10 @@ def compared(corpus: Corpus, by: By) -> Near | None:
     if corpus.size <= AT_ONCE:
         with st.spinner("Comparing the passages"):
             return _keep(key, near.find(corpus, by))
+    graph = corpus.info.vector_index == "hnsw"
+    if why := near.refused(by, corpus.size, graph):
+        st.info(md(f"{why}."))
+        return None
     called = f"{corpus.name} near-duplicates by {by}"
     build = builds.get(called)
     if build is not None and not build.done:
@@ -76,7 +87,8 @@ def compared(corpus: Corpus, by: By) -> Near | None:
         st.error(md(build.error))
     if build is not None and build.cancelled:
         st.caption("It was stopped.")
-    st.caption(f"{corpus.size:,} passages are compared in the background, each with every other one.")
+    others = "every other one" if corpus.size <= near.LARGE else f"its {near.NEIGHBOURS} nearest"
+    st.caption(f"{corpus.size:,} passages are compared in the background, each with {others}.")
     if st.button("Compare them", key="near_start", type="primary"):
 
         def work(progress: Progress, cancel: threading.Event) -> None:
@@ -85,7 +97,7 @@ def compared(corpus: Corpus, by: By) -> Near | None:
                     raise Cancelled("the comparison was stopped")
                 progress("compare passages", done, total)
 
-            _keep(key, near.find(corpus, by, tick))
+            _keep(key, near.find(corpus, by, tick, graph=graph))
 
         builds.start_work(called, work)
         st.rerun()

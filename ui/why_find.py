@@ -14,7 +14,6 @@ from ui.picked import PASSAGE
 
 WORDS = "why_find"
 FOUND = 10  # passages that are offered
-CHEAP = 50_000  # passages of a corpus up to which all are ranked for one answer
 
 
 def corpus_of(run: Run) -> Corpus | None:
@@ -88,7 +87,5 @@ def unfound(corpus: Corpus | None, run: Run, id: str) -> Markup:
 
 
 def _bm25(corpus: Corpus, text: str, id: str) -> str:
-    if corpus.size > CHEAP:
-        return f"its BM25 rank among {corpus.size:,} passages is not computed here"
-    ids = [hit.passage.id for hit in corpus.search_sparse(text, corpus.size)]
-    return f"BM25 has it at {ids.index(id) + 1} of {len(ids)}" if id in ids else "BM25 gives it no score"
+    rank, of = corpus.bm25_place(text, id)
+    return f"BM25 has it at {rank:,} of {of:,}" if rank else "BM25 gives it no score"

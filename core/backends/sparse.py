@@ -56,6 +56,21 @@ class BM25Index:
             total[rows] += data * np.float32(count)
         return total
 
+    def place(self, text: str, row: int) -> tuple[int, int]:
+        """The rank of `row` for `text`, from 1, and how many have one; 0 where it shares no term.
+
+        No list is made: it is counted who comes before it, ties by row.
+        """
+        scores = self.scores(text)
+        own = scores[row]
+        before = np.count_nonzero(scores > own) + np.count_nonzero(scores[:row] == own)
+        return (int(before) + 1 if own > 0 else 0), self.having(scores)
+
+    @staticmethod
+    def having(scores: NDArray[np.float32]) -> int:
+        """How many of them are hits."""
+        return int(np.count_nonzero(scores > 0))
+
     def explain(self, text: str, row: int) -> dict[str, float]:
         """What each word of `text` adds to the score of `row`; 0 for a word the passage does not have."""
         parts: dict[str, float] = {}

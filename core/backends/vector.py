@@ -55,6 +55,14 @@ class FaissIndex:
         """`search` for each row of `vectors` (n, dim), sharing the reading of the index."""
         return self._search(self._graph or self._exact, vectors, k)
 
+    def near_many(self, vectors: Matrix, k: int) -> list[Rows]:
+        """`search_many`, but for equal scores at the end, of which some are left out: thousands may be equal,
+        and to look for all of them for each of many vectors takes the square of the time.
+        """
+        queries = np.ascontiguousarray(vectors, np.float32)
+        found = self._candidates(self._graph or self._exact, queries, min(self.size, k))
+        return [self._ranked(query, rows) for query, rows in zip(queries, found, strict=True)]
+
     def search_exact(self, vector: Vector, k: int) -> Rows:
         """`search` without the graph: what an approximate search is measured against."""
         return self._search(self._exact, vector[None, :], k)[0]

@@ -45,7 +45,7 @@ def browse(
         total = corpus.size
     elif words.strip():
         hits = corpus.search_sparse(words, end)
-        total = int(np.count_nonzero(corpus.bm25(words, range(corpus.size)) > 0))
+        total = corpus.bm25_found(words)
     else:
         shown = corpus.passages(range(start, min(end, corpus.size)))
         return Page(tuple(shown), None, start, corpus.size)

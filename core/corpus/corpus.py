@@ -122,6 +122,14 @@ class Corpus:
         """The BM25 scores of `rows` for `text`, shape (n,); 0 for one without a common term."""
         return self._words.scores(text)[list(rows)]
 
+    def bm25_place(self, text: str, passage_id: str) -> tuple[int, int]:
+        """The BM25 rank of a passage for `text`, from 1 (0: it has none), and how many passages have one."""
+        return self._words.place(text, self.row(passage_id))
+
+    def bm25_found(self, text: str) -> int:
+        """How many passages share a term with `text`."""
+        return self._words.having(self._words.scores(text))
+
     @property
     def analyzer(self) -> Analyzer:
         """How texts become terms here."""
@@ -134,6 +142,10 @@ class Corpus:
     def terms(self, text: str) -> list[tuple[str, float]]:
         """The terms of `text` as BM25 sees them, in order, repeats included, each with its IDF."""
         return self._words.terms(text)
+
+    def neighbours(self, rows: Sequence[int], k: int) -> list[Rows]:
+        """The `k` rows nearest to the vector of each of `rows`; of those equally near, any."""
+        return self._nearest().near_many(self._vectors[list(rows)], k)
 
     def vectors(self, rows: Sequence[int]) -> Matrix:
         """The vectors of `rows`, shape (n, dim)."""

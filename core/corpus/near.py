@@ -13,6 +13,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from core.backends.base import Matrix
+from core.backends.base import Rows as Ranked
 from core.errors import BadInput
 from core.types import Passage
 
@@ -21,6 +22,8 @@ LEAST: Mapping[By, float] = {"words": 0.5, "embedding": 0.8}  # what is less ali
 USUAL: Mapping[By, float] = {"words": 0.8, "embedding": 0.95}
 MOST = 100_000  # pairs kept; of more the most alike
 BLOCK = 256  # passages compared with all others between two looks at Stop
+LARGE = 50_000  # passages; of more, all pairs take too long, and words too much memory
+NEIGHBOURS = 20  # nearest of each passage that are looked at where the graph of the vectors is asked
 CHUNK = 20_000  # pairs whose common shingles are counted at once
 SHINGLE = 3  # words, as routes compare passages
 _WORD = re.compile(r"\w+")
@@ -38,6 +41,9 @@ class Compared(Protocol):
 
     def vectors(self, rows: Sequence[int], /) -> Matrix: ...
 
+    def neighbours(self, rows: Sequence[int], k: int, /) -> list[Ranked]:
+        """The `k` rows nearest to each of `rows`: asked for where there are more than LARGE passages."""
+
 
 @dataclass(frozen=True, slots=True)
 class Near:
@@ -46,7 +52,8 @@ class Near:
 
     `copies`: sets of rows, in order. `pairs`: shape (n, 2), the lower row first, the most alike pair first;
     `similarity`: shape (n,). `documents`: shape (passages,), a number for the document of each row. Every
-    pair of at least `complete` is there: that is LEAST unless there were more than MOST.
+    pair of at least `complete` is there: that is LEAST unless there were more than MOST. Where they are
+    `sampled` by the graph of the vectors, pairs beyond each passage's nearest NEIGHBOURS are not.
     """
 
     by: By
@@ -56,6 +63,7 @@ class Near:
     similarity: NDArray[np.float64]
     documents: Rows
     complete: float
+    sampled: bool = False
 
     @property
     def repeats(self) -> int:
@@ -115,30 +123,53 @@ class Near:
         return crosses
 
 
-def find(corpus: Compared, by: By, tick: Tick = lambda _done, _total: None) -> Near:
-    """Every two passages of a corpus that are alike to at least LEAST[by], without exception.
+def refused(by: By, size: int, graph: bool) -> str | None:
+    """Why that many passages are not compared, or None; `graph`: whether their vectors have one."""
+    if size <= LARGE or (by == "embedding" and graph):
+        return None
+    if by == "words":
+        return (
+            f"{size:,} passages are too many to compare by words, at most {LARGE:,}: compare them by meaning"
+        )
+    return (
+        f"{size:,} passages are too many to compare one by one, at most {LARGE:,}, and their vectors have no"
+        " graph: set exact_below to fewer passages and index the corpus again"
+    )
+
+
+def find(corpus: Compared, by: By, tick: Tick = lambda _done, _total: None, *, graph: bool = False) -> Near:
+    """Every two passages of a corpus that are alike to at least LEAST[by], without exception; of more than
+    LARGE passages, those that the `graph` of their vectors finds. BadInput where they are too many.
 
     "words": Jaccard similarity of the sets of three consecutive words, as `core.steps.select.resemblance`;
     "embedding": cosine of the stored vectors, to 6 decimals. `tick` may raise Cancelled.
     """
     if by not in LEAST:
         raise BadInput(f"near-duplicates by {by!r}; give one of {', '.join(LEAST)}")
-    texts, documents = [], []
+    texts: list[str] = []
+    documents: list[int] = []
     numbers: dict[str, int] = {}
     for _, passage, _ in corpus.everything():
         texts.append(passage.text)
         documents.append(numbers.setdefault(passage.doc_id, len(numbers)))
+    if why := refused(by, len(texts), graph):
+        raise BadInput(why)
     copies = _copies(texts)
     repeated = {row for rows in copies for row in rows[1:]}
     rows = [row for row in range(len(texts)) if row not in repeated]
     kept = _Kept(LEAST[by])
+    sampled = by == "embedding" and len(texts) > LARGE
     if by == "words":
         _by_words([texts[row] for row in rows], kept, tick)
+    elif sampled:
+        _by_graph(corpus, rows, kept, tick)
     else:
         _by_vectors(corpus.vectors(rows), kept, tick)
     places, similarity = kept.ordered()
     pairs = np.array(rows, np.int64)[places] if rows else places
-    return Near(by, corpus.fingerprint, copies, pairs, similarity, np.array(documents, np.int64), kept.least)
+    return Near(
+        by, corpus.fingerprint, copies, pairs, similarity, np.array(documents, np.int64), kept.least, sampled
+    )
 
 
 class _Kept:
@@ -187,6 +218,27 @@ def _by_vectors(vectors: Matrix, kept: _Kept, tick: Tick) -> None:
         exact = (block[one].astype(np.float64) * vectors[start + two]).sum(axis=1)
         kept.add(one + start, two + start, np.round(exact, 6))
     tick(len(vectors), len(vectors))
+
+
+def _by_graph(corpus: Compared, rows: Sequence[int], kept: _Kept, tick: Tick) -> None:
+    """The pairs among each passage's nearest ones; one that both sides find is taken once."""
+    place = {row: at for at, row in enumerate(rows)}
+    met: set[tuple[int, int]] = set()
+    for start in range(0, len(rows), BLOCK):
+        tick(start, len(rows))
+        some = rows[start : start + BLOCK]
+        found = {
+            (min(place[row], place[other]), max(place[row], place[other]))
+            for row, near in zip(some, corpus.neighbours(some, NEIGHBOURS + 1), strict=True)
+            for other, score in near
+            if other != row and other in place and score >= kept.least - 1e-5
+        } - met
+        if found:
+            met |= found
+            pairs = np.array(sorted(found), np.int64)
+            one, two = (corpus.vectors([rows[at] for at in side]).astype(np.float64) for side in pairs.T)
+            kept.add(pairs[:, 0], pairs[:, 1], np.round((one * two).sum(axis=1), 6))
+    tick(len(rows), len(rows))
 
 
 def _by_words(texts: Sequence[str], kept: _Kept, tick: Tick) -> None:

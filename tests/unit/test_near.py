@@ -126,3 +126,52 @@ def test_an_empty_corpus_and_an_unknown_way():
         assert found.told(0.9).startswith("No passages repeat another one word for word; no pairs")
     with pytest.raises(BadInput, match="words, embedding"):
         near.find(corpus([]), "sound")
+
+
+# More passages than are compared one by one.
+
+
+@pytest.mark.parametrize(
+    ("by", "graph", "way"),
+    [("words", True, "compare them by meaning"), ("embedding", False, "set exact_below to fewer passages")],
+)
+def test_too_many_passages_are_refused_with_the_way_out(by, graph, way, monkeypatch):
+    monkeypatch.setattr(near, "LARGE", 3)
+    with pytest.raises(BadInput, match=f"4 passages are too many .*at most 3.*{way}"):
+        near.find(corpus(["a", "b", "c", "d"]), by, graph=graph)
+    assert near.find(corpus(["a", "b", "c"]), by).sampled is False
+
+
+@given(st.integers(0, 1000))
+def test_the_graph_finds_what_comparing_every_two_finds_among_the_nearest(seed):
+    draw = np.random.default_rng(seed)
+    vectors = np.repeat(draw.normal(size=(10, 8)), 4, axis=0) + draw.normal(scale=0.2, size=(40, 8))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    texts = [f"text {n % 38}" for n in range(40)]  # two repeat others
+    made = corpus(texts, vectors)
+    scores = vectors @ vectors.T
+
+    def neighbours(rows, k):
+        return [[(int(row), float(scores[own, row])) for row in np.argsort(-scores[own])[:k]] for own in rows]
+
+    made.neighbours = neighbours
+    everything = near.find(made, "embedding")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(near, "LARGE", 30)
+        patch.setattr(near, "BLOCK", 7)
+        found = near.find(made, "embedding", graph=True)
+    assert found.sampled
+    assert pairs(found) == pairs(everything)
+    assert found.copies == everything.copies
+    assert len(found.pairs) == len({tuple(pair) for pair in found.pairs.tolist()})
+
+
+def test_stop_ends_the_graph_too(monkeypatch):
+    monkeypatch.setattr(near, "LARGE", 1)
+    made = corpus(["a b", "b c"])
+
+    def stop(done, total):
+        raise Cancelled("stopped")
+
+    with pytest.raises(Cancelled):
+        near.find(made, "embedding", stop, graph=True)

@@ -130,6 +130,16 @@ def test_parts_add_up_to_the_score(
         assert "the" not in parts
 
 
+@given(texts=some_texts, asked=some_words)
+def test_a_place_is_that_in_the_whole_list(
+    texts: list[str], asked: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    index, question = make(tmp_path_factory.mktemp("bm25"), texts), " ".join(asked)
+    ranked = [row for row, _ in index.search(question, len(texts))]
+    for row in range(len(texts)):
+        assert index.place(question, row) == (ranked.index(row) + 1 if row in ranked else 0, len(ranked))
+
+
 def agree(first: BM25Index, second: RankBM25Index, question: str) -> None:
     """Same scores, same hits, and the same order but where two scores are as good as equal."""
     mine, theirs = first.scores(question), second.scores(question)
