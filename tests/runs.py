@@ -68,7 +68,7 @@ HOSTILE = (
 )
 
 
-def passages(count: int = 60, *, hostile: bool = False) -> list[Passage]:
+def passages(count: int = 60, *, hostile: bool = False, attacks: Sequence[str] = HOSTILE) -> list[Passage]:
     """`count` passages with ids like real ones; some carry hostile text if asked for."""
     made = []
     for n in range(count):
@@ -81,7 +81,7 @@ def passages(count: int = 60, *, hostile: bool = False) -> list[Passage]:
         )
         title = f"{topic.capitalize()}, part {n // len(TOPICS) + 1}"
         if hostile and n % 3 == 0:
-            payload = HOSTILE[n // 3 % len(HOSTILE)]
+            payload = attacks[n // 3 % len(attacks)]
             title, text = f"{payload} {n}", f"{payload} {text}"
         start = 600 * (n % 5)
         made.append(
@@ -221,9 +221,10 @@ def make_run(
     size: int = 30,
     run_id: str = "0190f3a5b7c81a2b",
     corpus: str = "support",
+    attacks: Sequence[str] = HOSTILE,
 ) -> Run:
     """Eight routes over one corpus. With `mishaps`, one fails, one times out and one is unavailable."""
-    pool = passages(hostile=hostile)
+    pool = passages(hostile=hostile, attacks=attacks)
     sparse, dense = ranking(pool, 1, size), ranking(pool, 2, size)
     fused, blended = ranking(pool, 3, size), ranking(pool, 4, size)
     results = []
