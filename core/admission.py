@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -107,16 +107,22 @@ def asker() -> Asker:
 
 
 @contextmanager
-def started(what: str) -> Iterator[None]:
-    """What goes by inside is a wait for `what`, done once for all who ask; a span of its own."""
+def aside(what: str = "") -> Iterator[None]:
+    """What goes by inside is done once for all who ask: no time of a route. `what` it is waited for makes it
+    a span of its own.
+    """
     who, began = asker(), time.perf_counter()
-    with who.waiting():
+    with ExitStack() as stack:
+        stack.enter_context(who.waiting())
         if who.trace is None:
             yield
             return
-        with who.trace.span(WAIT, "CHAIN") as span, who.trace.aside():
+        span = stack.enter_context(who.trace.span(WAIT, "CHAIN")) if what else None
+        stack.enter_context(who.trace.aside())
+        if span is not None:
             span.output = Waited(until=what)
-            yield
+        yield
+        if span is not None and isinstance(span.output, Waited):
             span.output = _over(span.output, (time.perf_counter() - began) * 1000, 0.0)
 
 

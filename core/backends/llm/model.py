@@ -142,7 +142,7 @@ class EmbeddedLLM:
         """The server, started if need be within `timeout` seconds, how to call it, and its slots."""
         server = self.server.state()
         if server.phase != "ready":
-            with admission.started(f"{self.model} is loaded"):
+            with admission.aside(f"{self.model} is loaded"):
                 server = self.server.ready(deadline=time.monotonic() + timeout, cancel=cancel)
         with self._lock:
             known = self._served
@@ -152,7 +152,8 @@ class EmbeddedLLM:
             f"{server.url}/v1", model=self.model, key=server.key, label=f"embedded {self.model}",
             embedded=True,
         )  # fmt: skip
-        served = server, client, client.slots(timeout, cancel)
+        with admission.aside():
+            served = server, client, client.slots(timeout, cancel)
         with self._lock:
             self._served = served
         return served
