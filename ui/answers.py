@@ -8,7 +8,7 @@ from core.answering import Answering
 from core.errors import RouteScopeError
 from core.reading import worked
 from core.types import Run
-from ui import state
+from ui import redraw, state
 from ui.markup import md, show, tag
 from ui.routes import title
 
@@ -54,7 +54,7 @@ def begin(run_id: str, route: str) -> bool:
 def follow(writing: Answering) -> None:
     """Which answer is written and for how long; when it ends the whole page is drawn again."""
     if writing.done:
-        st.rerun()
+        redraw.page()
     waits = f", {writing.waits}" if writing.waits else ""
     st.info(md(f"Writing the answer of {title(writing.route)}: {writing.seconds:.0f} s{waits}"))
     if writing.text:

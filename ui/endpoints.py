@@ -8,7 +8,7 @@ from markupsafe import Markup
 from core import endpoints
 from core.corpus import builds
 from core.endpoints import Endpoint
-from ui import state
+from ui import redraw, state
 from ui.markup import md, show, tag
 
 
@@ -50,7 +50,7 @@ def _wait(name: str) -> None:
     """Looks at the work until it has ended; its Stop is in the sidebar with those of builds."""
     work = builds.get(name)
     if work is None or work.done:
-        st.rerun()
+        redraw.page()
     else:
         st.caption(md(f"Trying: {work.stage}, {work.seconds:.0f} s"))
 

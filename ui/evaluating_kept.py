@@ -12,7 +12,7 @@ from core.evaluate import background, keeping, shelf
 from core.evaluate.background import Evaluating
 from core.evaluate.keeping import Evaluation
 from core.evaluate.shelf import Entry
-from ui import frames, state
+from ui import frames, redraw, state
 from ui.evaluated import CHOSEN
 from ui.markup import md
 from ui.routes import title
@@ -66,7 +66,7 @@ def progress() -> None:
 def _follow() -> None:
     active = background.active(state.engine())
     if st.session_state.get(FOLLOWED, set()) - {one.name for one in active}:
-        st.rerun()
+        redraw.page()
     for one in active:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(one.finished / max(1, one.total), text=md(under_way_told(one)))

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.background_job import BackgroundJob, jobs
 from core.charts.look import milliseconds
-from ui import state
+from ui import redraw, state
 from ui.markup import cut, md
 
 EVERY = 1.0  # seconds between looks, while something is under way
@@ -48,7 +48,7 @@ def follow() -> None:
     before = st.session_state.get(LISTED, set())
     st.session_state[LISTED] = ids
     if before - ids:
-        st.rerun()
+        redraw.page()
 
 
 def told(job: BackgroundJob) -> str:

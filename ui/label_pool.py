@@ -13,7 +13,7 @@ from core.labels.coverage import Coverage, coverage
 from core.labels.pool import Pooling
 from core.labels.types import Desk
 from core.route import routes
-from ui import corpora, frames, state
+from ui import corpora, frames, redraw, state
 from ui.evaluated import reopened
 from ui.label_desk import store
 from ui.markup import cut, md
@@ -107,7 +107,8 @@ def _follow(name: str) -> None:
     """Progress with Stop; the page is drawn again at the end."""
     one = pool.under_way(state.engine(), name)
     if one is None or one.done:
-        st.rerun()
+        redraw.page()
+        return
     left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
     told = f"{one.finished} of {one.total} questions asked of {len(one.routes)} routes, {one.new:,} new"
     with st.container(horizontal=True, vertical_alignment="center"):

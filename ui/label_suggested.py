@@ -9,7 +9,7 @@ from core.errors import RouteScopeError
 from core.labels import suggest
 from core.labels.suggest import Suggesting
 from core.labels.types import GRADES, MODEL, Desk, Pair
-from ui import address, state
+from ui import address, redraw, state
 from ui.markup import cut, md, show, tag
 
 SHOWN = "label_suggest"
@@ -72,7 +72,8 @@ def ask(desk: Desk) -> None:
 def _follow(name: str) -> None:
     one = suggest.under_way(state.engine(), name)
     if one is None or one.done:
-        st.rerun()
+        redraw.page()
+        return
     left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
     with st.container(horizontal=True, vertical_alignment="center"):
         told = f"{one.finished:,} of {one.total:,} passages put before the model{left}"

@@ -12,7 +12,7 @@ from core.errors import RouteScopeError
 from core.types import RouteResult
 from core.whatif import survey as surveys
 from core.whatif.survey import Survey
-from ui import opening, state
+from ui import opening, redraw, state
 from ui.markup import md
 
 AT_ONCE = 10.0  # seconds: what takes no longer is begun without being asked for
@@ -60,7 +60,7 @@ def surveyed(
 @st.fragment(run_every=EVERY)
 def _follow(survey: Survey, key: str) -> None:
     if survey.done:
-        st.rerun()
+        redraw.page()
     left = "" if survey.left is None else f" · about {milliseconds(1000 * survey.left)} left"
     told = f"{survey.finished} of {survey.total} labelled questions{left}"
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -11,7 +11,7 @@ from core.errors import RouteScopeError
 from core.evaluate.keeping import Evaluation
 from core.tune import fitting
 from core.tune.fitting import Fitting, Wanted
-from ui import address, evaluated, learning_shown, opened, state
+from ui import address, evaluated, learning_shown, opened, redraw, state
 from ui.markup import md
 
 SPLIT, CHOSEN, NAME = "fit_split", "fit_lists", "fit_name"
@@ -127,7 +127,7 @@ def _begin(wanted: Wanted) -> None:
 @st.fragment(run_every=EVERY)
 def _follow(running: Fitting) -> None:
     if running.done:
-        st.rerun()
+        redraw.page()
     left = "" if running.left is None else f" · about {milliseconds(1000 * running.left)} left"
     counted = f": {running.finished} of {running.total}" if running.finished < running.total else ""
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -7,7 +7,7 @@ import streamlit as st
 from core.engine import Job
 from core.errors import RouteScopeError
 from core.types import Run
-from ui import results, state
+from ui import redraw, results, state
 from ui.grid import Waiting
 from ui.markup import md
 from ui.routes import title
@@ -20,7 +20,7 @@ ELSEWHERE = 2.0  # the same for a run that only the store tells of
 def follow(job: Job) -> None:
     """Progress and the columns so far; when the run ends the whole page is drawn again, and this stops."""
     if job.done:
-        st.rerun()
+        redraw.page()
     run = job.snapshot()
     done, total = len(run.results), len(run.results) + len(job.pending())
     st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {results.at_work(job)}"))
@@ -36,7 +36,7 @@ def watch(run_id: str) -> None:
         st.error(md(str(error)))  # deleted meanwhile, say
         return
     if run.status != "running":
-        st.rerun()
+        redraw.page()
     waiting = missing(run)
     done, total = len(run.results), len(run.results) + len(waiting)
     st.progress(done / max(1, total), text=md(f"{done} of {total} routes · under way in another process"))

@@ -6,7 +6,7 @@ from concurrent.futures import wait
 
 import streamlit as st
 
-from ui import state
+from ui import redraw, state
 from ui.markup import md
 
 PATIENCE_S = 0.5  # most corpora are open by then: no word is said about those
@@ -29,4 +29,4 @@ def wait_for(name: str) -> None:
 @st.fragment(run_every=EVERY)
 def _look(name: str) -> None:
     if state.engine().opening(name).done():
-        st.rerun()
+        redraw.page()

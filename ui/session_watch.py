@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.engine import Job
 from core.types import Run
-from ui import results, state
+from ui import redraw, results, state
 from ui.live import EVERY
 from ui.markup import md
 
@@ -27,7 +27,7 @@ def under_way(run: Run) -> bool:
 @st.fragment(run_every=EVERY)
 def _follow(job: Job) -> None:
     if job.done:
-        st.rerun()
+        redraw.page()
     run = job.snapshot()
     done, total = len(run.results), len(run.results) + len(job.pending())
     with st.container(horizontal=True, vertical_alignment="center"):

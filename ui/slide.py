@@ -17,7 +17,7 @@ from core.route import routes
 from core.slides import arranged, found, headline
 from core.store.playlists import Entry
 from core.types import Query, Run
-from ui import state
+from ui import redraw, state
 from ui.gold import gold_grades
 from ui.grid import View, grid
 from ui.markup import join, md, show, tag
@@ -127,7 +127,7 @@ def _keep(name: str, at: int, entry: Entry, run_id: str) -> None:
 @st.fragment(run_every=EVERY)
 def _wait(job: Job) -> None:
     if job.done:
-        st.rerun()
+        redraw.page()
     run = job.snapshot()
     total = len(run.results) + len(job.pending())
     st.progress(

@@ -8,7 +8,7 @@ from core.charts.look import milliseconds
 from core.tune import sweep_run
 from core.tune.sweep_grid import shown
 from core.tune.sweep_run import Running, Todo
-from ui import state
+from ui import redraw, state
 from ui.markup import cut, md
 
 AT_ONCE = 10.0  # seconds: what asks no model and takes no longer is begun without being asked for
@@ -86,7 +86,7 @@ def _asking(running: Running, todo: Todo) -> None:
 @st.fragment(run_every=EVERY)
 def _follow(running: Running) -> None:
     if running.done:
-        st.rerun()
+        redraw.page()
     left = "" if running.left is None else f" · about {milliseconds(1000 * running.left)} left"
     with st.container(horizontal=True, vertical_alignment="center"):
         told = f"{running.finished} of {running.total} questions run{left}"

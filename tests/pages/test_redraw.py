@@ -1,0 +1,36 @@
+"""A press of a button outlives that something else ended meanwhile."""
+
+from unittest.mock import patch
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from ui import redraw
+
+
+def page():
+    import streamlit as st
+
+    from ui import redraw
+
+    @st.fragment(run_every=1.0)
+    def look():
+        redraw.page()
+
+    look()
+    if st.button("Run"):
+        st.write("it runs")
+
+
+def test_a_button_pressed_while_something_ends_is_seen():
+    at = AppTest.from_function(page).run()
+    at.button[0].click().run()
+    assert [one.value for one in at.markdown] == ["it runs"]
+
+
+@pytest.mark.parametrize(("fragments", "again"), [(["f"], 1), ([], 0), (None, 0)])
+def test_only_a_look_by_itself_draws_the_page_again(fragments, again):
+    with patch("ui.redraw.get_script_run_ctx") as context, patch("ui.redraw.st.rerun") as rerun:
+        context.return_value.fragment_ids_this_run = fragments
+        redraw.page()
+    assert rerun.call_count == again
