@@ -14,6 +14,7 @@ import argparse
 import logging
 import os
 import random
+import re
 import signal
 import socket
 import sqlite3
@@ -48,6 +49,7 @@ CORPUS, SET = "notes", "Soak"
 TOPICS = ("returns", "refunds", "fragile goods", "express parcels", "customs", "damage", "invoices", "keys")
 DOCUMENTS = 80
 KEEP = 12  # newest runs that are never deleted: somebody may look at them
+KILLED = re.compile(r"settings\?.*\d+ of \d+ fail")  # rightly: the model is dead at that moment
 GROWTH = 1.10, 60 * 2**20  # of the memory, from its second quarter to its last: factor and bytes
 
 
@@ -86,9 +88,10 @@ def ask(person: Visitor, told: Told, chance: random.Random, name: str, *, models
     person.press("choose:First choice" if models else "choose:Without a language model")
     person.press("run")
     run = person.asked("run")
+    if not run:
+        raise RuntimeError("Run was pressed, and no run began")
     while person.has("stop"):
-        told.pause(0.3)
-        person.again()
+        person.wait()
     with told.lock:
         told.runs.append(run)
     person.open(chance.choice(("why", "transform", "fusion", "evaluators", "latency")), run=run)
@@ -111,6 +114,7 @@ def label(person: Visitor, told: Told, chance: random.Random, name: str) -> None
 def evaluate(person: Visitor, told: Told, chance: random.Random, name: str) -> None:  # noqa: ARG001
     """Begin an evaluation on the labels, and follow it to its end."""
     person.open("evaluate", labels=SET)
+    person.until("ev_name")
     made = person.ending("ev_name")
     person.press("ev_begin")
     while not told.over():
@@ -144,7 +148,7 @@ def live(told: Told, address: str, name: str, do: Callable[..., None], **more: b
             if not told.over():
                 person.errors.append(f"{name}: {type(error).__name__}: {error}")
         with told.lock:
-            told.errors += person.errors
+            told.errors += [error for error in person.errors if not KILLED.match(error)]
             for what, seconds in person.took:
                 told.took[what].append(seconds)
         person.errors, person.took = [], []
@@ -317,7 +321,7 @@ def growth(memory: list[int]) -> tuple[float, float, bool]:
 def report(told: Told, minutes: float, missing: list[str], log_file: Path) -> bool:
     """Log the figures; whether all held."""
     told_by_server = log_file.read_text(encoding="utf-8", errors="replace")
-    tracebacks = told_by_server.count("Traceback (most recent call last)")
+    tracebacks = len(re.findall(r"Traceback|Uncaught", told_by_server))
     early, late, flat = growth(told.memory)
     log.info("%.1f minutes, ten people", minutes)
     counts = {

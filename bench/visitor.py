@@ -33,6 +33,7 @@ class Visitor:
     _elements: dict[tuple[int, ...], Any] = field(default_factory=dict)
     _values: dict[str, WidgetState] = field(default_factory=dict)
     _cached: dict[str, ForwardMsg] = field(default_factory=dict)
+    _looks: dict[str, tuple[float, float]] = field(default_factory=dict)  # fragment -> seconds between, next
 
     def open(self, page: str = "", **query: str) -> None:
         """Open a page by its address, in a session of its own."""
@@ -43,12 +44,22 @@ class Visitor:
             origin=self.address, max_size=None, legacy=True,  # type: ignore[arg-type]
         )  # fmt: skip
         self._page, self._script, self._query = page, "", urlencode(query)
-        self._elements, self._values, self._cached = {}, {}, {}
+        self._elements, self._values, self._cached, self._looks = {}, {}, {}, {}
         self._rerun(f"open {page or 'compare'}")
 
     def again(self) -> None:
         """Draw the page again."""
         self._rerun(f"look again at {self._page or 'compare'}")
+
+    def wait(self) -> None:
+        """What the page does by itself in a browser: each part that looks again is drawn when it is due."""
+        if not self._looks:
+            raise LookupError(f"{self._page or 'compare'} waits for nothing")
+        fragment = min(self._looks, key=lambda one: self._looks[one][1])
+        pause, due = self._looks[fragment]
+        time.sleep(max(0.0, due - time.perf_counter()))
+        self._looks[fragment] = pause, time.perf_counter() + pause
+        self._rerun(f"a look of {self._page or 'compare'}", fragment=fragment)
 
     def press(self, key: str) -> None:
         """Press the button whose key is, or begins with, `key`; LookupError if there is none."""
@@ -62,6 +73,14 @@ class Visitor:
     def has(self, key: str) -> bool:
         """Whether the page has a widget of this key."""
         return any(_is(one, key) for one in self._ids())
+
+    def until(self, key: str) -> None:
+        """Wait until the page has a widget: a corpus may be being opened. TimeoutError after WAIT_S."""
+        began = time.perf_counter()
+        while not self.has(key):
+            if time.perf_counter() - began > WAIT_S:
+                raise TimeoutError(f"{self._page or 'compare'} has no widget {key!r} after {WAIT_S:.0f} s")
+            self.wait()
 
     def ending(self, key: str) -> str:
         """What follows `key:` in the key of the widget whose key begins so; LookupError if there is none."""
@@ -97,9 +116,10 @@ class Visitor:
                 return id
         raise LookupError(f"{self._page or 'compare'} has no widget {key!r}")
 
-    def _rerun(self, what: str, *pressed: WidgetState) -> None:
+    def _rerun(self, what: str, *pressed: WidgetState, fragment: str = "") -> None:
         message = BackMsg()
         message.rerun_script.query_string = self._query
+        message.rerun_script.fragment_id, message.rerun_script.is_auto_rerun = fragment, bool(fragment)
         message.rerun_script.page_script_hash = self._script
         message.rerun_script.page_name = "" if self._script else self._page
         message.rerun_script.widget_states.widgets.extend([*self._values.values(), *pressed])
@@ -137,7 +157,14 @@ class Visitor:
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self._script = message.new_session.page_script_hash
-            self._elements = {}
+            if not message.metadata.run.fragment_ids:
+                self._elements, self._looks = {}, {}  # the whole page is drawn
+        elif kind == "auto_rerun":
+            pause = message.auto_rerun.interval
+            self._looks[message.auto_rerun.fragment_id] = pause, time.perf_counter() + pause
+        elif kind == "stop_auto_rerun":
+            for fragment in message.stop_auto_rerun.fragment_ids:
+                self._looks.pop(fragment, None)
         elif kind == "navigation":
             self._script = message.navigation.page_script_hash or self._script
         elif kind == "page_info_changed":
