@@ -126,9 +126,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=10)
     parser.add_argument("--questions", type=int, default=5, help="that each of them asks")
-    parser.add_argument(
-        "--pause", type=float, default=0.0, help="seconds people read, on pages"
-    )
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds people read, on pages")
     parser.add_argument("--only", choices=("engine", "pages"), help="leave the other out")
     parser.add_argument("--dry", action="store_true", help="print the figures and keep none")
     options = parser.parse_args()

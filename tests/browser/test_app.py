@@ -97,6 +97,7 @@ def foreign(address):
     )  # fmt: skip
 
 
+@pytest.mark.trust
 def test_a_websocket_opens_for_the_own_origin_alone(address):
     assert shaken(address, address) == 101
     assert shaken(address, None) == 101  # no page: browsers always say where one is from
@@ -104,6 +105,7 @@ def test_a_websocket_opens_for_the_own_origin_alone(address):
         assert shaken(address, origin or " ") == 403, origin
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "GET"])
 def test_a_request_of_another_origin_is_refused(address, method):
     said = b"a page of another origin may not talk to this server"
@@ -113,6 +115,7 @@ def test_a_request_of_another_origin_is_refused(address, method):
         assert said not in send(address + path, method, address)[1]
 
 
+@pytest.mark.trust
 def test_a_page_connects_to_its_own_server_alone(browser, address):
     """Its WebSocket works, as something is drawn; others are not even tried."""
     with closing(browser.new_context()) as context:
@@ -380,6 +383,7 @@ def test_open_delete_and_undo_from_the_list(tab):
     assert "?run=" in page.url
 
 
+@pytest.mark.trust
 def test_a_table_that_is_saved_as_csv_holds_no_formula(tab, home, tmp_path):
     run = make_run(mishaps=False, run_id="formula", corpus="handbook")
     asked = replace(run.query, text="=cmd|' /C calc'!A0 for spreadsheets")

@@ -59,6 +59,7 @@ def linked(address, home):
     return "linked"
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("path", PAGES)
 def test_no_page_links_elsewhere(tab, linked, path):
     """The fixture `tab` fails the test for each link to another origin that was on the page at any time."""
@@ -73,6 +74,7 @@ def test_no_page_links_elsewhere(tab, linked, path):
         assert "evil.example" in text(page)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("path", [*RUN_PAGES, *DECIDE, "/sessions", "/corpus", "/present"])
 def test_an_error_that_repeats_an_address_is_text(tab, linked, path):
     given = quote(f"x {LINKS}")

@@ -46,6 +46,7 @@ def damaged(real, tmp_path):
     return damage_all(tmp_path / "first" / "documents", real.settings)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "frame.py"])
 def test_every_page_about_a_sound_corpus_works_beside_damaged_ones(page, visit, damaged):
     app = visit(page, corpus="good")
@@ -93,6 +94,7 @@ def test_a_damaged_corpus_can_be_deleted_on_its_page(visit, damaged, real):
     assert "empty-record" not in index.names(real.settings)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("page", [page for page in PAGES if page != "frame.py"])
 def test_every_page_works_in_a_second_copy_of_the_program(page, visit, real, tmp_path, monkeypatch):
     index.build(None, "support", settings=real.settings)

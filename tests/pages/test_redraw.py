@@ -22,6 +22,7 @@ def page():
         st.write("it runs")
 
 
+@pytest.mark.trust
 def test_a_button_pressed_while_something_ends_is_seen():
     at = AppTest.from_function(page).run()
     at.button[0].click().run()

@@ -86,6 +86,7 @@ class Caller:
         self.thread.join(20)
 
 
+@pytest.mark.trust
 def test_turns_go_round_between_runs_and_in_order_inside_one():
     turns, served = Turns(), []
     runs = ["a", "a", "a", "b", "c", "b"]
@@ -284,6 +285,7 @@ def asked_at_once(engine, slow, runs):
     return [job.wait(30).results[0] for job in jobs]
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("local", [True, False], ids=["one call after another", "calls in parallel"])
 def test_a_routes_time_with_three_others_is_that_of_the_route_alone(tmp_path, clock, local):
     slow = Slow(clock)

@@ -31,6 +31,7 @@ def broken(tmp_path, fault, **settings) -> FakeEngine:
     return FakeEngine(tmp_path, llm=ScriptedLLM(replies), **settings)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_each_route_keeps_its_ranking(tmp_path, fault):
     engine = broken(tmp_path, fault)

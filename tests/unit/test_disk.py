@@ -83,6 +83,7 @@ def left(home: Path) -> set[str]:
     return {path.name for path in (home / "indexes" / "source").iterdir()} - {".lock"}
 
 
+@pytest.mark.trust
 def test_a_disk_that_is_full_before_the_first_text_is_told_at_once(
     tmp_path: Path, model: Wide, small: Callable[[str], Path]
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_disk_that_is_full_before_the_first_text_is_told_at_once(
     assert left(settings.home) == set()
 
 
+@pytest.mark.trust
 def test_what_was_embedded_before_the_disk_was_full_is_kept(
     tmp_path: Path, model: Wide, small: Callable[[str], Path]
 ) -> None:
@@ -112,6 +114,7 @@ def test_what_was_embedded_before_the_disk_was_full_is_kept(
     assert not any(name.endswith(".part") for name in left(settings.home))
 
 
+@pytest.mark.trust
 def test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line(
     tmp_path: Path, model: Wide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +184,7 @@ def test_rows_that_were_added_are_read_as_any_array(tmp_path: Path, sizes: list[
     assert (tmp_path / "rows.npy").read_bytes() == (tmp_path / "other.npy").read_bytes()
 
 
+@pytest.mark.trust
 def test_no_file_is_mapped_for_writing() -> None:
     """Where its disk is full the process would end without a word."""
     for path in (PROJECT / "core").rglob("*.py"):

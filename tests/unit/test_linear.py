@@ -73,6 +73,7 @@ SAID: list[tuple[Callable[[str], Any], str]] = [
 ]
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("function", "text"), [*READ, *SAID], ids=map(str, range(len([*READ, *SAID]))))
 def test_texts_are_looked_through_in_linear_time(function: Callable[[str], Any], text: str) -> None:
     function(text)
@@ -93,6 +94,7 @@ PAGES = {
 }
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_read_in_linear_time_and_keep_their_text(name: str) -> None:
     assert "The end" in text_of(PAGES[name].encode())[1]

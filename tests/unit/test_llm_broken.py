@@ -98,6 +98,7 @@ def ask(
     return made.complete(request, timeout=timeout, cancel=cancel or threading.Event(), written=written)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broken_endpoint_is_one_clear_line(kind: str, caller: str) -> None:
@@ -134,6 +135,7 @@ def later(status: int = 429, wait: str | None = None) -> bytes:
     return http("later", status=f"{status} Later", more="" if wait is None else f"Retry-After: {wait}\r\n")
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("caller", CALLERS)
 def test_who_asks_to_be_asked_again_is(caller: str) -> None:
     row = Row(later(429, "0"), later(503), later(429, "soon"), said("Hello"))

@@ -48,6 +48,7 @@ PUBLIC = (
 )
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("host", NEVER)
 def test_where_clouds_keep_keys_is_refused_however_it_is_written(host: str) -> None:
     assert reach.named(host, private=True)
@@ -57,6 +58,7 @@ def test_where_clouds_keep_keys_is_refused_however_it_is_written(host: str) -> N
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("host", OWN)
 def test_addresses_of_ones_own_are_for_who_runs_it(host: str) -> None:
     assert reach.named(host, private=True) is None
@@ -126,6 +128,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[Find], list[str]]:
     return answer
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("call", CLIENTS)
 @pytest.mark.parametrize(
     ("found", "private", "why"),
@@ -152,6 +155,7 @@ def test_a_name_that_leads_there_is_not_called(
     assert server.requests == []
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("call", CLIENTS)
 def test_what_was_checked_is_what_is_called(call: Any, names: Any) -> None:
     """Rebinding: the second look would lead to the keys of a cloud; there is none."""

@@ -73,6 +73,7 @@ def test_one_process_reads_one_source_after_another(folder: Path) -> None:
             assert first.document.text == "x"  # the rest is never asked for
 
 
+@pytest.mark.trust
 def test_a_file_that_takes_too_long_is_left_out(folder: Path) -> None:
     (folder / "a.txt").write_text("before")
     (folder / "b.txt").write_text(SLOW)
@@ -88,6 +89,7 @@ def test_a_file_that_says_nothing_for_too_long_is_left_out(folder: Path) -> None
     assert told == ["b.txt: it was not read within 4 s"]
 
 
+@pytest.mark.trust
 def test_a_file_that_takes_too_much_memory_is_left_out(folder: Path) -> None:
     (folder / "a.txt").write_text("é" * 20_000_000)
     (folder / "b.txt").write_text("after")
@@ -117,6 +119,7 @@ def at_work(reader: Reader) -> int:
     return child.pid if child is not None and psutil.Process(child.pid).cpu_times().user > 1.0 else 0
 
 
+@pytest.mark.trust
 def test_stop_ends_the_process_in_the_midst_of_a_document(folder: Path) -> None:
     (folder / "b.txt").write_text(SLOW)
     children: list[subprocess.Popen[bytes]] = []

@@ -30,6 +30,7 @@ FORMS = {
 }
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("form", FORMS)
 def test_a_key_in_any_form_is_a_mark(form):
     text = f"before ({FORMS[form]}) after 100% \\n"

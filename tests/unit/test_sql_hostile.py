@@ -125,6 +125,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize(("sql", "error"), HOSTILE, ids=[sql[:60] for sql, _ in HOSTILE])
 def test_a_hostile_statement_is_refused_and_changes_nothing(file, shop, sql, error):
     before = file.read_bytes()
@@ -184,6 +185,7 @@ RUNAWAY = {
 }  # fmt: skip
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", RUNAWAY)
 def test_a_statement_that_would_run_on_is_ended_with_one_message(shop, name):
     began = time.monotonic()
@@ -195,6 +197,7 @@ def test_a_statement_that_would_run_on_is_ended_with_one_message(shop, name):
     assert shop.query("SELECT count(*) FROM sale").rows == ((3,),)
 
 
+@pytest.mark.trust
 def test_a_query_has_one_and_a_half_seconds():
     assert Limits().seconds == 1.5
 
@@ -210,6 +213,7 @@ def children():
     return found
 
 
+@pytest.mark.trust
 def test_stop_ends_a_query_inside_a_function_and_its_process(file):
     shop = Database(file, "shop.sqlite")
     mine = {child.pid for child in children()}
@@ -264,6 +268,7 @@ def test_views_of_views_do_not_hold_up_the_opening(tmp_path, monkeypatch):
         Database(path, "views.sqlite")
 
 
+@pytest.mark.trust
 def test_no_secret_is_in_the_environment_of_the_process(file, monkeypatch):
     monkeypatch.setenv("ROUTESCOPE_LLM_API_KEY", "sk-canary-0123456789")
     before = {child.pid for child in children()}

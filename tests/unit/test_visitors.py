@@ -78,6 +78,7 @@ def talked(middleware, scope, received=()):
     return sent
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 @pytest.mark.parametrize(
     ("origins", "passes"),
