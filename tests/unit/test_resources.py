@@ -105,19 +105,14 @@ def at_once(engine, people=10, times=6):
 
 @pytest.mark.trust
 def test_ten_sessions_take_no_longer_while_a_corpus_is_opened(engine, slow):
-    """As long as it takes to open: what waits for it would take for ever. Others use the machine too, so the quieter of
-    three times counts.
-    """
+    """However long that takes. Others use the machine too, so the quietest of three times counts."""
     at_once(engine)
-    quiet, meanwhile = [], []
     waiting, _ = asking(engine, "large")
     assert slow.begun.wait(10)
-    for _ in range(3):
-        meanwhile.append(at_once(engine))
+    meanwhile = [at_once(engine) for _ in range(3)]
     slow.go.set()
     waiting.join(30)
-    for _ in range(3):
-        quiet.append(at_once(engine))
+    quiet = [at_once(engine) for _ in range(3)]
     assert min(meanwhile) <= 1.5 * min(quiet)
 
 
