@@ -11,11 +11,7 @@ from core.types import Span
 
 def now(spans: Iterable[Span]) -> str:
     """What a route under way waits for, its place and about how long, in words; "" where it does not."""
-    waits = [
-        span.output
-        for span in spans
-        if isinstance(span.output, Waited) and not span.output.over and span.error is None
-    ]
+    waits = [wait for wait in _waits(span for span in spans if span.error is None) if not wait.over]
     if not waits:
         return ""
     first = min(waits, key=lambda wait: wait.place or 0)
@@ -28,5 +24,14 @@ def now(spans: Iterable[Span]) -> str:
 
 
 def waited(spans: Iterable[Span]) -> float:
-    """The milliseconds that a route waited for others, which none of its times counts."""
-    return sum(span.output.others_ms for span in spans if isinstance(span.output, Waited))
+    """The milliseconds that a route waited for others' calls, which none of its times counts."""
+    return sum(wait.others_ms for wait in _waits(spans) if not wait.until)
+
+
+def loading(spans: Iterable[Span]) -> float:
+    """The milliseconds that a route waited until a model was loaded, which none of its times counts."""
+    return sum(wait.others_ms for wait in _waits(spans) if wait.until)
+
+
+def _waits(spans: Iterable[Span]) -> list[Waited]:
+    return [span.output for span in spans if isinstance(span.output, Waited)]

@@ -11,6 +11,7 @@ from ui.markup import cut, md
 
 EVERY = 1.0  # seconds between looks, while something is under way
 LISTED = "jobs_listed"  # those that were listed last, to see which have ended
+WIDE = 40  # letters of a title: four lines of the sidebar
 KINDS = {
     "question": "Question",
     "answer": "Answer of",
@@ -53,7 +54,8 @@ def follow() -> None:
 
 def told(job: BackgroundJob) -> str:
     """What it is, how far it is, and for how long it has run or will go on."""
-    name = f"{KINDS.get(job.kind, '')} {cut(job.title, 60)}".strip()
+    title = cut(job.title, WIDE)
+    name = f"{KINDS.get(job.kind, '')} {f'“{title}”' if job.kind == 'question' else title}".strip()
     at = job.stage or (f"{job.finished} of {job.total}" if job.total else "")
     time = f"about {milliseconds(1000 * job.left)} left" if job.left is not None else f"{job.seconds:.0f} s"
     return f"{name}: {at}, {time}" if at else f"{name}: {time}"

@@ -36,7 +36,11 @@ from ui.tabs import tabs
 from ui.view import controls
 
 TAB = "tab"  # key of the tabs
-TOLD_FROM_MS = 50.0  # waits of all routes together that are worth a word
+WAITS = (
+    (reading_waits.loading, "until the model was loaded"),
+    (reading_waits.waited, "waiting for a model that others used"),
+)
+TOLD_FROM_MS = 50.0  # a wait that is worth a word
 PAGES = {
     "why.py": "Why",
     "transform.py": "Transform",
@@ -137,11 +141,10 @@ def _summary(run: Run) -> DeltaGenerator:
     anew = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
     if anew:
         facts.insert(1, f"{anew} searched with another text than the question")
-    waited = sum(reading_waits.waited(result.spans) for result in run.results)
-    if waited >= TOLD_FROM_MS:
-        facts.insert(
-            2, f"{milliseconds(waited)} of it waiting for a model that others used, in no route's time"
-        )
+    for waits, told in WAITS:
+        longest = max((waits(result.spans) for result in run.results), default=0.0)
+        if longest >= TOLD_FROM_MS:
+            facts.append(f"{milliseconds(longest)} {told}, in no route's time")
     if run.status in SPOKEN:
         facts.insert(0, SPOKEN[run.status])
     if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():

@@ -146,6 +146,6 @@ def test_a_question_asked_here_is_listed_and_stopped_here(visit, engine):
     app.session_state["routes"] = ["hyde"]
     app.button(key="run").click().run()
     job = engine.job(app.session_state["run_id"])
-    assert listed(app)[0].startswith("Question When is it paid?: 0 of 1, ")
+    assert listed(app)[0].startswith("Question “When is it paid?”: 0 of 1, ")
     app.sidebar.button(key=f"stop:{job.id}").click().run()
     assert job.wait(10).status == "cancelled"

@@ -4,7 +4,7 @@ import pytest
 
 from core.admission import WAIT
 from core.outputs import NOTHING, Waited
-from core.reading_waits import now, waited
+from core.reading_waits import loading, now, waited
 from core.types import Span
 
 
@@ -32,3 +32,5 @@ def test_what_is_over_is_waited_for_no_more():
     assert now([over, stopped, span(3)]) == ""
     assert now([over, span(2, Waited(3)), span(3, Waited(2))]).endswith("place 2 in the queue")
     assert waited([over, over, stopped, span(3)]) == 2400.0
+    load = span(4, Waited(until="m is loaded", over=True, others_ms=700.0))
+    assert (waited([over, load]), loading([over, load])) == (1200.0, 700.0)
