@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
+import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
@@ -11,6 +14,16 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 KEPT = 64  # things of a kind that stay open, the one used longest ago goes first
+LEAVE_S = 20.0  # that the end of the process waits for what is being opened
+_opening: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+@atexit.register
+def _leave() -> None:
+    """Libraries that are in the midst of being loaded when the interpreter ends abort the process."""
+    end = time.monotonic() + LEAVE_S
+    for thread in list(_opening):
+        thread.join(max(0.0, end - time.monotonic()))
 
 
 class Recent(OrderedDict[K, V]):
@@ -85,7 +98,11 @@ class Once(Generic[K, V]):
             if key in self._there and self._there[key] is not known:
                 return _ready(self._there[key])  # opened since this one looked
             future = self._opening[key] = Future()
-        threading.Thread(target=self._open, args=(key, make, future), name=f"open-{key}", daemon=True).start()
+        thread = threading.Thread(
+            target=self._open, args=(key, make, future), name=f"open-{key}", daemon=True
+        )
+        thread.start()
+        _opening.add(thread)
         return future
 
     def _open(self, key: K, make: Callable[[], V], future: Future[V]) -> None:

@@ -1,5 +1,7 @@
 """Opening things once, and nobody waiting for what another one opens."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -133,3 +135,15 @@ def test_what_was_used_lately_is_kept_and_the_rest_goes():
         assert len(lately._new) + len(lately._old) <= 5
     assert lately.get(9) == "9"
     assert lately.get(3) is None
+
+
+def test_the_end_of_the_process_waits_for_what_is_being_opened():
+    """A command that fails early must end with its own exit code: loaded halfway, libraries abort it."""
+    said = (
+        "import time; from core.once import Once\n"
+        "Once().begin('a', lambda: (time.sleep(0.5), print('opened', flush=True)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", said], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "opened\n")
