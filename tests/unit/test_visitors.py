@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.websockets import WebSocketDisconnected
@@ -74,7 +75,8 @@ def talked(middleware, scope, received=()):
     async def send(message):
         sent.append(message)
 
-    asyncio.run(middleware(scope, receive, send))
+    with ThreadPoolExecutor(1) as apart:  # browser tests leave a loop running in this thread
+        apart.submit(asyncio.run, middleware(scope, receive, send)).result()
     return sent
 
 
