@@ -21,7 +21,8 @@ from playwright.sync_api import Page, sync_playwright
 from bench.run import OUT, machine
 from core import settings as settings_module
 from core.store import Store
-from scripts.screenshots import FLAGS, served
+from scripts.screenshots import FLAGS
+from scripts.serving import served
 from tests.large import large_run
 
 log = logging.getLogger("bench")
@@ -142,7 +143,7 @@ def main() -> None:
     store.save(run)
     store.close()
     os.environ["ROUTESCOPE_HOME"] = str(home)
-    with served() as address:
+    with served() as (address, _):
         found: dict[str, Any] = {"machine": machine(), "clicks": measure(address, run.id)}
     known = json.loads(OUT.read_text())
     known["pages, 25 routes x 50 hits"] = found

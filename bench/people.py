@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import random
 import statistics
 import tempfile
@@ -30,6 +29,7 @@ from core.route import routes
 from core.settings import Settings
 from core.store import Store
 from core.types import Query
+from scripts.serving import served
 
 log = logging.getLogger("bench")
 PATIENCE_S = 300.0
@@ -119,8 +119,6 @@ def _side_by_side(work: Callable[[int], None], people: int) -> None:
 
 def main() -> None:
     """Measure on a store of its own, and add the figures to bench/results.json."""
-    from scripts.screenshots import served
-
     logging.basicConfig(format="%(message)s")
     log.setLevel(logging.INFO)
     parser = argparse.ArgumentParser(description=__doc__)
@@ -141,8 +139,7 @@ def main() -> None:
         found["engine"] = in_engine(settings, questions, options.people, options.questions)
         log.info("engine: %s", json.dumps(found["engine"]))
     if options.only != "engine":
-        os.environ["ROUTESCOPE_HOME"] = str(home)
-        with served() as address:
+        with served(environment={"ROUTESCOPE_HOME": str(home)}) as (address, _):
             found["pages"] = on_pages(address, questions, options.people, options.questions, options.pause)
         log.info("pages: %s", json.dumps(found["pages"]))
     if not options.dry:

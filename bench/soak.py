@@ -16,7 +16,6 @@ import os
 import random
 import re
 import signal
-import socket
 import sqlite3
 import statistics
 import subprocess
@@ -24,10 +23,9 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,13 +41,13 @@ from core.labels.types import Judgement, Pooled
 from core.settings import PROJECT, Settings
 from core.store import Store
 from core.types import Query
+from scripts.serving import served
 
 log = logging.getLogger("soak")
 CORPUS, SET = "notes", "Soak"
 TOPICS = ("returns", "refunds", "fragile goods", "express parcels", "customs", "damage", "invoices", "keys")
 DOCUMENTS = 80
 KEEP = 12  # newest runs that are never deleted: somebody may look at them
-KILLED = re.compile(r"settings\?.*\d+ of \d+ fail")  # rightly: the model is dead at that moment
 GROWTH = 1.10, 60 * 2**20  # of the memory, from its second quarter to its last: factor and bytes
 
 
@@ -148,7 +146,7 @@ def live(told: Told, address: str, name: str, do: Callable[..., None], **more: b
             if not told.over():
                 person.errors.append(f"{name}: {type(error).__name__}: {error}")
         with told.lock:
-            told.errors += [error for error in person.errors if not KILLED.match(error)]
+            told.errors += person.errors
             for what, seconds in person.took:
                 told.took[what].append(seconds)
         person.errors, person.took = [], []
@@ -259,28 +257,6 @@ def linked(models: Path, llm: str, home: Path) -> Path | None:
     return own
 
 
-@contextmanager
-def served(home: Path, environment: dict[str, str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The dashboard on a free port; its log is in the home folder."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    with (home / "server.log").open("wb") as out:
-        server = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield f"http://localhost:{port}", server
-    finally:
-        server.terminate()
-        server.wait(30)
-
-
 def lost(told: Told, settings: Settings) -> list[str]:
     """What a page said to be stored and is not there, or to be deleted and is."""
     path = settings.home / "routescope.sqlite"
@@ -367,7 +343,7 @@ def main() -> int:
             environment["ROUTESCOPE_MODELS_DIR"] = str(models)
         log.info("model: %s", given.llm if models else f"none, as {given.llm} is not downloaded")
         settings = prepare(home, environment)
-        with served(home, environment) as (address, server):
+        with served(home / "server.log", environment) as (address, server):
             told = Told(time.monotonic() + 60 * given.minutes)
             people = [(f"asker-{n}", ask, {"models": n == 0 and models is not None}) for n in range(6)]
             people += [("ann", label, {}), ("bob", label, {}), ("eve", evaluate, {}), ("ray", read, {})]

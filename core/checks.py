@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import stat
@@ -171,10 +172,12 @@ def space(settings: Settings) -> Checks:
 
 def _bytes(path: Path) -> int:
     """Of a file, or of all in a folder; 0 where there is none."""
-    files = path.rglob("*") if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():  # walked so that a folder that somebody deletes meanwhile counts nothing
+        files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
     count = 0
     for file in files:
-        with suppress(FileNotFoundError):  # somebody deletes while we count
+        with suppress(FileNotFoundError):
             found = file.lstat()
             count += found.st_size if stat.S_ISREG(found.st_mode) else 0
     return count

@@ -15,14 +15,14 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 KEPT = 64  # things of a kind that stay open, the one used longest ago goes first
 LEAVE_S = 20.0  # that the end of the process waits for what is being opened
-_opening: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
 @atexit.register
 def _leave() -> None:
     """Libraries that are in the midst of being loaded when the interpreter ends abort the process."""
     end = time.monotonic() + LEAVE_S
-    for thread in list(_opening):
+    for thread in list(_threads):
         thread.join(max(0.0, end - time.monotonic()))
 
 
@@ -102,7 +102,7 @@ class Once(Generic[K, V]):
             target=self._open, args=(key, make, future), name=f"open-{key}", daemon=True
         )
         thread.start()
-        _opening.add(thread)
+        _threads.add(thread)
         return future
 
     def _open(self, key: K, make: Callable[[], V], future: Future[V]) -> None:

@@ -5,15 +5,10 @@ Serves the app on a free port, asks a sample question, and takes each page at 14
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -21,6 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from core.settings import PROJECT
+from scripts.serving import served
 
 DOCS = PROJECT / "docs"
 ALL_FOUR = 3  # views that are taken at both widths in both themes
@@ -51,28 +47,6 @@ def measure() -> None:
     if KEPT not in known:
         subprocess.run([*core, "labels", "create", KEPT, "--corpus", "support"], cwd=PROJECT, check=True)
         subprocess.run([*core, "labels", "pool", KEPT, "--evaluation", KEPT], cwd=PROJECT, check=True)
-
-
-@contextmanager
-def served() -> Iterator[str]:
-    """The app on a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    server = subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.DEVNULL, env=os.environ.copy())
-    address = f"http://localhost:{port}"
-    try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{address}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield address
-    finally:
-        server.terminate()
-        server.wait(10)
 
 
 def settle(page: Page) -> None:
@@ -134,7 +108,7 @@ def main() -> None:
     browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
-        with served() as address:
+        with served() as (address, _):
             asked = ask(browser, address)
             run = asked.partition("?")[2]
             views = {"start": "/", "compare": asked, "why": f"/why?{run}"}

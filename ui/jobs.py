@@ -44,7 +44,7 @@ def follow() -> None:
             st.progress(job.share, text=md(told(job)))
             st.button("Stop", key=f"stop:{job.id}", on_click=job.cancel, width="content")
     if others := len(found) - len(mine):
-        st.caption(f"{others} {'question' if others == 1 else 'questions'} of other sessions")
+        st.caption(f"{others} {'question' if others == 1 else 'questions'} from other sessions")
     ids = {job.id for job in found}
     before = st.session_state.get(LISTED, set())
     st.session_state[LISTED] = ids

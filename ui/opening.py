@@ -21,7 +21,7 @@ def wait_for(name: str) -> None:
     wait([opening], PATIENCE_S)
     if opening.done():
         return
-    st.info(md(f"Corpus {name} is being opened; this page goes on when it is."))
+    st.info(md(f"Opening corpus {name}. This page continues when it is ready."))
     _look(name)
     st.stop()
 

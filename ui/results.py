@@ -37,8 +37,8 @@ from ui.view import controls
 
 TAB = "tab"  # key of the tabs
 WAITS = (
-    (reading_waits.loading, "until the model was loaded"),
-    (reading_waits.waited, "waiting for a model that others used"),
+    (reading_waits.loading, "for the model to load"),
+    (reading_waits.waited, "for a model in use by others"),
 )
 TOLD_FROM_MS = 50.0  # a wait that is worth a word
 PAGES = {
@@ -144,7 +144,7 @@ def _summary(run: Run) -> DeltaGenerator:
     for waits, told in WAITS:
         longest = max((waits(result.spans) for result in run.results), default=0.0)
         if longest >= TOLD_FROM_MS:
-            facts.append(f"{milliseconds(longest)} {told}, in no route's time")
+            facts.append(f"waited {milliseconds(longest)} {told} (not counted in any route's time)")
     if run.status in SPOKEN:
         facts.insert(0, SPOKEN[run.status])
     if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from core.store import Store
+from scripts import serving
 from tests.runs import make_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,25 +95,9 @@ def address(home):
 @contextmanager
 def served(home, log="server.log"):
     """A server over a home: its address and its process, which a test may kill."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    serve = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    with (home / log).open("w") as told:
-        server = subprocess.Popen(serve, cwd=ROOT, env=env, stdout=told, stderr=subprocess.STDOUT)
-    try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1)
-                break
-            except OSError:
-                assert server.poll() is None, (home / log).read_text()
-                time.sleep(0.1)
-        yield f"http://localhost:{port}", server
-    finally:
-        server.terminate()
-        server.wait(10)
+    environment = {"ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
+    with serving.served(home / log, environment) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

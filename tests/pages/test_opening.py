@@ -7,7 +7,7 @@ import pytest
 from tests.pages.reading import shown
 from ui import opening
 
-SAID = "Corpus tiny is being opened"
+SAID = "Opening corpus tiny"
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_of_questions_of_others_only_their_number_is_told(visit, begun):
     app = visit("shortcuts.py")
     assert listed(app) == []
     assert "secret" not in shown(app)
-    assert "1 question of other sessions" in [caption.value for caption in app.sidebar.caption]
+    assert "1 question from other sessions" in [caption.value for caption in app.sidebar.caption]
 
 
 def test_what_another_home_does_is_not_listed(visit, begun, tmp_path):

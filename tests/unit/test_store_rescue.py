@@ -1,11 +1,13 @@
 """A damaged file of sessions: one clear message, what can be read saved to a new file, and copies."""
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -333,3 +335,21 @@ def test_the_doctor_tells_sizes_and_what_can_be_given_back(home, path, monkeypat
     files.vacuum(path)
     assert next(checks.space(settings)).state == "ok"
     assert next(checks.space(Settings(home=home / "nothing"))).detail.startswith("nothing is kept yet")
+
+
+def test_folders_that_go_while_they_are_counted_count_nothing(tmp_path, monkeypatch):
+    """An index that is built anew takes its former folder away."""
+    gone = tmp_path / "indexes" / "notes" / "former"
+    gone.mkdir(parents=True)
+    (gone.parent / "now").write_bytes(b"x" * 2048)
+    look = os.scandir
+
+    def scandir(path):
+        if Path(path) == gone:
+            gone.rmdir()
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    (check,) = checks.space(Settings(home=tmp_path))
+    assert "indexes 2.0 KiB" in check.detail
+    assert not gone.exists()

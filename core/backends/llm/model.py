@@ -11,6 +11,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
+
 from core import admission
 from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
@@ -32,18 +34,25 @@ class RemoteLLM:
     """A model behind an OpenAI-compatible base URL."""
 
     def __init__(self, settings: Settings) -> None:
-        url = settings.llm_base_url or ""
-        self.endpoint = clean_url(url)
-        self.local = _is_loopback(url)
-        self.model = self.identity = settings.llm
+        self._reach(
+            ChatClient, settings, "llm_base_url", settings.llm, settings.llm_base_url, settings.llm_api_key
+        )
+
+    def _reach(
+        self, client: type[ChatClient], settings: Settings, setting: str, model: str, url: str | None,
+        key: SecretStr | None,
+    ) -> None:  # fmt: skip
+        """Call `model` at the address that `setting` names."""
+        self.endpoint = clean_url(url or "", setting, setting.replace("_base_url", "_api_key"))
+        self.local = _is_loopback(url or "")
+        self.model = self.identity = model
         self._slots = settings.llm_slots or math.inf
-        key = settings.llm_api_key.get_secret_value() if settings.llm_api_key else ""
-        self._client: ChatClient = ChatClient(
+        self._client = client(
             self.endpoint,
-            model=self.model,
-            key=key,
-            label=f"{self.model} at {self.endpoint}",
-            private=settings.private("llm_base_url"),
+            model=model,
+            key=key.get_secret_value() if key else "",
+            label=f"{model} at {self.endpoint}",
+            private=settings.private(setting),
             secrets=settings.secrets(),
         )
 
@@ -63,20 +72,10 @@ class ReflectionLLM(RemoteLLM):
     """A model trained to write reflection tokens, behind a text-completion endpoint (`self_rag_base_url`)."""
 
     def __init__(self, settings: Settings) -> None:
-        url = settings.self_rag_base_url or ""
-        self.endpoint = clean_url(url, "self_rag_base_url", "self_rag_api_key")
-        self.local = _is_loopback(url)
-        self.model = self.identity = settings.self_rag_model
-        self._slots = settings.llm_slots or math.inf
-        key = settings.self_rag_api_key.get_secret_value() if settings.self_rag_api_key else ""
-        self._client = CompletionsClient(
-            self.endpoint,
-            model=self.model,
-            key=key,
-            label=f"{self.model} at {self.endpoint}",
-            private=settings.private("self_rag_base_url"),
-            secrets=settings.secrets(),
-        )
+        self._reach(
+            CompletionsClient, settings, "self_rag_base_url", settings.self_rag_model,
+            settings.self_rag_base_url, settings.self_rag_api_key,
+        )  # fmt: skip
 
 
 class EmbeddedLLM:
