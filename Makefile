@@ -75,6 +75,7 @@ lint: $(VENV)/.installed-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
 
 format: $(VENV)/.installed-dev
 	$(PY) -m ruff check --fix-only .
