@@ -19,7 +19,7 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from bench.run import OUT, machine
-from core import settings as settings_module
+from core.domain import settings as settings_module
 from core.store import Store
 from scripts.screenshots import FLAGS
 from scripts.serving import served

@@ -21,14 +21,14 @@ from typing import Any
 
 from bench.run import CORPUS, OUT, machine
 from bench.visitor import Visitor
-from core import settings as settings_module
+from core.domain import settings as settings_module
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine import Engine, Request
 from core.evaluate import sets
 from core.needs import missing, why_not
 from core.route import routes
-from core.settings import Settings
 from core.store import Store
-from core.types import Query
 from scripts.serving import served
 
 log = logging.getLogger("bench")

@@ -22,13 +22,13 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from core import settings as settings_module
+from core.domain import settings as settings_module
+from core.domain.machine import processor
+from core.domain.settings import PROJECT, Settings
+from core.domain.types import Query, Run
 from core.engine import Engine, Request
 from core.evaluate import sets
-from core.machine import processor
 from core.route import routes
-from core.settings import PROJECT, Settings
-from core.types import Query, Run
 
 log = logging.getLogger("bench")
 OUT = PROJECT / "bench" / "results.json"
@@ -36,8 +36,8 @@ CORPUS = "support"
 COLD = """
 import time; began = time.perf_counter()
 from core.engine import Engine, Request
-from core.settings import load
-from core.types import Query
+from core.domain.settings import load
+from core.domain.types import Query
 run = Engine(load()).ask(Request(Query("How do I start a return?"), "support", ("hybrid_rrf",)))
 print(time.perf_counter() - began, run.results[0].status)
 """

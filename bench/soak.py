@@ -34,13 +34,13 @@ import psutil
 from bench.visitor import Visitor
 from core.backends.llm import server_state
 from core.corpus.index import open_corpus
+from core.domain.settings import PROJECT, Settings
+from core.domain.types import Query
 from core.evaluate import keeping
 from core.evaluate.dataset import Question
 from core.labels import desk
 from core.labels.types import Judgement, Pooled
-from core.settings import PROJECT, Settings
 from core.store import Store
-from core.types import Query
 from scripts.serving import served
 
 log = logging.getLogger("soak")

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import AnswerStyle, Run
 from core.request import Answers, Mode, Request
 from core.route import Route
-from core.types import AnswerStyle, Run
 
 MODES: Mapping[str, Mode] = {"live": "live", "replay": "replay"}
 ANSWERS: Mapping[str, Answers] = {"none": "none", "selected": "selected", "all": "all"}

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core import reading_waits
-from core.background_job import BackgroundJob
-from core.errors import BadInput, ModelFailed
+from core.domain.background_job import BackgroundJob
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
 from core.job import with_answer
 from core.reading_answers import being_written
 from core.trace import Trace
-from core.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
 
 if TYPE_CHECKING:
     from core.engine import Engine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.outputs import Embedding, SampleSearches, Search
-from core.types import RouteResult, Span
+from core.domain.outputs import Embedding, SampleSearches, Search
+from core.domain.types import RouteResult, Span
 
 VECTORS = ("vector", "asked")  # arguments that take a vector, or one for each token
 LONGEST = 70  # characters of a text that a sentence quotes

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from core.outputs import Segment, SegmentTree
-from core.types import RouteResult, Run, Span
+from core.domain.outputs import Segment, SegmentTree
+from core.domain.types import RouteResult, Run, Span
 
 WEIGHTS = {"relevance": 1.0, "support": 1.0, "utility": 0.5}  # arXiv:2310.11511, section 4.3
 GOES_ON: Final = "retrieve"  # `ended` of a segment after which the model asked for more passages

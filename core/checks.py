@@ -17,11 +17,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from core.errors import RouteScopeError
-from core.quantities import size
+from core.domain.errors import RouteScopeError
+from core.domain.format import size
 
 if TYPE_CHECKING:
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
 LEAST_DISK = 2 * 1024**3
 LEAST_FREE = 64 * 1024**2  # bytes of the sessions' file that are worth giving back
@@ -79,7 +79,7 @@ def _python(_: Settings) -> Checks:
 
 
 def _packages(_: Settings) -> Checks:
-    from core.settings import PROJECT
+    from core.domain.settings import PROJECT
 
     pins = [line.strip().split("==") for line in (PROJECT / "requirements.txt").read_text().splitlines()]
     missing, other, right = [], [], 0

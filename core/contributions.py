@@ -10,8 +10,8 @@ from typing import Protocol
 from core.asked import asked
 from core.backends.terms import WORD, Analyzer
 from core.corpus.passages import searchable
-from core.outputs import Search
-from core.types import Passage, Run
+from core.domain.outputs import Search
+from core.domain.types import Passage, Run
 
 
 class Words(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.types import Remembered, Run, Turn
+from core.domain.types import Remembered, Run, Turn
 
 if TYPE_CHECKING:
     from core.store import Store

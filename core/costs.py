@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
-from core.types import RouteResult, Span, Tokens
+from core.domain.types import RouteResult, Span, Tokens
 
 MILLION = 1_000_000
 

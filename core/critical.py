@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from core.types import RouteResult, Span
+from core.domain.types import RouteResult, Span
 
 NEAR = 1e-6  # ms: sums of floating-point times that differ by less are one moment
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.charts.look import milliseconds
+from core.domain.outputs import Rewrite
+from core.domain.rank_changes import ranks
+from core.domain.relevance import floor, relevant
+from core.domain.types import Hit, Passage, RouteResult, Run
 from core.funnel import Fate, Funnel
 from core.held import held
-from core.moves import ranks
-from core.outputs import Rewrite
 from core.reading import top
-from core.relevance import floor, relevant
-from core.types import Hit, Passage, RouteResult, Run
 
 DEEPER = (5, 10, 20, 50)  # depths that a page offers
 MODES = {

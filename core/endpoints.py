@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from core.backends.rerankers import EMBEDDED, LLM
 from core.charts.look import milliseconds
-from core.errors import RouteScopeError
-from core.once import Recent
+from core.domain.errors import RouteScopeError
+from core.domain.once import Recent
 
 if TYPE_CHECKING:
     from core.engine import Engine
@@ -91,7 +91,7 @@ Facts = tuple[tuple[str, str], ...]
 
 def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     from core.backends.llm.probe import probe
-    from core.errors import ModelFailed
+    from core.domain.errors import ModelFailed
 
     began = time.perf_counter()
     found = probe(engine.llm(), timeout=engine.settings.llm_timeout_s, cancel=cancel, report=report)
@@ -140,7 +140,7 @@ def _embedder(engine: Engine, report: Report, _cancel: threading.Event) -> Facts
 
 
 def _reranker(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
-    from core.types import Passage
+    from core.domain.types import Passage
 
     rerankers = engine.rerankers()
     began = time.perf_counter()

@@ -12,25 +12,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core import needs
-from core import settings as settings_module
-from core.admission import Asker
 from core.answering import Answering, answerable, write_later
 from core.backends import evaluators
-from core.backends.kept import KeptVectors
+from core.backends.admission import Asker
+from core.backends.embedding_cache import KeptVectors
 from core.backends.llm.none import NoLLM
 from core.backends.web import SNAPSHOT
-from core.background_job import jobs
 from core.conversation import gather, keep_answer
-from core.errors import BadInput, RouteScopeError, Unavailable
+from core.domain import settings as settings_module
+from core.domain.background_job import jobs
+from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import AnswerStyle, Query, Remembered, Run
 from core.job import Job
 from core.request import MAX_QUESTION, Mode, Plan, Request, clean
 from core.resources import Resources
 from core.route import Need, pick
-from core.settings import Settings
 from core.steps import Context, Memo
 from core.steps.base import no_reflection
 from core.trace import Trace
-from core.types import AnswerStyle, Query, Remembered, Run
 
 if TYPE_CHECKING:
     from core.backends.base import WebSearch

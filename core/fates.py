@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from core.domain.outputs import Excerpts, Grading, Selection, SentenceFilter
+from core.domain.types import RouteResult, Span
 from core.flow import Flow
-from core.outputs import Excerpts, Grading, Selection, SentenceFilter
 from core.reading import top
-from core.types import RouteResult, Span
 
 Clause = tuple[Span, str]  # a step and what it did, without a full stop
 

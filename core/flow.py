@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.outputs import Fusion, Search, Selection
-from core.types import Link, RouteResult, Span
+from core.domain.outputs import Fusion, Search, Selection
+from core.domain.types import Link, RouteResult, Span
 
 LISTS = ("lists", "hits", "first", "rest", "collected", "found")  # arguments that take a ranking, or several
 

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Literal
 
 from core.asked import asked
+from core.domain.outputs import DraftChoice, Fusion, Rerank, Selection, Written
+from core.domain.types import RouteResult, Span
 from core.fates import compressed, discarded, low_grade
 from core.flow import Flow, Loss, Source, is_search, not_stored
-from core.outputs import DraftChoice, Fusion, Rerank, Selection, Written
 from core.reading import top
-from core.types import RouteResult, Span
 
 Kind = Literal[
     "found", "not used", "found too low", "never retrieved", "list not used", "fused away", "reranked away",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from core.domain.types import Span
 from core.funnel import Funnel
-from core.types import Span
 
 
 @dataclass(frozen=True, slots=True)

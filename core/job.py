@@ -11,15 +11,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from core.admission import Asker
-from core.background_job import BackgroundJob
+from core.backends.admission import Asker
 from core.conversation import keep
-from core.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
+from core.domain.background_job import BackgroundJob
+from core.domain.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
+from core.domain.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.request import Plan, Request
 from core.route import Route
 from core.steps import Context, Memo, Steps
 from core.trace import Trace, describe
-from core.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 
 if TYPE_CHECKING:
     from core.backends.base import WebSearch

@@ -9,8 +9,8 @@ from math import isfinite
 
 from core.costs import Totals, add, totals
 from core.critical import timed
+from core.domain.types import RouteResult, SpanKind
 from core.seconds import Source, sources
-from core.types import RouteResult, SpanKind
 
 # Measurements that a percentile needs: below, it would be the largest one or lie between the last two.
 NEEDED: Mapping[int, int] = {50: 1, 90: 10, 95: 20, 99: 100}

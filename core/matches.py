@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.outputs import MatchedPassage, Rerank, Search
+from core.domain.outputs import MatchedPassage, Rerank, Search
+from core.domain.types import RouteResult, Span
 from core.reading import top
-from core.types import RouteResult, Span
 
 
 @dataclass(frozen=True, slots=True)

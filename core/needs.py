@@ -7,13 +7,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from core.backends.llm.none import WHY as NO_MODEL
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.route import Need, Route
 
 if TYPE_CHECKING:
+    from core.domain.settings import Settings
     from core.engine import Engine
     from core.request import Mode
-    from core.settings import Settings
 
 
 def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:

@@ -11,9 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.moves import ranks
+from core.domain.rank_changes import ranks
+from core.domain.types import Run
 from core.reading import worked
-from core.types import Run
 
 Measure = Literal["jaccard", "rbo"]
 PERSISTENCE = (0.8, 0.9, 0.98)  # of RBO: the first 5, 10 and 50 ranks decide 86, 86 and 85 %

@@ -10,10 +10,10 @@ import numpy as np
 
 from core.backends.base import Embedder, Matrix, Vector
 from core.corpus.passages import searchable
-from core.moves import ranks
+from core.domain.rank_changes import ranks
+from core.domain.types import Run
 from core.reading import worked
 from core.reading_texts import imagined, written
-from core.types import Run
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.moves import ranks
+from core.domain.rank_changes import ranks
+from core.domain.types import Run
 from core.reading import title_of, worked
-from core.types import Run
 
 
 @dataclass(frozen=True, slots=True)

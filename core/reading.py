@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-from core.outputs import (
+from core.domain.outputs import (
     Grading,
     Output,
     Pass,
@@ -19,7 +19,7 @@ from core.outputs import (
     Written,
     document,
 )  # fmt: skip
-from core.types import Link, RouteResult, Run, Span
+from core.domain.types import Link, RouteResult, Run, Span
 
 T = TypeVar("T")
 

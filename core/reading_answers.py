@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from core.outputs import Critique, Decided, DraftChoice, Reply, Selection, Written
+from core.backends.prompting.citations import markers
+from core.domain.outputs import Critique, Decided, DraftChoice, Reply, Selection, Written
+from core.domain.types import RouteResult, Span
 from core.reading import Recorded, below, recorded
-from core.steps.cite import markers
-from core.types import RouteResult, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from core.moves import ranks
-from core.outputs import Grading, SentenceFilter
+from core.domain.outputs import Grading, SentenceFilter
+from core.domain.rank_changes import ranks
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run
 from core.reading import Recorded, gradings, strippings
 from core.reading_answers import decisions
-from core.relevance import relevant
 from core.route import Family
-from core.types import RouteResult, Run
 from core.whatif.grading import bands, known
 from core.whatif.scored import nears, reaching
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.asked import asked
-from core.moves import ranks
-from core.outputs import Rewrite, SampleSearches, Scored, Search
+from core.domain.outputs import Rewrite, SampleSearches, Scored, Search
+from core.domain.rank_changes import ranks
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run, Span
 from core.reading import top, worked
-from core.relevance import relevant
-from core.types import RouteResult, Run, Span
 
 Key = str | tuple[str, ...]  # a text, or the step and the texts of a vector of several
 

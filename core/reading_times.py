@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from core.charts.look import KINDS, brief, milliseconds
 from core.charts.waterfall import by_time
 from core.critical import critical, ended, timed
+from core.domain.types import RouteResult, Run
 from core.latencies import NEEDED, Latency
 from core.reading import worked
 from core.seconds import Spent, clocks
 from core.store.traces import Traces
-from core.types import RouteResult, Run
 
 ALONE = (
     "Alone: what the route would take if it ran by itself, from its steps as they were measured. A step whose"

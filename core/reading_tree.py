@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from core.outputs import Decision, Rewrite, ShortAnswer
+from core.domain.outputs import Decision, Rewrite, ShortAnswer
+from core.domain.types import RouteResult, Run, Span
 from core.reading import top
 from core.reading_texts import Searched, found_in, searches
 from core.steps.decompose import references
-from core.types import RouteResult, Run, Span
 
 MOST = 60  # texts of a tree
 

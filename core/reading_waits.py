@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.charts.look import milliseconds
-from core.outputs import Waited
-from core.types import Span
+from core.domain.outputs import Waited
+from core.domain.types import Span
 
 
 def now(spans: Iterable[Span]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import AnswerStyle, Query, Remembered, Turn
 from core.route import Route
-from core.types import AnswerStyle, Query, Remembered, Turn
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.backends import fitted
+from core.backends import fusion_weights
 from core.backends.fid import FusionReader, FusionReaders
 from core.backends.rerankers import Rerankers
 from core.corpus.tables import Tables
+from core.domain.once import Once
+from core.domain.settings import Settings
 from core.enrich.opened import Opened
-from core.once import Once
 from core.request import Mode
 from core.route import Need
-from core.settings import Settings
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -108,9 +108,9 @@ class Resources:
         """What was made for `corpus` to meet `need`; raises Unavailable with the way to get it."""
         return self._enrichments.get(corpus, need.enrichment or "")
 
-    def weights(self, corpus: str, name: str = "") -> fitted.FittedWeights:
+    def weights(self, corpus: str, name: str = "") -> fusion_weights.FittedWeights:
         """The weights fitted for a corpus, "" for the newest; raises Unavailable with the way to get some."""
-        return fitted.read(self.settings.home, corpus, name)
+        return fusion_weights.read(self.settings.home, corpus, name)
 
     def tables(self, corpus: str, need: Need) -> Database:
         """The database (Need.TABLES) or the CSV files (Need.CSV) of a corpus; raises Unavailable."""

@@ -11,9 +11,9 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from core.errors import BadInput
-from core.parameters import named
-from core.types import Answer, Query
+from core.domain.errors import BadInput
+from core.domain.parameters import named
+from core.domain.types import Answer, Query
 
 if TYPE_CHECKING:
     from core.steps import Steps
@@ -152,7 +152,7 @@ class Route:
         return {name: knob.read(given.get(name, knob.default), self.name) for name, knob in known.items()}
 
     def run(self, query: Query, do: Steps, knobs: Mapping[str, Any]) -> Answer:
-        """Call the route's function; its parameters' values know their names (see `core.parameters`)."""
+        """Call the function; its parameters' values know their names (see `core.domain.parameters`)."""
         return self.function(query, do, **{name: named(value, name) for name, value in knobs.items()})
 
 

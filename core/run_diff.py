@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.domain.types import RouteResult, Run
 from core.trace_diff import (
     Change,
     RankingDiff,
@@ -17,7 +18,6 @@ from core.trace_diff import (
     ranking_diff,
     steps_diff,
 )
-from core.types import RouteResult, Run
 
 TOLD_ELSEWHERE = ("routes",)  # settings that the comparison of routes says in full
 

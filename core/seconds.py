@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Literal
 
 from core.critical import between_ms, own_ms
-from core.types import RouteResult, Run, Span, SpanKind
+from core.domain.types import RouteResult, Run, Span, SpanKind
 
 Source = Literal["now", "cache", "recording"]  # where a step's result, and so its time, is from
 SOURCES: tuple[Source, ...] = ("now", "cache", "recording")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.corpus.samples import samples
-from core.moves import ranks
+from core.domain.rank_changes import ranks
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run
 from core.reading import worked
-from core.relevance import relevant
 from core.store.playlists import Entry
-from core.types import RouteResult, Run
 
 
 @dataclass(frozen=True, slots=True)

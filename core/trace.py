@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.errors import describe as describe
-from core.outputs import NOTHING, Output
-from core.types import Hit, Link, Passage, Ranking, Reuse, Scored, Span, SpanKind, Tokens
+from core.domain.errors import describe as describe
+from core.domain.outputs import NOTHING, Output
+from core.domain.types import Hit, Link, Passage, Ranking, Reuse, Scored, Span, SpanKind, Tokens
 
 T = TypeVar("T")
 

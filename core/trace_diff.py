@@ -12,11 +12,11 @@ from difflib import SequenceMatcher
 from enum import Enum
 from typing import Any
 
-from core.moves import Kind, moves, ranks
-from core.outputs import Output, Reply
+from core.domain.outputs import Output, Reply
+from core.domain.rank_changes import Kind, moves, ranks
+from core.domain.types import Hit, Link, Passage, Ranking, Scored, Span
 from core.overlap import jaccard
 from core.reading import describe
-from core.types import Hit, Link, Passage, Ranking, Scored, Span
 
 DEPTH = 10  # ranks that moves and overlap are counted in
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
 from core.engine import Job
-from core.errors import RouteScopeError
-from core.types import Run
 from ui import ask, corpora, health, link, live, results, state, tour
 from ui.hello import hello
 from ui.markup import md

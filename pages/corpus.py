@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from core.corpus import catalogue
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from ui import (
     corpora,
     corpus_add,

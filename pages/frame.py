@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from ui import corpora, health, jobs, link, state
 from ui.markup import md
 

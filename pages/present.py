@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from ui import address, playlists, slide
 from ui.markup import md
 

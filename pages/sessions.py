@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from ui import opened, session_again, session_compare, session_pair, state
 from ui.markup import md
 from ui.session_actions import actions, export_found, undo

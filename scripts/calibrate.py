@@ -14,8 +14,8 @@ import json
 import sys
 from typing import get_args
 
-from core import settings
 from core.backends.evaluators import Which
+from core.domain import settings
 from core.engine import Engine, Request
 from core.evaluate import sets
 from core.evaluate.calibration import fit

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from core.cli import cli
-from core.settings import PROJECT
+from core.domain.settings import PROJECT
 
 PAGE = PROJECT / "docs" / "cli.md"
 HEAD = """# Command line

@@ -12,12 +12,12 @@ import argparse
 import json
 import sys
 
-from core import settings
 from core.backends.evaluators import LIGHTWEIGHT, SHIPPED, trained, write
 from core.cli.common import Bar
 from core.corpus import catalogue
+from core.domain import settings
+from core.domain.errors import RouteScopeError
 from core.engine import Engine
-from core.errors import RouteScopeError
 from core.evaluate import sets
 from core.evaluate.training import Pairs, measure, train, worth
 

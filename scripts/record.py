@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import sys
 
-from core import settings
 from core.corpus.samples import samples
+from core.domain import settings
 from core.engine import Engine, Request
 from core.route import pick
 

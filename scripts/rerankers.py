@@ -18,18 +18,18 @@ from collections.abc import Mapping, Sequence
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # times are those of one thread
 
-from core import settings
 from core.cli.common import Bar
 from core.corpus import catalogue
+from core.domain import settings
+from core.domain.errors import RouteScopeError
+from core.domain.outputs import Rerank
+from core.domain.types import RouteResult, Scored
 from core.engine import Engine, Request
-from core.errors import RouteScopeError
 from core.evaluate import metrics, sets
 from core.evaluate.dataset import LabelledSet, Question
-from core.outputs import Rerank
 from core.reading import recorded
 from core.route import Need
 from core.steps.rerank import by_score
-from core.types import RouteResult, Scored
 
 NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM = (
     "none", "cosine", "MaxSim", "MaxSim by IDF", "embedded (blend)", "llm, P(yes)",

@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from core import settings
 from core.backends.embedder import load_embedder
+from core.domain import settings
+from core.domain.types import Query
 from core.evaluate import sets
 from core.evaluate.routing import confusion, matrix
 from core.steps.classes import EXAMPLES, by_examples, by_rules
 from core.steps.classify import NEAREST, decide
-from core.types import Query
 
 
 def classifiers() -> dict[str, Callable[[Query], str]]:

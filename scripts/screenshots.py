@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from core.settings import PROJECT
+from core.domain.settings import PROJECT
 from scripts.serving import served
 
 DOCS = PROJECT / "docs"
@@ -33,7 +33,7 @@ FLAGS = [
 
 def measure() -> None:
     """An evaluation and a label set of support to show; those that are there already stay."""
-    from core import settings
+    from core.domain import settings
     from core.evaluate import keeping
     from core.labels import desk
     from core.store import Store

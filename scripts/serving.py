@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from core.settings import PROJECT
+from core.domain.settings import PROJECT
 
 START_S = 60.0
 

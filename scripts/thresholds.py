@@ -3,7 +3,7 @@
 `python -m scripts.thresholds WHAT SET [DEV [TEST]]`: WHAT is `evidence` (P(Yes) that the passages hold the
 answer), `self_reflective` (mean grade of the passages found, 1 to 5) or `confidence` (of an answer without a
 search). The threshold is that of the highest balanced accuracy on DEV questions. A set without a dev split is
-cut in halves by a seed. It stands in `core.types.EVIDENCE` and in the knobs of the two routes.
+cut in halves by a seed. It stands in `core.domain.types.EVIDENCE` and in the knobs of the two routes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from core import settings
 from core.corpus import catalogue
+from core.domain import settings
+from core.domain.errors import ModelFailed
+from core.domain.types import Ranking
 from core.engine import Engine
-from core.errors import ModelFailed
 from core.evaluate import sets
 from core.evaluate.answers import Given, correct
 from core.evaluate.calibration import cut, worth
@@ -27,7 +28,6 @@ from core.evaluate.dataset import LabelledSet, Question
 from core.steps import Memo, Steps
 from core.steps.generate import SHOWN
 from core.trace import Trace
-from core.types import Ranking
 
 SEED = 1  # not that of the samples that are evaluated
 

@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from core.domain.outputs import Decision, Grading, PassageGrade, Written
+from core.domain.types import Query, RouteResult, Run, Span
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.journal import Journal
 from core.evaluate.keeping import RUNS, write_labelled
 from core.evaluate.runner import Outcome
-from core.outputs import Decision, Grading, PassageGrade, Written
 from core.store import Store
-from core.types import Query, RouteResult, Run, Span
 
 LOW, HIGH = 0.2, 0.5
 

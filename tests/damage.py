@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.corpus import index, manifest
-from core.settings import Settings
+from core.domain.settings import Settings
 
 
 def _record(home: Path, **changes: Any) -> None:

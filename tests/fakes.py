@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from core.backends import fitted
+from core.backends import fusion_weights
 from core.backends.base import Completion, LLMRequest, TokenLogprob
 from core.backends.fid import Read
-from core.backends.fitted import FittedWeights
+from core.backends.fusion_weights import FittedWeights
 from core.backends.late import TokenVectors
 from core.backends.llm.cache import CompletionCache
 from core.backends.llm.model import CachedLLM
@@ -31,14 +31,14 @@ from core.backends.llm.recordings import Recordings
 from core.backends.rerankers import Rerankers
 from core.backends.sql import Database
 from core.backends.terms import Analyzer
+from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Hit, Passage
 from core.engine import Engine
 from core.enrich import store
 from core.enrich.learned import LearnedSparse
 from core.enrich.tokens import Tokens
-from core.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.route import Need
-from core.settings import Settings
-from core.types import Hit, Passage
 from tests.reflecting import ScriptedReflection
 
 
@@ -373,7 +373,7 @@ class FakeEngine(Engine):
 
     def weights(self, corpus: str, name: str = "") -> FittedWeights:
         """Those that a test fitted, else some that fuse every kind of list."""
-        if corpus in self.fakes and not fitted.names(self.settings.home, corpus) and not name:
+        if corpus in self.fakes and not fusion_weights.names(self.settings.home, corpus) and not name:
             return some_weights(corpus, self.fakes[corpus].fingerprint)
         return super().weights(corpus, name)
 

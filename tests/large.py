@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from core.outputs import Rewrite
+from core.domain.outputs import Rewrite
+from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run
 from core.route import routes as known_routes
 from core.steps.fuse import rrf
-from core.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run
 from tests.runs import TOPICS, Steps
 
 LARGE_QUESTION = (

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.domain.types import Query
 from core.evaluate import keeping, report, summary
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.journal import Journal
 from core.evaluate.keeping import Evaluation
 from core.evaluate.runner import Outcome, Outcomes
 from core.evaluate.spec import Spec
-from core.types import Query
 
 MODES = ("plain", "hard")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.outputs import (
+from core.domain.outputs import (
     NOTHING,
     Embedding,
     Fusion,
@@ -20,7 +20,7 @@ from core.outputs import (
     Rewrite,
     Search,
 )
-from core.types import (
+from core.domain.types import (
     Hit,
     Link,
     Passage,

@@ -7,8 +7,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from core.outputs import OUTPUTS
-from core.types import AnswerBasis, Hit, Link, Passage, Query, RouteResult, Run, Span, Tokens, Turn
+from core.domain.outputs import OUTPUTS
+from core.domain.types import AnswerBasis, Hit, Link, Passage, Query, RouteResult, Run, Span, Tokens, Turn
 
 texts = st.text(st.characters(exclude_categories=[]), max_size=12)  # lone surrogates and NUL too
 numbers = st.floats(allow_nan=False)  # infinite ones too
@@ -32,7 +32,7 @@ def built(kind, **given):
 
 
 def of(hint):
-    """Any value of a type, such as a field of `core.outputs` has."""
+    """Any value of a type, such as a field of `core.domain.outputs` has."""
     origin, given = get_origin(hint), get_args(hint)
     simple = {str: texts, int: wholes, float: numbers, bool: st.booleans(), Any: values, NoneType: st.none()}
     if hint in simple:

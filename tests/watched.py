@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.domain.types import Hit, Passage, TracedTuple, TracedVector
 from core.steps import Steps
 from core.trace import Trace
-from core.types import Hit, Passage, TracedTuple, TracedVector
 
 _UNDER_WAY: ContextVar[list[int] | None] = ContextVar("the step whose span is next", default=None)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.answering import Answering
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
 from core.reading import worked
-from core.types import Run
 from ui import redraw, state
 from ui.markup import md, show, tag
 from ui.routes import title

@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 
 from core.corpus.samples import Sample, samples
+from core.domain.errors import BadInput
+from core.domain.types import Query
 from core.engine import MAX_QUESTION, Request
-from core.errors import BadInput
 from core.needs import missing, why_not
 from core.route import Need, routes
-from core.types import Query
 from ui import knobs, named_settings, remembered, state
 from ui.markup import md, show
 from ui.routes import by_family, chosen, directory, title

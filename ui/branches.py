@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from core.branches import WEIGHTS, in_order, rescore, support_of, trees
 from core.charts.look import milliseconds
-from core.outputs import Segment, SegmentTree
-from core.types import RouteResult, Run, Span
+from core.domain.outputs import Segment, SegmentTree
+from core.domain.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, join, md, show, tag
 
 NONE = "No route of this run wrote several segments to choose from."

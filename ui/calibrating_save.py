@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.keeping import Evaluation
 from core.tune.calibrate import Calibration
 from core.tune.calibrate_told import note

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from core.charts.calibration import curves
 from core.charts.reliability import reliability_curve
 from core.charts.reliability import reliability_told as curve_told
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.keeping import Evaluation
 from core.tune.calibrate import Calibration, Measured, Objective, Split, calibrate
 from core.tune.calibrate_told import about, halves, left_out, reliability_told, told

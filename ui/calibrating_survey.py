@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain.types import RouteResult
 from core.evaluate.keeping import Evaluation
 from core.route import routes
 from core.tune import cases, gather
 from core.tune.targets import Found
-from core.types import RouteResult
 from core.whatif import survey as surveys
 from core.whatif.survey import Survey
 from ui import labelled, state

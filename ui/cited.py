@@ -6,10 +6,10 @@ import re
 
 from markupsafe import Markup
 
-from core.outputs import Written
+from core.domain.outputs import Written
+from core.domain.types import Passage, RouteResult, Run
 from core.reading import title_of
 from core.reading_answers import Checked, checked, decisions
-from core.types import Passage, RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 
 _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from ui import state
 from ui.markup import md
 

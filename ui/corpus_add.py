@@ -11,8 +11,8 @@ import streamlit as st
 from core.corpus import builds, index, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.load import ENDINGS, MAX_BYTES
-from core.errors import BadInput, RouteScopeError
-from core.quantities import size
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.format import size
 from ui import corpora, corpus_documents, state
 from ui.corpus_state import heading, rows
 from ui.markup import md, show, tag

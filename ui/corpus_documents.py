@@ -12,7 +12,7 @@ from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
 from core.corpus.preview import WINDOW, Preview, preview
 from core.corpus.types import Document
-from core.errors import BadInput, RouteScopeError
+from core.domain.errors import BadInput, RouteScopeError
 from ui import address, corpora, state
 from ui.markup import EMPTY, cut, join, md, show, tag
 

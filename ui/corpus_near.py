@@ -13,9 +13,9 @@ from core.corpus import builds, near
 from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
 from core.corpus.near import By, Near
-from core.errors import Cancelled
-from core.once import Recent
-from core.types import Passage
+from core.domain.errors import Cancelled
+from core.domain.once import Recent
+from core.domain.types import Passage
 from ui import address, frames, state
 from ui.corpus_state import table
 from ui.markup import EMPTY, cut, join, md, show, tag

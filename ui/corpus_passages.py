@@ -8,8 +8,8 @@ from markupsafe import Markup
 from core.backends.base import Vector
 from core.corpus.browse import Page, browse
 from core.corpus.corpus import Corpus
-from core.errors import RouteScopeError
-from core.types import Passage
+from core.domain.errors import RouteScopeError
+from core.domain.types import Passage
 from ui import address, corpus_documents, frames, state
 from ui.corpus_state import rows
 from ui.gold import questions_of

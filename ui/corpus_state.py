@@ -11,7 +11,7 @@ from core.charts.look import milliseconds
 from core.corpus import builds, catalogue, index, uploads
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
-from core.quantities import size
+from core.domain.format import size
 from ui import corpora, enrichments, state
 from ui.markup import EMPTY, join, md, show, tag
 

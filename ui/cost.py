@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from core.charts.look import milliseconds
 from core.costs import Totals, add, price, totals
-from core.types import RouteResult, Run
+from core.domain.types import RouteResult, Run
 from ui import state
 from ui.markup import EMPTY, join, tag
 

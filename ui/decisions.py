@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.outputs import Decided, Selection
+from core.domain.outputs import Decided, Selection
+from core.domain.types import RouteResult, Run, Span
 from core.reading import Recorded
 from core.reading_answers import decisions, warned
-from core.types import RouteResult, Run, Span
 from core.whatif.scored import Gate, gates
 from ui.markup import EMPTY, cut, tag
 

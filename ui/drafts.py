@@ -5,10 +5,10 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.outputs import ClaimChanges, Criticised, Critique
+from core.domain.outputs import ClaimChanges, Criticised, Critique
+from core.domain.types import RouteResult, Run
 from core.reading import Recorded
 from core.reading_answers import Writing, writing
-from core.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 from ui.rewrites import word_diff
 

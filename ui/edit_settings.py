@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from core import configure
 from core import engine as engine_module
-from core.configure import Setting
-from core.errors import RouteScopeError
+from core.domain import settings_file
+from core.domain.errors import RouteScopeError
+from core.domain.settings_file import Setting
 from ui import state, visitors
 from ui.markup import md
 
@@ -33,12 +33,12 @@ def draw() -> None:
     home = state.engine().settings.home
     st.caption(
         md(
-            f"Kept in {home / configure.FILE}. A variable ROUTESCOPE_… of the environment goes first. "
+            f"Kept in {home / settings_file.FILE}. A variable ROUTESCOPE_… of the environment goes first. "
             "Secrets can be written here and are never shown again."
         )
     )
     _told()
-    left = configure.listed(state.engine().settings)
+    left = settings_file.listed(state.engine().settings)
     for group, starts in GROUPS.items():
         mine = [one for one in left if one.name.startswith(starts)]
         left = [one for one in left if one not in mine]
@@ -111,7 +111,7 @@ def _save(values: Mapping[str, Any]) -> None:
     if not values:
         st.info("Nothing was changed.")
         return
-    known = {one.name: one for one in configure.listed(state.engine().settings)}
+    known = {one.name: one for one in settings_file.listed(state.engine().settings)}
     changes: dict[str, Any] = {}
     for name, value in values.items():
         one = known[name]
@@ -123,7 +123,7 @@ def _save(values: Mapping[str, Any]) -> None:
         if not known[name].secret
     }
     try:
-        configure.write(changes, state.engine().settings.home, exposed=visitors.exposed())
+        settings_file.write(changes, state.engine().settings.home, exposed=visitors.exposed())
         engine_module.reload_engine()
     except RouteScopeError as error:
         st.error(md(str(error)))
@@ -143,7 +143,7 @@ def _told() -> None:
         )
         if before and st.button("Undo", key="undo_settings", help="All but secrets"):
             try:
-                configure.write(before, state.engine().settings.home, exposed=visitors.exposed())
+                settings_file.write(before, state.engine().settings.home, exposed=visitors.exposed())
                 engine_module.reload_engine()
             except RouteScopeError as error:
                 st.error(md(str(error)))

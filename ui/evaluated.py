@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate import keeping
 from core.evaluate.keeping import Evaluation
 from ui import address, state

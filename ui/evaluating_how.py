@@ -9,10 +9,10 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.domain.types import AnswerBy, AnswerOrder
 from core.evaluate.spec import Spec
 from core.route import routes
 from core.store import presets
-from core.types import AnswerBy, AnswerOrder
 from ui import state
 from ui.ask import BY, ORDERS
 from ui.routes import title

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.charts.look import milliseconds
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate import background, keeping, shelf
 from core.evaluate.background import Evaluating
 from core.evaluate.keeping import Evaluation

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.charts.look import milliseconds
 from core.corpus import catalogue
-from core.errors import BadInput, RouteScopeError
+from core.domain.errors import BadInput, RouteScopeError
 from core.evaluate import background, dataset, keeping, sets, shelf
 from core.evaluate.spec import SEED, Spec
 from core.latencies import Latency, by_route

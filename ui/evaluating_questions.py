@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate import disagreement, leaders
 from core.evaluate.disagreement import Disagreement, Moved
 from core.evaluate.keeping import Evaluation

@@ -8,10 +8,10 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.charts.shares import named, share_bars, told
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Run, Scored
 from core.reading import worked
 from core.route import routes
-from core.types import RouteResult, Run, Scored
 from core.whatif.effect import SHOWN, of_question
 from core.whatif.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
 from core.whatif.knobs import as_knobs

@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Run
 from core.route import routes
-from core.types import RouteResult, Run
 from core.whatif.effect import SHOWN, Base, Change, after, base, compare
 from core.whatif.fusion import Fusion
 from core.whatif.survey import Survey

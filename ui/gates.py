@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.types import Run
+from core.domain.types import Run
 from core.whatif.scored import Gate, gates
 from ui import address, keep_thresholds
 from ui.markup import cut, md, show, tag

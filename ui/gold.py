@@ -10,10 +10,10 @@ import streamlit as st
 
 from core.corpus import catalogue
 from core.corpus.samples import question_files
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
 from core.labels.desk import sets
 from core.labels.desk import version as version_of
-from core.types import Run
 from ui import opening, state
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from core.charts.grades import BANDS, grade_strip, strip_told
 from core.charts.look import milliseconds
-from core.outputs import Grading, PassageGrade, Round
+from core.domain.outputs import Grading, PassageGrade, Round
+from core.domain.types import RouteResult, Run
 from core.reading import Recorded, gradings, title_of
 from core.reading_grades import errors
-from core.types import RouteResult, Run
 from core.whatif.grading import again, at, bands, by_best, by_mean
 from core.whatif.labelled_grades import SPENT, follows
 from ui import address, keep_thresholds

@@ -11,11 +11,11 @@ from markupsafe import Markup
 
 from core.charts.look import milliseconds
 from core.contributions import Marker
-from core.moves import Moves, moves
+from core.domain.rank_changes import Moves, moves
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run
 from core.reading import Reuse, reuse, top
 from core.reading_texts import rewrites
-from core.relevance import relevant
-from core.types import RouteResult, Run
 from ui import cited
 from ui.hits import Scene, hits
 from ui.markup import EMPTY, cut, join, tag

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Run, Span
 from core.route import routes
-from core.types import RouteResult, Run, Span
 from core.whatif.keeping import threshold_knobs
 from ui import kept
 

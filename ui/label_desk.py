@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import RouteScopeError, Unavailable
+from core.domain.errors import RouteScopeError, Unavailable
 from core.labels import desk as desks
 from core.labels import queue
 from core.labels.latest import caught_up

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.labels import desk as desks
 from core.labels import exchange, listing
 from core.labels.final import final, tie

@@ -12,10 +12,10 @@ from core.backends.terms import Analyzer, analyzer
 from core.contributions import Marker
 from core.corpus import catalogue
 from core.corpus.index import current_fingerprint
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Passage
 from core.evaluate.dataset import Question
 from core.labels.types import Pooled
-from core.types import Passage
 from ui import state
 from ui.hits import marked
 from ui.markup import EMPTY, cut, join, tag

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core import needs
 from core.charts.look import milliseconds
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate import keeping
 from core.labels import pool
 from core.labels.coverage import Coverage, coverage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.labels import desk as desks
 from core.labels.going import onward
 from core.labels.types import GRADES, Desk, Judgement, Kind, Pair

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.corpus.index import current_fingerprint
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels import origins

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.labels import agreement
 from core.labels import desk as desks
 from core.labels.agreement import Disagreement

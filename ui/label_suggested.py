@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.charts.look import milliseconds
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.labels import suggest
 from core.labels.suggest import Suggesting
 from core.labels.types import GRADES, MODEL, Desk, Pair

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from core.charts.look import milliseconds
-from core.errors import RouteScopeError
-from core.types import RouteResult
+from core.domain.errors import RouteScopeError
+from core.domain.types import RouteResult
 from core.whatif import survey as surveys
 from core.whatif.survey import Survey
 from ui import opening, redraw, state

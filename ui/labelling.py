@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.labels.types import Desk
 from ui import address, label_agreement, label_labels, label_pool, label_queue, label_sets, opened
 from ui.label_desk import held

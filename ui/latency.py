@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.types import Run
+from core.domain.types import Run
 from ui import latency_run, latency_sessions, latency_spent
 from ui.tabs import tabs
 

@@ -8,9 +8,9 @@ from markupsafe import Markup
 from core.charts.look import KINDS, brief, milliseconds
 from core.charts.waterfall import waterfall, zooms
 from core.critical import Path, critical, ended, on_path, timed
+from core.domain.types import RouteResult, Run, Span
 from core.reading import reuse, source, worked
 from core.reading_times import ALONE, lead, path_told, without_model
-from core.types import RouteResult, Run, Span
 from ui import address
 from ui.grid import STATUS
 from ui.latency_words import SHOWN, meter, sentences, switch

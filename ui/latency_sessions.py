@@ -10,11 +10,11 @@ from markupsafe import Markup
 from core.charts.look import milliseconds
 from core.charts.percentiles import SHOWN, range_plot
 from core.costs import price
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
 from core.latencies import FROM, NEEDED, Latency, Usage, by_route, by_step, usage
 from core.reading_times import against, sessions_told
 from core.store.traces import Traces
-from core.types import Run
 from ui import frames, state
 from ui.cost import costs, money
 from ui.latency_words import sentences, switch

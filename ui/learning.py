@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.backends import fitted as kept
-from core.backends.fitted import LISTS
+from core.backends import fusion_weights as kept
+from core.backends.fusion_weights import LISTS
 from core.charts.look import milliseconds
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate.keeping import Evaluation
 from core.tune import fitting
 from core.tune.fitting import Fitting, Wanted

@@ -8,11 +8,11 @@ from pathlib import Path
 import streamlit as st
 from markupsafe import Markup
 
-from core.backends import fitted as files
-from core.backends.fitted import FittedWeights
+from core.backends import fusion_weights as files
+from core.backends.fusion_weights import FittedWeights
 from core.charts.fitted import weight_bars
 from core.corpus.index import current_fingerprint
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.route import Need, Route, routes
 from core.tune import learn_told as told
 from core.tune.learn import METRIC

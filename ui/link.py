@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from core.again import settled, texts
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Query, Run
 from core.route import routes
-from core.types import Query, Run
 from ui import state
 from ui.ask import ANSWERS, BY, ORDERS
 from ui.markup import md

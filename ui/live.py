@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
 from core.engine import Job
-from core.errors import RouteScopeError
-from core.types import Run
 from ui import redraw, results, state
 from ui.grid import Waiting
 from ui.markup import md

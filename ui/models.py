@@ -11,7 +11,7 @@ from core.backends.llm.catalogue import Entry
 from core.backends.llm.fetch import Progress, pull
 from core.corpus import builds
 from core.corpus.build import Progress as Report
-from core.quantities import size
+from core.domain.format import size
 from ui import state
 from ui.markup import md, show, tag
 

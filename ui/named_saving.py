@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import BadInput, RouteScopeError
+from core.domain.errors import BadInput, RouteScopeError
 from core.store import Store, presets
 from core.store.presets import Preset
 from core.tune.saving import Setting, changes, merged

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core.charts.look import milliseconds
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
 from core.store import SessionRow
-from core.types import Run
 from ui import address, state
 from ui.markup import cut, md
 

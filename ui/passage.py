@@ -12,12 +12,12 @@ from core.charts import match_heatmap, match_told
 from core.contributions import Marker, searched_texts
 from core.corpus import catalogue
 from core.corpus.index import current_fingerprint
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.rank_changes import ranks
+from core.domain.types import Passage, Run
 from core.funnel import Funnel
 from core.matches import TokenMatch, expansions, token_matches
-from core.moves import ranks
 from core.reading import worked
-from core.types import Passage, Run
 from ui import opened, opening, state, terms
 from ui.grid import View
 from ui.hits import GRADES, marked

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.errors import RouteScopeError, Unavailable
+from core.domain.errors import RouteScopeError, Unavailable
+from core.domain.types import Run
 from core.slides import sample_entries
 from core.store import Store
 from core.store.playlists import Entry
-from core.types import Run
 from ui import frames, slide, state
 from ui.markup import md
 

@@ -9,9 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from core.charts.look import shade
+from core.domain.types import Run
 from core.rank_matrix import Row, rank_rows, strength
 from core.reading import worked
-from core.types import Run
 from ui import frames, picked
 from ui.grid import View
 from ui.markup import cut, md

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from core.charts.release import draws, ranked
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate import keeping
 from core.evaluate.keeping import Evaluation
 from core.release import words

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate.naming import named
 from core.release.against import Against, Change, compare
 from core.release.gate import Decision

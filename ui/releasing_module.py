@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.release.gate import Decision
 from core.release.measured import Measured
 from core.release.module import module

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Remembered
 from core.store import Store
-from core.types import Remembered
 from ui import state
 from ui.markup import cut, join, md, show, tag
 

@@ -9,11 +9,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import reading_waits
 from core.charts.look import milliseconds
+from core.domain.types import Run, Span
 from core.engine import Job
 from core.reading import worked
 from core.reading_answers import being_written
 from core.reading_texts import rewrites
-from core.types import Run, Span
 from ui import (
     address,
     answers,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.quantities import time_left
+from core.domain.format import time_left
 from core.store import Filters, SessionRow, Store
 from core.store.people import MAX_NOTE
 from ui import session_again, session_pair, state

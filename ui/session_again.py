@@ -10,12 +10,12 @@ import streamlit as st
 
 from core.again import Again, Here, again
 from core.corpus import catalogue
+from core.domain.errors import RouteScopeError
+from core.domain.types import Query, Run
 from core.engine import Request
-from core.errors import RouteScopeError
 from core.route import routes
 from core.run_diff_told import value
 from core.store import SessionRow
-from core.types import Query, Run
 from ui import knobs, session_pair, state
 from ui.ask import ANSWERS, LONGEST
 from ui.markup import cut, md

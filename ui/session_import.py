@@ -7,7 +7,7 @@ from typing import Protocol
 
 import streamlit as st
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.store import Store
 from ui.markup import cut, md
 from ui.session_list import changed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain.types import Run
 from core.engine import Job
-from core.types import Run
 from ui import redraw, results, state
 from ui.live import EVERY
 from ui.markup import md

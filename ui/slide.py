@@ -9,14 +9,14 @@ import streamlit as st
 
 from core.charts.look import milliseconds
 from core.corpus.index import current_fingerprint
+from core.domain.errors import RouteScopeError
+from core.domain.once import Recent
+from core.domain.relevance import relevant
+from core.domain.types import Query, Run
 from core.engine import Job, Request
-from core.errors import RouteScopeError
-from core.once import Recent
-from core.relevance import relevant
 from core.route import routes
 from core.slides import arranged, found, headline
 from core.store.playlists import Entry
-from core.types import Query, Run
 from ui import redraw, state
 from ui.gold import gold_grades
 from ui.grid import View, grid

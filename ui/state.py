@@ -6,9 +6,9 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core import engine as engine_module
-from core.background_job import owner
+from core.domain.background_job import owner
+from core.domain.types import AnswerStyle, Query, Run, Turn
 from core.engine import Engine, Job, Request
-from core.types import AnswerStyle, Query, Run, Turn
 
 QUESTION = "question"
 CORPUS = "corpus"

@@ -8,9 +8,9 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.outputs import Selection, Sentence, SentenceFilter
+from core.domain.outputs import Selection, Sentence, SentenceFilter
+from core.domain.types import RouteResult, Run, Span
 from core.reading import Recorded, strippings, title_of
-from core.types import RouteResult, Run, Span
 from core.whatif.scored import floor_of, nears, reaching, refloored
 from ui import address, keep_thresholds
 from ui.markup import EMPTY, cut, join, show, tag

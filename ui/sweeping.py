@@ -9,7 +9,8 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.charts.sweep import sweep_curve, sweep_map, sweep_told
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult
 from core.evaluate.keeping import Evaluation, stamp
 from core.route import KnobSpec, Route
 from core.route import routes as known_routes
@@ -19,7 +20,6 @@ from core.tune.sweep_grid import Grid, cells, default, read, shown, written
 from core.tune.sweep_load import results
 from core.tune.sweep_subject import Point, Rankings, subject
 from core.tune.sweep_words import counted, difference, told
-from core.types import RouteResult
 from ui import address, evaluated, opened, routes, state, sweeping_keep, sweeping_run
 from ui.markup import cut, md, show, tag
 from ui.plot import dark, plot

@@ -8,9 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.outputs import Attempt, TableResult
+from core.domain.outputs import Attempt, TableResult
+from core.domain.types import RouteResult, Run
 from core.reading import Recorded, recorded
-from core.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 
 SHOWN = 50  # rows

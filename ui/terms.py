@@ -6,8 +6,8 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.contributions import Contribution, contributions, searched_by_terms
-from core.errors import BadInput, RouteScopeError
-from core.types import Passage, Run
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.types import Passage, Run
 from ui import opening, state
 from ui.markup import EMPTY, cut, join, md, show, tag
 

@@ -9,13 +9,13 @@ import streamlit as st
 
 from core.charts.grades import threshold_curves
 from core.charts.waterfall import asks_model
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.outputs import Grading
+from core.domain.types import RouteResult, Run
 from core.evaluate.dataset import LabelledSet
-from core.outputs import Grading
 from core.reading import Recorded, below, gradings
 from core.reading_thresholds import changed, told
 from core.route import routes
-from core.types import RouteResult, Run
 from core.whatif import survey as surveys
 from core.whatif.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
 from core.whatif.labelled_grades import Graded, graded

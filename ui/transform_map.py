@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from core.charts.map import map_told, query_map
+from core.domain.types import Run
 from core.query_map import Plane, cosine, nearest, nearest_on, points
-from core.types import Run
 from ui import frames, picked
 from ui.markup import cut, md
 from ui.plot import dark, pick_point

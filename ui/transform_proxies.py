@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from core.contributions import Marker
 from core.corpus.passages import searchable
+from core.domain.types import Passage, Run
 from core.query_map import Nearness, Point, nearest, nearness, points
 from core.reading_texts import searched_keys, standing_for
-from core.types import Passage, Run
 from ui import picked
 from ui.markup import join, show, tag
 from ui.rewrites import passage as titled

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from core.moves import ranks
+from core.domain.rank_changes import ranks
+from core.domain.types import RouteResult, Run
 from core.reading_tree import Branch, tree
-from core.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag
 from ui.rewrites import passage
 

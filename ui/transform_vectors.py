@@ -11,9 +11,9 @@ import streamlit as st
 from core.backends.base import Matrix, Vector
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.corpus import Corpus
-from core.errors import RouteScopeError, Unavailable
+from core.domain.errors import RouteScopeError, Unavailable
+from core.domain.types import Run
 from core.query_map import Plane, Point, embed, plane
-from core.types import Run
 from ui import opening, state
 from ui.markup import md
 

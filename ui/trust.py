@@ -9,10 +9,10 @@ import streamlit as st
 
 from core.backends import evaluators
 from core.charts import reliability_curve, reliability_told
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
 from core.evaluate.reliability import Reliability, read
 from core.reading import gradings
-from core.types import Run
 from ui import state
 from ui.markup import md
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import streamlit as st
 
+from core.domain.types import Run
 from core.reading import worked
-from core.types import Run
 from ui import address, picked
 from ui.grid import View
 from ui.routes import title

@@ -11,10 +11,10 @@ from markupsafe import Markup
 
 from core.charts.look import ERROR, KINDS
 from core.diagnosis import Diagnosis, Mode, ranked_ms
+from core.domain.types import Passage, Span
 from core.flow import is_search
 from core.funnel import Fate, Funnel
 from core.held import held
-from core.types import Passage, Span
 from ui.markup import EMPTY, cut, join, tag
 
 STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is

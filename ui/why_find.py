@@ -6,8 +6,8 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.corpus.corpus import Corpus
-from core.errors import RouteScopeError
-from core.types import Passage, Run
+from core.domain.errors import RouteScopeError
+from core.domain.types import Passage, Run
 from ui import opening, state
 from ui.markup import cut, md, tag
 from ui.picked import PASSAGE

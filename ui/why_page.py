@@ -8,11 +8,11 @@ import streamlit as st
 
 from core.corpus.corpus import Corpus
 from core.diagnosis import Diagnosis, diagnose, disputed, mode_of
+from core.domain.relevance import relevant
+from core.domain.types import Run
 from core.funnel import Funnel
 from core.held import held
 from core.reading_texts import rewrites
-from core.relevance import relevant
-from core.types import Run
 from ui import address, opened, picked, why, why_find, why_picture
 from ui.gold import labelled_mode
 from ui.markup import cut, join, md, show, tag

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from core.branches import trees
+from core.domain.types import Run
 from core.reading_answers import writing
-from core.types import Run
 from ui import opened
 from ui.cited import answers
 from ui.markup import show, tag

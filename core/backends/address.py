@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from core.backends import reach
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 
 def split(url: str, wrong: str, without: str, *, fragment: bool = True) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.types import Passage
+from core.domain.types import Passage
 
 Vector = NDArray[np.float32]  # shape (dim,), length 1
 Matrix = NDArray[np.float32]  # shape (n, dim), rows of length 1

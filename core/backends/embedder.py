@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from core.admission import Turns
+from core.backends.admission import Turns
 from core.backends.base import Embedder, Matrix, Vector
-from core.errors import Unavailable
-from core.settings import Settings
+from core.domain.errors import Unavailable
+from core.domain.settings import Settings
 from core.trace import describe
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")

@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import Unavailable
-from core.settings import PROJECT
+from core.domain.errors import Unavailable
+from core.domain.settings import PROJECT
 
 Which = Literal["lightweight", "llm", "cross-encoder"]
 LIGHTWEIGHT: Which = "lightweight"

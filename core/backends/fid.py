@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.admission import Turns
+from core.backends.admission import Turns
 from core.backends.weights import ask_hub, clean
-from core.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
-from core.once import Once
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.once import Once
 from core.trace import describe
 
 if TYPE_CHECKING:
-    from core.settings import Settings
-    from core.types import Passage
+    from core.domain.settings import Settings
+    from core.domain.types import Passage
 
 HOW = (
     "set fid_model to a T5 of the hub that was trained as one, such as Intel/fid_flan_t5_base_nq,"

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.admission import Turns
+from core.backends.admission import Turns
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM
 from core.backends.weights import clean, load
-from core.errors import ModelFailed, Unavailable
-from core.settings import Settings
+from core.domain.errors import ModelFailed, Unavailable
+from core.domain.settings import Settings
 
 BATCH = 8  # texts of like length; larger batches are slower on a processor
 

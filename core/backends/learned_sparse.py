@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk
-from core.admission import Turns
+from core.backends import array_files
+from core.backends.admission import Turns
 from core.backends.base import Rows
 from core.backends.topk import top_k
 from core.backends.weights import clean, load
-from core.errors import ModelFailed
+from core.domain.errors import ModelFailed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -148,9 +148,9 @@ def write_index(
     by_term = vstack(blocks).tocsc()
     by_term.sort_indices()
     folder.mkdir()
-    disk.save(folder / WEIGHTS, by_term.data.astype(np.float32))
-    disk.save(folder / ROWS, by_term.indices.astype(np.int32))
-    disk.save(folder / STARTS, by_term.indptr.astype(np.int64))
+    array_files.save(folder / WEIGHTS, by_term.data.astype(np.float32))
+    array_files.save(folder / ROWS, by_term.indices.astype(np.int32))
+    array_files.save(folder / STARTS, by_term.indptr.astype(np.int64))
     stored = {"model": encoder.name, "size": len(texts), "terms": list(encoder.terms)}
     (folder / TERMS).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from core.backends.onnx_export import Kind
-from core.errors import Unavailable
-from core.settings import PROJECT
+from core.domain.errors import Unavailable
+from core.domain.settings import PROJECT
 
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # model.safetensors as published
 EXPORT_SECONDS = 600

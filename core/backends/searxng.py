@@ -16,8 +16,8 @@ from core.backends.address import split
 from core.backends.llm.client import run_call
 from core.backends.llm.wire import Words, parsed
 from core.backends.weights import clean
-from core.errors import ModelFailed, ModelTimedOut, WebFailed, WebTimedOut
-from core.types import Passage
+from core.domain.errors import ModelFailed, ModelTimedOut, WebFailed, WebTimedOut
+from core.domain.types import Passage
 
 if TYPE_CHECKING:
     import httpx2

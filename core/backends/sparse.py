@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk
+from core.backends import array_files
 from core.backends.base import Rows
 from core.backends.terms import Analyzer
 from core.backends.topk import top_k
@@ -129,14 +129,16 @@ def write_index(
         index = bm25s.BM25(k1=K1, b=B, method="lucene", csc_backend="scipy")
         index.index((documents, columns), create_empty_token=False, show_progress=False)
         for name, part in ((DATA, "data"), (ROWS, "indices"), (STARTS, "indptr")):
-            disk.save(folder / name, index.scores[part])
+            array_files.save(folder / name, index.scores[part])
     else:
         for name, kind in ((DATA, np.float32), (ROWS, np.int32)):
-            disk.save(folder / name, np.empty(0, kind))
-        disk.save(folder / STARTS, np.zeros(1, np.int32))
+            array_files.save(folder / name, np.empty(0, kind))
+        array_files.save(folder / STARTS, np.zeros(1, np.int32))
     ordered = sorted((term.encode(), column) for term, column in columns.items())
     (folder / TERMS).write_bytes(b"".join(term for term, _ in ordered))
-    disk.save(folder / TERM_STARTS, np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64))
-    disk.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
+    array_files.save(
+        folder / TERM_STARTS, np.cumsum([0, *(len(term) for term, _ in ordered)], dtype=np.int64)
+    )
+    array_files.save(folder / COLUMNS, np.array([column for _, column in ordered], np.int32))
     stored = {**asdict(analyzer), "k1": K1, "b": B, "method": "lucene"}
     (folder / ANALYZER).write_text(json.dumps(stored, ensure_ascii=False), encoding="utf-8")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 WORD = re.compile(r"\b\w\w+\b")
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.backends.base import Embedder, WebSearch
-from core.types import Passage
+from core.domain.types import Passage
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
 SNAPSHOT, NONE = "snapshot", "none"  # the settings that are no address
 HOW = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 from core.trace import describe
 
 log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.backends.fitted import FEATURES, LISTS, FittedWeights
+from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
 from core.charts.look import KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:

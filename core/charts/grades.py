@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from core.charts.look import KINDS, base, faint, ink, words
-from core.outputs import PassageGrade
+from core.domain.outputs import PassageGrade
 from core.whatif.grading import ACTIONS, Edge, Tally, bands
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-from core.types import SpanKind
+from core.domain.types import SpanKind
 
 # Okabe & Ito 2008, "Color Universal Design": told apart with every common form of colour blindness.
 # Vermillion is kept for errors.

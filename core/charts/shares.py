@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.charts.look import KINDS, base, faint, ink, words
-from core.types import Run
+from core.domain.types import Run
 from core.whatif.fusion import Fusion
 from core.whatif.shown import Row, given
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.charts.look import ERROR, KINDS, base, brief, faint, ink, milliseconds, words
 from core.critical import Path, covered, critical, ended, on_path, timed
+from core.domain.types import RouteResult, Run, Span
 from core.reading import below, source, top
-from core.types import RouteResult, Run, Span
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

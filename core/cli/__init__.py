@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from core.errors import BadInput, RouteScopeError, describe, shortened
+from core.domain.errors import BadInput, RouteScopeError, describe, shortened
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)

@@ -13,13 +13,13 @@ import click
 from core.cli.common import emit, note, output_options
 from core.cli.named import chosen_by, preset_of, with_preset
 from core.cli.text import cut, one_line, table
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
+    from core.domain.settings import Settings
+    from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, RouteResult, Run, Turn
     from core.engine import Job
     from core.route import Route
-    from core.settings import Settings
-    from core.types import AnswerBy, AnswerOrder, AnswerStyle, RouteResult, Run, Turn
 
 URL = "http://localhost:8501/?run="
 TOP = 10  # hits printed
@@ -46,7 +46,7 @@ def answer_style(
     by: AnswerBy | None, order: AnswerOrder | None, now: Settings, evidence: float | None = None
 ) -> AnswerStyle:
     """How answers are written: as given, else as the settings say."""
-    from core.types import AnswerStyle
+    from core.domain.types import AnswerStyle
 
     return AnswerStyle(
         by or now.answer_by, order or now.answer_order, now.answer_evidence if evidence is None else evidence
@@ -87,11 +87,11 @@ def ask_(
     as_json: bool,
 ) -> int:
     """Ask QUESTION and compare what the routes find."""
-    from core import settings
     from core.cli.shapes import run_document
+    from core.domain import settings
+    from core.domain.types import Query
     from core.engine import Request, shared_engine
     from core.route import pick
-    from core.types import Query
 
     now = settings.current()
     answers = answers or ("selected" if answered else now.answers)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import click
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 EVERY_S = 20.0  # between two lines of progress where stderr is no terminal
@@ -126,7 +126,7 @@ class Bar:
             self.close()
 
     def _count(self, count: int) -> str:
-        from core.quantities import size
+        from core.domain.format import size
 
         return size(count) if self._unit == "B" else f"{count:,}"
 

@@ -9,21 +9,21 @@ import click
 
 from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.text import table
-from core.quantities import size
+from core.domain.format import size
 
 if TYPE_CHECKING:
     from core.corpus.index import Corpus, CorpusInfo
     from core.corpus.source import Source
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
 
 @click.command("corpora")
 @output_options
 def corpora_(as_json: bool) -> int:
     """List every corpus with its size and the state of its index."""
-    from core import settings
     from core.cli import enriching
     from core.corpus import catalogue
+    from core.domain import settings
 
     listed = [
         {
@@ -71,10 +71,10 @@ def index_(
 
     Only what has changed is done again, and a build that was stopped goes on where it was.
     """
-    from core import settings
     from core.cli import enriching
     from core.corpus import catalogue
     from core.corpus.chunk import Chunking
+    from core.domain import settings
 
     now = settings.current()
     wanted = enriching.names(enrichments or "")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @output_options
 def doctor_(quick: bool, as_json: bool) -> int:
     """Check this installation and say how to mend what does not work."""
-    from core import settings
     from core.checks import examine
+    from core.domain import settings
 
     found = list(examine(settings.current(), quick=quick, note=lambda what: note(f"checking {what}")))
     healthy = all(check.state != "failed" for check in found)

@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.cli.common import Bar, note, stoppable
-from core.quantities import size
+from core.domain.format import size
 
 if TYPE_CHECKING:
     from core.corpus.catalogue import Known
     from core.corpus.corpus import Corpus
+    from core.domain.settings import Settings
     from core.enrich.store import Made
-    from core.settings import Settings
 
 
 def names(given: str) -> list[str]:

@@ -12,10 +12,10 @@ from core.cli.ask import answer_options, read_knobs
 from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.figures import figures_text
 from core.cli.named import chosen_by, preset_of, with_preset
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.types import AnswerBy, AnswerOrder
+    from core.domain.types import AnswerBy, AnswerOrder
 
 SEED = 13  # of the sample that --queries draws
 _FILE = click.Path(path_type=Path)
@@ -106,9 +106,9 @@ def eval_(
     With --answers all the answers are compared with gold ones, their citations with relevant passages, and
     what was left unanswered with what the documents do not answer; no model judges them.
     """
-    from core import settings
     from core.cli.corpora import ensure
     from core.corpus import catalogue
+    from core.domain import settings
     from core.engine import shared_engine
     from core.evaluate import dataset, sets
     from core.evaluate.evaluation import perform, prepare

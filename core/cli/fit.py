@@ -9,10 +9,10 @@ import click
 
 from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.text import table
-from core.errors import BadInput, Cancelled
+from core.domain.errors import BadInput, Cancelled
 
 if TYPE_CHECKING:
-    from core.backends.fitted import FittedWeights
+    from core.backends.fusion_weights import FittedWeights
 
 
 @click.command("fit")
@@ -41,9 +41,9 @@ def fit_(
     The weights are those of a logistic regression over what each list says of a passage. They are compared
     with fusions that need no labels, on questions they were not fitted on. No model is asked.
     """
-    from core import settings
     from core.cli.corpora import ensure
     from core.corpus import catalogue
+    from core.domain import settings
     from core.engine import shared_engine
     from core.tune import fitting
 

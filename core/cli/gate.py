@@ -9,7 +9,7 @@ import click
 
 from core.cli.common import emit, note, output_options
 from core.cli.text import amount, one_line, table
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.release.against import Against
@@ -67,7 +67,7 @@ def gate_(
     """
     from dataclasses import asdict
 
-    from core import settings
+    from core.domain import settings
     from core.release.against import compare
     from core.release.criteria import Criteria
     from core.release.gate import decide

@@ -11,7 +11,7 @@ import click
 
 from core.cli.common import emit, output_options, write_new
 from core.cli.sessions import open_store
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 Format = Literal["qrels", "csv"]
 LARGEST = 512 * 2**20  # bytes of a file that is read to be imported

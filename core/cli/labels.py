@@ -13,7 +13,7 @@ from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.label_files import export_, import_
 from core.cli.sessions import open_store
 from core.cli.text import amount, table
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.evaluate.dataset import Question
@@ -80,8 +80,8 @@ def create_(
     as_json: bool,
 ) -> int:
     """Make a label set of questions; `labels pool` then finds the passages to judge."""
-    from core import settings
     from core.corpus import catalogue
+    from core.domain import settings
     from core.labels import desk
 
     if questions and from_sessions:
@@ -235,7 +235,7 @@ def _summary(opened: Desk) -> dict[str, Any]:
 
 
 def _questions(corpus: str, files: Sequence[Path], *, from_sessions: bool) -> tuple[Question, ...]:
-    from core import settings
+    from core.domain import settings
     from core.evaluate import dataset
     from core.labels import origins
 

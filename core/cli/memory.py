@@ -10,7 +10,7 @@ import click
 from core.cli.common import emit, output_options
 from core.cli.sessions import open_store
 from core.cli.text import table
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 
 @click.command("memory")

@@ -8,7 +8,7 @@ import click
 
 from core.cli.common import Bar, emit, output_options, stoppable
 from core.cli.text import table
-from core.quantities import size
+from core.domain.format import size
 
 
 @click.group("models", invoke_without_command=True)
@@ -18,8 +18,8 @@ def models_(ctx: click.Context, as_json: bool) -> int:
     """List the known models and whether they are here; `models pull NAME` fetches one."""
     if ctx.invoked_subcommand is not None:
         return 0
-    from core import settings
     from core.backends.llm import catalogue, load_llm
+    from core.domain import settings
 
     now = settings.current()
     llm = load_llm(now)
@@ -42,9 +42,9 @@ def pull_(name: str, as_json: bool) -> int:
 
     A download that was stopped goes on where it was.
     """
-    from core import settings
     from core.backends.llm import catalogue
     from core.backends.llm.fetch import Progress, pull
+    from core.domain import settings
 
     name = {"default": catalogue.DEFAULT, "fast": catalogue.FAST}.get(name, name)
     bar = Bar("B")

@@ -9,7 +9,7 @@ import click
 
 from core.cli.ask import read_knobs
 from core.cli.common import emit, output_options
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 
 @click.command("module")
@@ -32,8 +32,8 @@ def module_(
     as_json: bool,
 ) -> int:
     """Write ROUTE as a small Python module that imports `core`: the same code path as `ask` and `eval`."""
+    from core.domain.errors import Unavailable
     from core.engine import shared_engine
-    from core.errors import Unavailable
     from core.release.module import module
     from core.route import pick
     from core.store import presets

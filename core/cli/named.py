@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 if TYPE_CHECKING:
     from core.engine import Engine

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from core.cli.common import emit, note, output_options
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 
 @click.command("raft")
@@ -45,9 +45,9 @@ def raft_(
     Each has the question, its relevant passages among BM25's nearest unlabelled ones, quotes from the labels
     and the gold answer, also as chat messages. Questions without gold answer or relevant passage are skipped.
     """
-    from core import settings
     from core.cli.corpora import ensure
     from core.corpus import catalogue, index
+    from core.domain import settings
     from core.evaluate import raft, sets
 
     now = settings.current()

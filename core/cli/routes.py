@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @output_options
 def routes_(corpus: str | None, as_json: bool) -> int:
     """List every route: what it needs, whether it can run here, its knobs and its source."""
-    from core import settings
+    from core.domain import settings
     from core.engine import Engine
     from core.needs import missing
     from core.route import routes

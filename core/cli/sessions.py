@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from core.cli.common import emit, output_options, write_new
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
 from core.store.otlp import to_otlp
 
 if TYPE_CHECKING:
+    from core.domain.types import Run
     from core.store import Store
-    from core.types import Run
 
 Format = Literal["bundle", "jsonl", "trec", "otlp"]
 ENDINGS = {"bundle": "zip", "jsonl": "jsonl", "trec": "run", "otlp": "otlp.json"}

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from core.outputs import document
-from core.types import Link, Passage, RouteResult, Run, Span
+from core.domain.outputs import document
+from core.domain.types import Link, Passage, RouteResult, Run, Span
 
 
 def run_document(run: Run) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import click
 from core.cli.common import emit, note, output_options
 from core.cli.sessions import open_store
 from core.cli.text import table
-from core.errors import BadInput
-from core.quantities import size
+from core.domain.errors import BadInput
+from core.domain.format import size
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -144,7 +144,7 @@ def recover_(file: Path | None, as_json: bool) -> int:
 
 def _path() -> Path:
     """The file of the home folder; it may be damaged, so it is not opened."""
-    from core.settings import current
+    from core.domain.settings import current
 
     return current().home / "routescope.sqlite"
 

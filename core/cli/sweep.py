@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from core.cli.common import Bar, emit, note, output_options, stoppable
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
     from core.route import KnobSpec
@@ -35,7 +35,7 @@ def sweep_(
     run, unless a language model may be asked: that takes --ask. Values are chosen on dev questions and shown
     on test questions.
     """
-    from core import settings
+    from core.domain import settings
     from core.engine import shared_engine
     from core.evaluate import keeping
     from core.route import pick

@@ -8,7 +8,7 @@ import numpy as np
 
 from core.backends.base import Vector
 from core.corpus.corpus import Corpus
-from core.types import Passage
+from core.domain.types import Passage
 
 
 @dataclass(frozen=True, slots=True)

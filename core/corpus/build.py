@@ -20,7 +20,7 @@ from core.corpus import manifest, passages
 from core.corpus.embeddings import VECTORS, Vectors
 from core.corpus.source import Source
 from core.corpus.types import Cut, LoadReport
-from core.errors import BadInput, Cancelled
+from core.domain.errors import BadInput, Cancelled
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
 PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"

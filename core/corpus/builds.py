@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.background_job import BackgroundJob, jobs
 from core.corpus.build import Progress
 from core.corpus.source import Source
-from core.errors import BadInput
-from core.settings import Settings
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
 
 Work = Callable[[Progress, threading.Event], object]
 

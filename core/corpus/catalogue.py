@@ -12,9 +12,9 @@ from core.backends.embedder import identity
 from core.corpus import index, manifest
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.source import Kind, Source, from_path, slug
-from core.errors import BadInput, IndexDamaged
-from core.once import Recent
-from core.settings import PROJECT, Settings
+from core.domain.errors import BadInput, IndexDamaged
+from core.domain.once import Recent
+from core.domain.settings import PROJECT, Settings
 
 DATA = PROJECT / "data"
 BUILT_IN: Mapping[str, Source] = {

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from core.corpus.types import Document, Span
-from core.errors import BadInput
-from core.types import Passage
+from core.domain.errors import BadInput
+from core.domain.types import Passage
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter

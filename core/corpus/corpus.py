@@ -17,8 +17,8 @@ from core.corpus import build, manifest
 from core.corpus.embeddings import VECTORS
 from core.corpus.passages import Listed, PassageStore
 from core.corpus.types import Document
-from core.errors import BadInput
-from core.types import Hit, Passage, Ranking
+from core.domain.errors import BadInput
+from core.domain.types import Hit, Passage, Ranking
 
 
 class Corpus:

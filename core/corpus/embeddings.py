@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk
+from core.backends import array_files
 from core.backends.base import Embedder, Matrix
-from core.errors import ModelFailed
+from core.domain.errors import ModelFailed
 
 VECTORS, KEYS = "vectors.npy", "keys.npy"
 KEY_BYTES = 16
@@ -105,8 +105,8 @@ class Vectors:
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
         waiting = list({wanted[row].tobytes(): row for row in missing}.values())
         dim = self.load().dim if waiting else len(known[wanted[0].tobytes()]) if len(wanted) else 0
-        disk.save(folder / KEYS, wanted)
-        with disk.Rows(folder / VECTORS, np.float32, (dim,), len(wanted)) as out:
+        array_files.save(folder / KEYS, wanted)
+        with array_files.Rows(folder / VECTORS, np.float32, (dim,), len(wanted)) as out:
             for start in range(0, len(waiting), STEP):
                 tick(start, len(waiting))
                 some = waiting[start : start + STEP]

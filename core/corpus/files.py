@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput, describe, shortened
+from core.domain.errors import BadInput, describe, shortened
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 BROKEN = 0.45  # of the characters: with more that did not decode a file is no text, or of another encoding

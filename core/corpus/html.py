@@ -6,7 +6,7 @@ import codecs
 import re
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 BLOCKS = frozenset(
     (

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
+from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
@@ -26,9 +27,8 @@ from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
 from core.corpus.source import Source, from_record, is_slug, slug
-from core.disk import unwritable
-from core.errors import BadInput, IndexDamaged, Unavailable
-from core.settings import Settings
+from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.settings import Settings
 
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from core.corpus import files, rows, tables
 from core.corpus.folder import walk
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 ENDINGS = tuple(sorted((*files.READERS, *rows.READERS)))
 MAX_BYTES = 50_000_000  # of one document; a larger one is more likely a mistake than a text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from core.errors import Cancelled
+from core.domain.errors import Cancelled
 
 LOOK_S = 0.2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.corpus.chunk import Chunking
-from core.errors import BadInput, IndexDamaged
+from core.domain.errors import BadInput, IndexDamaged
 
 FORMAT = 1
 NAME = "manifest.json"

@@ -14,8 +14,8 @@ from scipy.sparse.csgraph import connected_components
 
 from core.backends.base import Matrix
 from core.backends.base import Rows as Ranked
-from core.errors import BadInput
-from core.types import Passage
+from core.domain.errors import BadInput
+from core.domain.types import Passage
 
 By = Literal["words", "embedding"]
 LEAST: Mapping[By, float] = {"words": 0.5, "embedding": 0.8}  # what is less alike is not looked for

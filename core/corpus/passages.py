@@ -14,8 +14,8 @@ from typing import Any
 
 from core.corpus.chunk import Chunking, long, made
 from core.corpus.types import Cut, Document
-from core.once import Lately
-from core.types import Passage
+from core.domain.once import Lately
+from core.domain.types import Passage
 
 SCHEMA = """
 CREATE TABLE documents (

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from core.corpus.chunk import MARKDOWN, Chunking, passages
 from core.corpus.types import Document
-from core.types import Passage
+from core.domain.types import Passage
 
 WINDOW = 12_000  # characters drawn at once: a book must not become one page
 _SENTENCE_ENDS = re.compile(r"[.!?:;…。！？।؟][\"'”’»)\]*_`]*$")

@@ -25,7 +25,7 @@ from typing import Any
 
 from core.corpus.pyplans import PLANS, STANDARD_LIBRARY, Plan
 from core.corpus.types import Document
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 SHORTEST, LONGEST = 120, 1600  # characters: less explains nothing, more is examples that cost embedding time
 LONGEST_TITLE = 200

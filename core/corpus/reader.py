@@ -17,7 +17,7 @@ from core.corpus import load
 from core.corpus.chunk import Chunking, spans
 from core.corpus.files import NO_MEMORY
 from core.corpus.types import LoadReport
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 
 OUT = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
 WRITTEN = 64 * 1024**2  # bytes of any file, such as one that SQLite sorts in

@@ -19,8 +19,8 @@ from core.corpus.chunk import Chunking
 from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
 from core.corpus.types import Cut, Document, LoadReport
-from core.errors import BadInput, Unavailable, shortened
-from core.settings import PROJECT
+from core.domain.errors import BadInput, Unavailable, shortened
+from core.domain.settings import PROJECT
 
 LOOK_S = 0.1  # between two looks at Stop
 HANDED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE")

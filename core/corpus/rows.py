@@ -10,7 +10,7 @@ from typing import Any
 
 from core.corpus.files import REPLACED, storable
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 ID_COLUMNS = ("_id", "id")
 TEXT_COLUMNS = ("text", "content", "body")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.settings import PROJECT
+from core.domain.types import Query
 from core.evaluate.dataset import turns
 from core.evaluate.files import lines
-from core.settings import PROJECT
-from core.types import Query
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -18,7 +18,7 @@ from core.corpus.load import is_beir, readable_files
 from core.corpus.reading import read
 from core.corpus.tables import ENDINGS as DATABASES
 from core.corpus.types import Cut, LoadReport
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 Kind = Literal["built-in", "snapshot", "indexed"]
 LONGEST_NAME = 80

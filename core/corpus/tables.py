@@ -12,13 +12,13 @@ from core.backends.sql.csv_tables import header, load
 from core.backends.sql.linking import examples
 from core.corpus.folder import WATCH
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput, Unavailable
-from core.once import Once
+from core.domain.errors import BadInput, Unavailable
+from core.domain.once import Once
 
 if TYPE_CHECKING:
     from core.corpus.source import Source
+    from core.domain.settings import Settings
     from core.route import Need
-    from core.settings import Settings
 
 ENDINGS = (".sqlite", ".sqlite3", ".db")
 QUESTIONS = "questions.jsonl"  # beside a database: labelled questions about it, not documents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.errors import shortened
+from core.domain.errors import shortened
 
 NAMED, TOLD = 10, 50  # empty documents that are named, and files left out that are told with the reason
 

@@ -18,8 +18,8 @@ from core.corpus.load import ENDINGS, MAX_BYTES
 from core.corpus.reading import Reader
 from core.corpus.source import is_slug, slug
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput, Unavailable
-from core.settings import Settings
+from core.domain.errors import BadInput, Unavailable
+from core.domain.settings import Settings
 
 BEIR = "corpus.jsonl"  # would make the folder a BEIR set, and every other file in it unread
 LONGEST = 120  # bytes of a file's name

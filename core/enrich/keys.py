@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk
-from core.backends import sparse
+from core.backends import array_files, sparse
 from core.backends.base import Matrix, Rows, Vector
 from core.backends.sparse import BM25Index
 from core.backends.terms import analyzer
@@ -21,9 +20,9 @@ from core.backends.vector import FaissIndex, write_graph
 from core.corpus.build import BM25, GRAPH
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import VECTORS
+from core.domain.settings import Settings
+from core.domain.types import Hit, Ranking
 from core.enrich.recipe import Tools
-from core.settings import Settings
-from core.types import Hit, Ranking
 
 TEXTS, OWNERS = "texts.jsonl", "owners.npy"
 
@@ -64,7 +63,7 @@ def write(keys: Sequence[Key], corpus: Corpus, folder: Path, tools: Tools, *, wo
     """Write the index of `keys` into `folder`; with `words` also for BM25. Returns how many there are."""
     ordered = sorted(keys, key=lambda key: key.row)
     searched = [key.searched for key in ordered]
-    disk.save(folder / OWNERS, np.array([key.row for key in ordered], np.int32))
+    array_files.save(folder / OWNERS, np.array([key.row for key in ordered], np.int32))
     lines = (json.dumps(key.shown, ensure_ascii=False) + "\n" for key in ordered)
     (folder / TEXTS).write_text("".join(lines), encoding="utf-8")
     if words:

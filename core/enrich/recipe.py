@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.admission import Asker
+from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, LLMRequest
 from core.corpus.build import Stages
 from core.corpus.corpus import Corpus
-from core.errors import ModelFailed
-from core.settings import Settings
-from core.types import Passage
+from core.domain.errors import ModelFailed
+from core.domain.settings import Settings
+from core.domain.types import Passage
 
 if TYPE_CHECKING:
     from core.corpus.embeddings import Vectors

@@ -14,13 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from core.backends.array_files import unwritable
 from core.backends.base import LLM, Embedder
 from core.corpus import manifest
 from core.corpus.build import Progress, Stages
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Checkpoint, Vectors
 from core.corpus.lock import alone
-from core.disk import unwritable
+from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.settings import Settings
 from core.enrich.children import Children
 from core.enrich.contexts import Contexts
 from core.enrich.headings import Headings
@@ -28,8 +30,6 @@ from core.enrich.learned import LearnedSparse
 from core.enrich.questions import Questions
 from core.enrich.recipe import Recipe, Spent, Tools
 from core.enrich.tokens import Tokens
-from core.errors import BadInput, IndexDamaged, Unavailable
-from core.settings import Settings
 
 log = logging.getLogger(__name__)
 RECIPES: Mapping[str, Recipe] = {

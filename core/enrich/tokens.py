@@ -13,18 +13,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from core import disk
+from core.backends import array_files
 from core.backends.base import Matrix
 from core.backends.embedder import identity
 from core.backends.late import TokenEmbedder, TokenVectors, load_token_embedder, maxsim_many
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Keys, keys
 from core.corpus.passages import searchable
+from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.once import Once
+from core.domain.settings import Settings
 from core.enrich.keys import Listed
 from core.enrich.recipe import Tools
-from core.errors import BadInput, ModelFailed, Unavailable
-from core.once import Once
-from core.settings import Settings
 
 VECTORS, IDS, STARTS, FACTS = "vectors.npy", "ids.npy", "starts.npy", "tokens.json"
 STEP = 64  # passages embedded between two looks at Stop; a finished step is kept
@@ -90,7 +90,7 @@ class Tokens:
             found = (former.at(former.rows[k]) if (k := key.tobytes()) in former.rows else next(fresh)
                      for key in wanted)  # fmt: skip
             count = _write(found, embedder, folder)
-        disk.save(folder / KEYS, wanted)
+        array_files.save(folder / KEYS, wanted)
         shutil.rmtree(kept)
         return count
 
@@ -242,14 +242,14 @@ def _write(found: Iterator[Stored], embedder: TokenEmbedder, folder: Path) -> in
     numbers: dict[str, int] = {}
     starts = [0]
     with (
-        disk.Rows(folder / VECTORS, np.float16, (embedder.dim,)) as vectors,
-        disk.Rows(folder / IDS, np.int32) as ids,
+        array_files.Rows(folder / VECTORS, np.float16, (embedder.dim,)) as vectors,
+        array_files.Rows(folder / IDS, np.int32) as ids,
     ):
         for tokens, rows in found:
             vectors.add(rows)
             ids.add(np.array([numbers.setdefault(token, len(numbers)) for token in tokens], np.int32))
             starts.append(starts[-1] + len(rows))
-    disk.save(folder / STARTS, np.array(starts, np.int64))
+    array_files.save(folder / STARTS, np.array(starts, np.int64))
     facts = {"model": embedder.name, "dim": embedder.dim, "tokens": list(numbers)}
     (folder / FACTS).write_text(json.dumps(facts), encoding="utf-8")
     return starts[-1]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from core.steps.cite import markers, sentences, unmarked
+from core.backends.prompting.citations import markers, sentences, unmarked
 
 ANSWERS = (
     "exact", "f1", "contains", "gold_recall", "correct", "supported_accuracy", "citation_precision",

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.background_job import BackgroundJob, jobs
-from core.errors import BadInput
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput
 from core.evaluate.evaluation import Prepared, perform, prepare
 from core.evaluate.keeping import LABELLED, opened, place
 from core.evaluate.spec import Spec

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Query, Turn
 from core.evaluate.files import Qrels, lines, merge, objects, parse, read_qrels
-from core.types import Query, Turn
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer

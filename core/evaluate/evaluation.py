@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.machine import machine
+from core.domain.types import AnswerStyle
 from core.evaluate import dataset, report, runner, sets, summary
 from core.evaluate.execution import Executed, measured
 from core.evaluate.journal import Journal
 from core.evaluate.keeping import RUNS, write_labelled
 from core.evaluate.runner import Ended, Outcomes, Plan
 from core.evaluate.spec import Spec
-from core.machine import machine
 from core.needs import missing, why_not
 from core.route import Need, Route, pick, routes
-from core.types import AnswerStyle
 
 if TYPE_CHECKING:
     from core.engine import Engine

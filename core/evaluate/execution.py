@@ -14,7 +14,7 @@ from core.backends.sql import Database, Limits, Result, SqlError, Value
 from core.backends.sql.guard import ordered
 from core.corpus import tables
 from core.corpus.load import readable_files
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 from core.evaluate.dataset import Evidence, LabelledSet, Question, Written
 
 if TYPE_CHECKING:

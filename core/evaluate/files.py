@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 Qrels = dict[str, dict[str, int]]  # question id -> passage id -> grade
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.ranked import Ids
 from core.evaluate.runner import Outcome, Outcomes
 

@@ -11,15 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Query, Run, Turn
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.journal import JOURNAL, outcomes_of
 from core.evaluate.metrics import Values, by_question
 from core.evaluate.runner import Outcomes
-from core.types import Query, Run, Turn
 
 if TYPE_CHECKING:
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
 FOLDER = "evaluations"  # in the home
 LABELLED, FIGURES, RUNS = "labelled.json", "metrics.json", "runs.sqlite"

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from core.corpus.types import Document
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage
 from core.evaluate.dataset import Evidence, LabelledSet, Written
 from core.evaluate.files import Qrels, merge
-from core.types import Passage
 
 HALF = 0.5  # a passage that holds at least this share of a quote carries its grade
 

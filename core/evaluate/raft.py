@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from core.errors import BadInput
+from core.backends.prompting.untrusted import GROUNDED, harmless, quoted
+from core.domain.errors import BadInput
+from core.domain.types import Hit, Passage, Ranking
 from core.evaluate.dataset import Found, LabelledSet, Question, Written
-from core.steps.untrusted import GROUNDED, harmless, quoted
-from core.types import Hit, Passage, Ranking
 
 Quotes = Mapping[str, tuple[str, ...]]  # by question
 SEEN_FROM = 2  # the grade of a label from which its quote is part of an answer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)

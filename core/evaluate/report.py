@@ -8,13 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from core.domain.trec import qrels_lines, run_lines
 from core.evaluate import answered, told
 from core.evaluate.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.effects import in_words
 from core.evaluate.metrics import COMPARED, QUALITY, UNJUDGED, title
 from core.evaluate.runner import Outcomes
-from core.evaluate.trec import qrels_lines, run_lines
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--ground:#fff;--good:#116329;

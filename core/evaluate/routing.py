@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.statistics import interval
 from core.steps.classes import CLASSES, QuestionClass
 

@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from core.engine import Job, Request
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.ranked import Ids, Ranked
-from core.outputs import (
+from core.domain.outputs import (
     Critique,
     Decision,
     DraftChoice,
@@ -19,8 +16,11 @@ from core.outputs import (
     Selection,
     TableResult,
 )  # fmt: skip
+from core.domain.types import AnswerStyle, RouteResult, Run, Span, Status
+from core.engine import Job, Request
+from core.evaluate.dataset import LabelledSet, Question
+from core.evaluate.ranked import Ids, Ranked
 from core.reading_answers import checked
-from core.types import AnswerStyle, RouteResult, Run, Span, Status
 
 if TYPE_CHECKING:
     from core.evaluate.journal import Journal

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.corpus.tables import QUESTIONS, databases
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.settings import PROJECT
 from core.evaluate import dataset
 from core.evaluate.dataset import Found, LabelledSet, Written
 from core.evaluate.execution import with_tables
 from core.evaluate.files import read_qrels
 from core.evaluate.labels import Documents, place, with_judgements
-from core.settings import PROJECT
 
 BUILT_IN = {"support": "support/questions/*.jsonl", "pydocs": "pydocs/questions.jsonl"}
 

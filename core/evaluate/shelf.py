@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.evaluate import background, keeping
 from core.evaluate.journal import JOURNAL, busy
 

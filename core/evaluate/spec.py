@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from core.errors import BadInput
-from core.types import AnswerBy, AnswerOrder
+from core.domain.errors import BadInput
+from core.domain.types import AnswerBy, AnswerOrder
 
 SEED = 13  # of the sample of questions
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Status
 from core.evaluate import answered, effects, fronts, leading, oracle, routing, stability, statistics
 from core.evaluate.answers import ANSWERS, JUDGED_BY
 from core.evaluate.comparison import compared, differences, means_of
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, by_question, measures
 from core.evaluate.runner import Outcome, Outcomes
-from core.types import Status
 
 MODE_METRICS = ("ndcg@10", "recall@10")
 HEADLINE = "ndcg@10"  # the metric that a leader, the oracle and the fronts are told by

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.calibration import fit
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.reliability import reliability

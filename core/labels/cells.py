@@ -11,7 +11,7 @@ from datetime import datetime
 from reprlib import repr as short
 from urllib.parse import quote
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.labels.types import GRADES
 
 COLUMNS = (

@@ -12,7 +12,7 @@ from dataclasses import replace
 from reprlib import repr as short
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.dataset import Question
 from core.labels import rows
 from core.labels.types import (

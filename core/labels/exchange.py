@@ -10,7 +10,8 @@ from reprlib import repr as short
 from typing import Any
 from urllib.parse import unquote
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage
 from core.evaluate.labels import Documents
 from core.labels import cells, rows
 from core.labels import desk as desks
@@ -18,7 +19,6 @@ from core.labels.final import final
 from core.labels.types import Desk, Judgement, Pair, Pooled
 from core.store import Store
 from core.store.codec import to_bytes
-from core.types import Passage
 
 
 @dataclass(frozen=True, slots=True)

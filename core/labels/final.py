@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Literal
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage
 from core.evaluate.dataset import Evidence, LabelledSet
 from core.evaluate.files import Qrels, merge
 from core.evaluate.labels import HALF, Documents, holding
 from core.labels import desk as desks
 from core.labels.types import Desk, Judgement, Pair
-from core.types import Passage
 
 if TYPE_CHECKING:
     from core.corpus.types import Document

@@ -8,16 +8,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from core.corpus import catalogue
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Query, Turn
 from core.evaluate import dataset, sets
 from core.evaluate.dataset import Question
 from core.store.codec import dumps, to_bytes
 from core.store.files import reading
 from core.store.rows import bind, parsed, text
-from core.types import Query, Turn
 
 if TYPE_CHECKING:
-    from core.settings import Settings
+    from core.domain.settings import Settings
     from core.store import Store
 
 ENDINGS = (".jsonl", ".csv")

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core import needs
-from core.background_job import BackgroundJob, jobs
-from core.errors import BadInput, Unavailable
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Passage, Query, RouteResult, Run
 from core.evaluate.labels import Documents
 from core.labels import desk as desks
 from core.labels.origins import NEWEST
 from core.labels.types import Desk, Pooled
 from core.request import Request
 from core.route import pick, routes
-from core.types import Passage, Query, RouteResult, Run
 
 if TYPE_CHECKING:
     from core.engine import Engine, Job

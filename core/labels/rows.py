@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from reprlib import repr as short
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query
 from core.evaluate.dataset import Question, turns
 from core.labels.types import Desk, Judgement, LabelSet, Pooled, standing
 from core.store.codec import dumps
 from core.store.rows import bind, parsed, text
 from core.store.runs import keep_text
-from core.types import Passage, Query
 
 MAX_SETS = 1000
 _SET = "SELECT name, corpus, guidelines, counts, created, deleted FROM label_sets"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from core.background_job import BackgroundJob, jobs
-from core.errors import Cancelled, RouteScopeError, Unavailable
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import Cancelled, RouteScopeError, Unavailable
 from core.labels import desk as desks
 from core.labels.pool import store_of
 from core.labels.types import MODEL, Desk, Judgement, Pair
@@ -15,11 +15,11 @@ from core.store.people import MAX_TAG
 from core.trace import Trace, describe
 
 if TYPE_CHECKING:
+    from core.domain.outputs import PassageGrade
+    from core.domain.types import Passage
     from core.engine import Engine
     from core.evaluate.dataset import Question
-    from core.outputs import PassageGrade
     from core.store import Store
-    from core.types import Passage
 
 BOUNDS = (0.25, 0.5, 0.75)  # of P(Yes), from which the grade is 1, 2 and 3: even, and relevant from one half
 NAMED = 20  # reasons kept of those why something is not scored

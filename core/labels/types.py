@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
+from core.domain.types import Passage
 from core.evaluate.dataset import Question
-from core.types import Passage
 
 Kind = Literal["grade", "cannot", "later", "withdrawn"]
 Source = Literal["person", "model", "import", "adjudication"]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.release.measured import Measured

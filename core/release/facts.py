@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.machine import machine
+from core.domain.types import Run
 from core.evaluate.effects import counted
 from core.evaluate.naming import named
-from core.machine import machine
 from core.release.checks import share
 from core.release.gate import Decision
 from core.release.losses import paired
 from core.release.measured import UNJUDGED, Measured
-from core.types import Run
 
 UNKNOWN = "not recorded"
 
@@ -134,7 +134,7 @@ def asked_on(measured: Measured) -> str:
 
 def version() -> str:
     """The version of this program."""
-    from core.settings import PROJECT
+    from core.domain.settings import PROJECT
 
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
     return str(project["project"]["version"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.metrics import METRICS
 
 _COUNTS = ("llm_calls", "prompt_tokens", "completion_tokens", "failed")

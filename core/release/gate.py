@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any, Literal
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate import effects
 from core.evaluate.statistics import ALPHA
 from core.release.checks import Check, checks

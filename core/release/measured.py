@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.costs import Totals, price
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate import answered, keeping
 from core.evaluate.answers import ANSWERS
 from core.evaluate.keeping import FIGURES, LABELLED, Evaluation
@@ -19,7 +19,7 @@ from core.latencies import NEEDED
 from core.release.figures import check
 
 if TYPE_CHECKING:
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
 Prices = tuple[float | None, float | None]  # of a million prompt and completion tokens
 UNJUDGED = "unjudged@10"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.route import pick
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ import sys
 from functools import cache
 
 from core.engine import Engine, Request
-from core.errors import Unavailable
-from core.settings import current
-from core.types import AnswerStyle, Query, RouteResult, Turn
+from core.domain.errors import Unavailable
+from core.domain.settings import current
+from core.domain.types import AnswerStyle, Query, RouteResult, Turn
 
 CORPUS = {corpus!r}
 FINGERPRINT = {fingerprint!r}  # the state of the corpus that the route was measured on

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.answers import ANSWERS_COMPARED
 from core.evaluate.metrics import COMPARED
 from core.release.facts import asked_on, used_knobs, version

@@ -1,10 +1,10 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query
 from core.route import Knob, Need, route
 from core.steps import Steps
 from core.steps.classes import NO_SEARCH
 from core.steps.classify import Classifier
-from core.types import Answer, Query
 
 
 @route(

@@ -1,9 +1,9 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query, Ranking
 from core.route import Knob, Need, route
 from core.steps import POOL, Steps
 from core.steps.agent import Action, Did
-from core.types import Answer, Query, Ranking
 
 
 @route("Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM])

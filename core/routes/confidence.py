@@ -1,10 +1,10 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query
 from core.route import Knob, Need, route
 from core.steps import Steps
 from core.steps.confide import How
 from core.steps.generate import SHOWN
-from core.types import Answer, Query
 
 
 @route(

@@ -1,8 +1,8 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query
 from core.route import Knob, Need, route
 from core.steps import Steps
-from core.types import Answer, Query
 
 
 @route(

@@ -1,8 +1,8 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query, Ranking
 from core.route import Knob, Need, route
 from core.steps import Steps
-from core.types import Answer, Query, Ranking
 
 
 @route("Decomposition", family="query", paper="Zhou et al. 2022, arXiv:2205.10625", needs=[Need.LLM])

@@ -1,8 +1,8 @@
 from typing import Annotated, Literal
 
+from core.domain.types import Answer, Query
 from core.route import Knob, route
 from core.steps import Steps
-from core.types import Answer, Query
 
 
 @route("Hybrid + deduplication", family="scoring", paper="Broder 1997, doi:10.1109/SEQUEN.1997.666900")

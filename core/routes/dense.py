@@ -1,6 +1,6 @@
+from core.domain.types import Answer, Query
 from core.route import route
 from core.steps import Steps
-from core.types import Answer, Query
 
 
 @route(

@@ -1,8 +1,8 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query
 from core.route import Knob, Need, route
 from core.steps import Steps
-from core.types import Answer, Query
 
 
 @route("HyDE", family="query", paper="Gao et al. 2022, arXiv:2212.10496", needs=[Need.LLM], first=True)

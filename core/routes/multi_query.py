@@ -1,8 +1,8 @@
 from typing import Annotated, Literal
 
+from core.domain.types import Answer, Query, Ranking
 from core.route import Knob, Need, route
 from core.steps import Steps
-from core.types import Answer, Query, Ranking
 
 
 @route(

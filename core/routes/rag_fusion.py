@@ -1,8 +1,8 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query
 from core.route import Knob, Need, route
 from core.steps import POOL, Steps
-from core.types import Answer, Query
 
 
 @route("RAG-Fusion", family="query", paper="Rackauckas 2024, arXiv:2402.03367", needs=[Need.LLM], first=True)

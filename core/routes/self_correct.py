@@ -1,11 +1,11 @@
 from typing import Annotated
 
+from core.backends.prompting.citations import Draft
+from core.domain.types import Answer, Query
 from core.route import Knob, Need, route
 from core.steps import Steps
-from core.steps.cite import Draft
 from core.steps.generate import SHOWN
 from core.steps.redraft import Ended, Weighed
-from core.types import Answer, Query
 
 
 @route(

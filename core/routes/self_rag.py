@@ -1,9 +1,9 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query, Ranking
 from core.route import Knob, Need, route
 from core.steps import Steps
 from core.steps.self_rag import Tree, When, Written
-from core.types import Answer, Query, Ranking
 
 
 @route(

@@ -1,9 +1,9 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query, Ranking
 from core.route import Knob, Need, route
 from core.steps import Steps
 from core.steps.reflect import Reason, Reflection
-from core.types import Answer, Query, Ranking
 
 
 @route(

@@ -1,8 +1,8 @@
 from typing import Annotated
 
+from core.domain.types import Answer, Query
 from core.route import Knob, Need, route
 from core.steps import POOL, Steps
-from core.types import Answer, Query
 
 
 @route("Step-back", family="query", paper="Zheng et al. 2023, arXiv:2310.06117", needs=[Need.LLM])

@@ -17,19 +17,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.errors import Unavailable
-from core.outputs import Search, ShortAnswer
+from core.backends.prompting.prompts import EVIDENCE
+from core.backends.prompting.prompts_agentic import CHOOSE_ACTION, COPY_WORDS
+from core.backends.prompting.token_probabilities import odds
+from core.backends.prompting.untrusted import quoted
+from core.domain.errors import Unavailable
+from core.domain.outputs import Search, ShortAnswer
+from core.domain.types import Hit, Passage, Ranking
 from core.route import Need
 from core.steps.decided import Decided
 from core.steps.decompose import UNKNOWN, Decompose, quoted_in, references
-from core.steps.odds import odds
-from core.steps.prompts import EVIDENCE
-from core.steps.prompts_agentic import CHOOSE_ACTION, COPY_WORDS
 from core.steps.retrieve import POOL
 from core.steps.step import step
 from core.steps.transform import first_line, wording
-from core.steps.untrusted import quoted
-from core.types import Hit, Passage, Ranking
 
 Action = Literal["search", "look_up", "sql"]  # besides, the model may choose to answer
 Said = Literal["yes", "no", "unknown"]

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from core.outputs import Decision
+from core.domain.outputs import Decision
+from core.domain.types import Query, Ranking
 from core.steps.base import StepBase
 from core.steps.gate import exact_terms
 from core.steps.step import step
-from core.types import Query, Ranking
 
 Transformation = Literal["none", "rewrite", "decompose", "hyde", "variants"]
 _SEVERAL = re.compile(

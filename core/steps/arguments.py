@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from core.parameters import parameter_of
+from core.domain.parameters import parameter_of
+from core.domain.types import Hit, Link, Passage, TracedTuple, TracedVector
 from core.trace import Trace, plain
-from core.types import Hit, Link, Passage, TracedTuple, TracedVector
 
 _GONE = object()  # stands for a value that a link names
 

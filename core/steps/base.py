@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from core.admission import Asker
+from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
+from core.backends.embedding_cache import KeptVectors
 from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
-from core.backends.kept import KeptVectors
 from core.backends.llm.text import looks_refused
+from core.backends.prompting.prompts import FIRMER, Prompt
+from core.backends.prompting.suspicious_text import warnings
 from core.backends.rerankers import Rerankers
-from core.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
-from core.outputs import Reply
+from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.outputs import Reply
+from core.domain.types import EVIDENCE, Answer, AnswerStyle, Remembered, Tokens
 from core.steps.memo import Charge, Memo, Work, under_way
-from core.steps.prompts import FIRMER, Prompt
-from core.steps.suspect import warnings
 from core.trace import OpenSpan, Trace
-from core.types import EVIDENCE, Answer, AnswerStyle, Remembered, Tokens
 
 if TYPE_CHECKING:
     from core.backends.fid import FusionReader

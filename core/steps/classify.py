@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from core.errors import ModelFailed
-from core.outputs import Decision
-from core.steps.cite import Draft
+from core.backends.prompting.citations import Draft
+from core.backends.prompting.prompts_agentic import CLASSES as ASK_CLASS
+from core.backends.prompting.prompts_agentic import DIRECT
+from core.backends.prompting.token_probabilities import odds
+from core.domain.errors import ModelFailed
+from core.domain.outputs import Decision
+from core.domain.types import Answer, Query
 from core.steps.classes import (
     CANDIDATES,
     CLASSES,
@@ -20,11 +24,7 @@ from core.steps.classes import (
 )
 from core.steps.decided import Decided
 from core.steps.generate import Generate
-from core.steps.odds import odds
-from core.steps.prompts_agentic import CLASSES as ASK_CLASS
-from core.steps.prompts_agentic import DIRECT
 from core.steps.step import step
-from core.types import Answer, Query
 
 Classifier = Literal["rules", "prototypes", "llm"]
 NEAREST = 3  # examples of each class that count; chosen on dev questions of `support`

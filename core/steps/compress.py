@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.errors import ModelFailed
-from core.outputs import Excerpts, Selection, Sentence, SentenceFilter
-from core.steps.prompts import SENTENCES
+from core.backends.prompting.prompts import SENTENCES
+from core.backends.prompting.untrusted import between
+from core.domain.errors import ModelFailed
+from core.domain.outputs import Excerpts, Selection, Sentence, SentenceFilter
+from core.domain.types import Passage, Ranking
 from core.steps.refine import Refine, cut, recompose
 from core.steps.step import step
-from core.steps.untrusted import between
-from core.types import Passage, Ranking
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _NUMBERS = re.compile(r"\d{1,3}(\s*,\s*\d{1,3})*")

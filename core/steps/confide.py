@@ -10,13 +10,13 @@ from typing import Literal
 
 from core.backends.base import LLMRequest, TokenLogprob
 from core.backends.llm.text import looks_refused
-from core.outputs import Written
+from core.backends.prompting.citations import abstains
+from core.backends.prompting.prompts_confidence import CLOSED_ANSWER, CONFIDENCE, UNKNOWN
+from core.domain.outputs import Written
+from core.domain.types import Answer
 from core.steps.base import StepBase
-from core.steps.cite import abstains
 from core.steps.decided import Decided
-from core.steps.prompts_confidence import CLOSED_ANSWER, CONFIDENCE, UNKNOWN
 from core.steps.step import step
-from core.types import Answer
 
 WRITTEN = 40  # tokens of the answer at most
 How = Literal["mean", "minimum", "verbalised"]

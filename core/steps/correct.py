@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from core.backends.prompting.citations import Draft
 from core.backends.web import HOW
-from core.errors import WebFailed
-from core.outputs import Grading
-from core.steps.cite import Draft
+from core.domain.errors import WebFailed
+from core.domain.outputs import Grading
+from core.domain.types import Ranking
 from core.steps.decided import Decided
 from core.steps.evaluate import Evaluate
 from core.steps.step import step
 from core.steps.transform import Transform
-from core.types import Ranking
 
 Decision = Literal[
     "use what was found", "add the web", "replace it by the web", "go on without the web", "knowledge gap"

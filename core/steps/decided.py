@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
-from core.outputs import Decision
+from core.domain.outputs import Decision
 from core.trace import plain
 
 _KNOWN: dict[type, tuple[str, ...]] = {}

@@ -10,14 +10,14 @@ import numpy as np
 
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator, Which, logistic
 from core.corpus.passages import searchable
-from core.errors import BadInput, Unavailable
-from core.outputs import Grading, Pass, PassageGrade
-from core.parameters import carry
+from core.domain.errors import BadInput, Unavailable
+from core.domain.outputs import Grading, Pass, PassageGrade
+from core.domain.parameters import carry
+from core.domain.types import Ranking
 from core.route import Need
 from core.steps.grade import verdict
 from core.steps.rerank import Rerank
 from core.steps.step import step
-from core.types import Ranking
 
 __all__ = ["BACKGROUND", "Evaluate", "Signals", "Which", "thresholds", "told"]
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from core.backends.prompting.citations import NOT_ANSWERED, Draft, sentences
 from core.corpus.passages import searchable
-from core.outputs import Written
-from core.steps.cite import NOT_ANSWERED, Draft, sentences
+from core.domain.outputs import Written
+from core.domain.types import Ranking
 from core.steps.refine import Refine
 from core.steps.step import step
-from core.types import Ranking
 
 # Evidence of the best passage from which the passages are taken to answer the question: the highest balanced
 # accuracy, over half of clapnq-dev and support's dev questions. On the others: AUC .78 and .77; 82 % and 30 %

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 
 from core.backends.base import Vector
-from core.backends.fitted import FEATURES, LISTS, FittedWeights, Row
-from core.errors import BadInput
-from core.outputs import Fusion
+from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights, Row
+from core.domain.errors import BadInput
+from core.domain.outputs import Fusion
+from core.domain.types import Hit, Ranking
 from core.route import Need
 from core.steps.fuse import Fuse, min_max
 from core.steps.indexed import Indexed
@@ -16,7 +17,6 @@ from core.steps.late import LateInteraction
 from core.steps.learned import LearnedTerms
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
-from core.types import Hit, Ranking
 
 TOLD = 10  # first hits whose shares the span keeps
 KEYS = ("children", "headings", "contexts", "questions")  # lists of passages by what stands for them

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Sequence
 from typing import Literal
 
-from core.errors import BadInput
-from core.outputs import Fusion
+from core.domain.errors import BadInput
+from core.domain.outputs import Fusion
+from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
 from core.steps.step import step
-from core.types import Hit, Passage, Ranking
 
 Norm = Literal["min_max", "dbsf"]
 

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from core.errors import Cancelled, RouteScopeError
-from core.steps.cite import NOT_ANSWERED, Draft, resolve
+from core.backends.prompting.citations import NOT_ANSWERED, Draft, resolve
+from core.backends.prompting.prompts import ANSWER, EVIDENCE
+from core.backends.prompting.untrusted import quoted
+from core.domain.errors import Cancelled, RouteScopeError
+from core.domain.types import Answer, AnswerBasis, AnswerOrder, Ranking
 from core.steps.decided import Decided
 from core.steps.extract import EVIDENCE as NEAR_ENOUGH
 from core.steps.extract import Extract
 from core.steps.grade import yes_probability
-from core.steps.prompts import ANSWER, EVIDENCE
 from core.steps.step import step
-from core.steps.untrusted import quoted
 from core.trace import describe
-from core.types import Answer, AnswerBasis, AnswerOrder, Ranking
 
 T = TypeVar("T")
 SHOWN = 5  # passages given to the model

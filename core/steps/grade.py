@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from core.backends.base import Completion
-from core.errors import BadInput, ModelFailed
-from core.outputs import Grading, PassageGrade, Rerank, Reranked
+from core.backends.prompting.prompts import GRADE
+from core.backends.prompting.untrusted import between
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked
+from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
-from core.steps.prompts import GRADE
 from core.steps.step import step
-from core.steps.untrusted import between
-from core.types import Hit, Passage, Ranking
 
 Action = Literal["correct", "ambiguous", "incorrect"]
 

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeGuard
 
+from core.backends.prompting.citations import NOT_ANSWERED, Draft, abstains, unmarked
+from core.backends.prompting.prompts import Prompt
+from core.backends.prompting.prompts_corrective import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL
+from core.backends.prompting.token_probabilities import DIGITS, By, Odds, odds
+from core.backends.prompting.untrusted import between, in_line
 from core.branches import score_of
-from core.errors import BudgetSpent, ModelFailed
-from core.outputs import Rerank, Reranked, Segment, SegmentTree
+from core.domain.errors import BudgetSpent, ModelFailed
+from core.domain.outputs import Rerank, Reranked, Segment, SegmentTree
+from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
-from core.steps.cite import NOT_ANSWERED, Draft, abstains, unmarked
 from core.steps.decided import Decided
-from core.steps.odds import DIGITS, By, Odds, odds
-from core.steps.prompts import Prompt
-from core.steps.prompts_corrective import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL
 from core.steps.step import step
-from core.steps.untrusted import between, in_line
-from core.types import Hit, Passage, Ranking
 
 SUPPORT = ("fully", "partially", "no")
 

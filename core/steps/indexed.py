@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from core.backends.base import Vector
+from core.domain.outputs import Search
+from core.domain.types import Ranking
 from core.enrich.keys import KeyIndex, Match
-from core.outputs import Search
 from core.route import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
-from core.types import Ranking
 
 SHOWN = 20  # hits whose keys the span keeps
 

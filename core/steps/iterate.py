@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from core.outputs import Fusion
-from core.steps.cite import sentences, unmarked
+from core.backends.prompting.citations import sentences, unmarked
+from core.backends.prompting.prompts_agentic import NEXT_SENTENCE
+from core.backends.prompting.untrusted import quoted
+from core.domain.outputs import Fusion
+from core.domain.types import Ranking
 from core.steps.decided import Decided
-from core.steps.prompts_agentic import NEXT_SENTENCE
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 from core.steps.transform import wording
-from core.steps.untrusted import quoted
-from core.types import Ranking
 
 Stop = Literal["answered", "steps used up", "nothing new", "repeated", "budget spent"]
 ANSWER = 4  # model calls that an answer may take: whether there is one, the answer, each asked twice

@@ -6,13 +6,13 @@ import numpy as np
 
 from core.backends.base import Rows
 from core.backends.late import MatchMatrix, TokenVectors, match_matrix
+from core.domain.outputs import Embedding, MatchedPassage, Rerank, Search, TokenMatches
+from core.domain.types import Hit, Ranking
 from core.enrich.tokens import TokenIndex
-from core.outputs import Embedding, MatchedPassage, Rerank, Search, TokenMatches
 from core.route import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
-from core.types import Hit, Ranking
 
 TOLD, DRAWN = 5, 3  # first hits whose best matches the span keeps, and those with the whole matrix
 ROWS, COLUMNS = 32, 256  # of a kept matrix

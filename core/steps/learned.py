@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from core.domain.outputs import Search, Terms
+from core.domain.types import Hit, Ranking
 from core.enrich.learned import TermIndex
-from core.outputs import Search, Terms
 from core.route import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
-from core.types import Hit, Ranking
 
 TERMS = 30  # of the question, the heaviest, that the span keeps
 TOLD = 5  # first hits whose terms the span keeps

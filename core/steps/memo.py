@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from core.admission import Asker
-from core.types import Hit, Passage, Reuse, Span, Tokens
+from core.backends.admission import Asker
+from core.domain.types import Hit, Passage, Reuse, Span, Tokens
 
 
 @dataclass(slots=True)

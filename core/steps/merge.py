@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.errors import BadInput
-from core.outputs import Fusion
+from core.domain.errors import BadInput
+from core.domain.outputs import Fusion
+from core.domain.types import Hit, Passage, Ranking
 from core.steps.fuse import Fuse
 from core.steps.retrieve import POOL
 from core.steps.step import step
-from core.types import Hit, Passage, Ranking
 
 
 def ranks(lists: Sequence[Ranking]) -> dict[str, list[int | None]]:

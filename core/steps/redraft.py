@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from core.errors import ModelFailed
-from core.outputs import ClaimChanges, Criticised, Critique, DraftChoice
-from core.steps.cite import Draft, abstains, resolve
+from core.backends.prompting.citations import Draft, abstains, resolve
+from core.backends.prompting.prompts_corrective import CRITIQUE, REFINE
+from core.backends.prompting.replies import CRITICISM, Claim, Criticism, criticism
+from core.backends.prompting.untrusted import in_line, quoted
+from core.domain.errors import ModelFailed
+from core.domain.outputs import ClaimChanges, Criticised, Critique, DraftChoice
+from core.domain.types import Ranking
 from core.steps.decided import ways
 from core.steps.generate import Generate
-from core.steps.prompts_corrective import CRITIQUE, REFINE
-from core.steps.replies import CRITICISM, Claim, Criticism, criticism
 from core.steps.step import step
 from core.steps.transform import wording
-from core.steps.untrusted import in_line, quoted
-from core.types import Ranking
 
 Ended = Literal[
     "all claims supported", "no feedback", "refined answer is supported less", "oscillation", "unchanged",

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from core.corpus.chunk import pieces
 from core.corpus.passages import searchable
+from core.domain.errors import Unavailable
+from core.domain.outputs import Sentence, SentenceFilter
+from core.domain.types import Ranking
 from core.enrich.keys import KeyIndex
-from core.errors import Unavailable
-from core.outputs import Sentence, SentenceFilter
 from core.route import Need
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
-from core.types import Ranking
 
 Piece = tuple[str, str, float]  # passage id, text, cosine with the question
 STRIP = (60, 220)  # characters: about one or two sentences, as the paper's strips

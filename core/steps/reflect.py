@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, get_args
 
-from core.errors import ModelFailed
-from core.outputs import Decision, Grading, PassageGrade, Rewrite, Round, Selection
+from core.backends.prompting.citations import abstains, sentences
+from core.backends.prompting.prompts_corrective import CHECK, REFORMULATE, SCALE
+from core.backends.prompting.replies import booleans
+from core.backends.prompting.token_probabilities import DIGITS, odds
+from core.backends.prompting.untrusted import between, in_line, quoted
+from core.domain.errors import ModelFailed
+from core.domain.outputs import Decision, Grading, PassageGrade, Rewrite, Round, Selection
+from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
-from core.steps.cite import abstains, sentences
 from core.steps.decided import Decided
 from core.steps.generate import SHOWN
-from core.steps.odds import DIGITS, odds
-from core.steps.prompts_corrective import CHECK, REFORMULATE, SCALE
-from core.steps.replies import booleans
 from core.steps.step import step
 from core.steps.transform import first_line, wording
-from core.steps.untrusted import between, in_line, quoted
-from core.types import Hit, Passage, Ranking
 
 Next = Literal["enough", "try again", "stop"]
 Reason = Literal["good enough", "no gain", "same question", "rounds used up", "nothing found", "budget spent"]

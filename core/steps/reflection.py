@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.backends.base import Completion, TokenLogprob
+from core.backends.prompting.untrusted import harmless
 from core.branches import GOES_ON
-from core.errors import ModelFailed
-from core.steps.untrusted import harmless
+from core.domain.errors import ModelFailed
 
 RETRIEVE, NO_RETRIEVAL, CONTINUE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 RELEVANCE = ("[Relevant]", "[Irrelevant]")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.backends.base import Vector
-from core.outputs import Decision, Embedding, Recalled, Rewrite, Search
+from core.domain.outputs import Decision, Embedding, Recalled, Rewrite, Search
+from core.domain.types import Hit, Passage, Ranking, Remembered
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
-from core.types import Hit, Passage, Ranking, Remembered
 
 
 def weigh(similarities: Sequence[float], decay: float, relevance: float) -> list[tuple[int, float, float]]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from core.backends.base import Matrix, Vector
 from core.corpus.passages import searchable
-from core.errors import Unavailable
-from core.outputs import Embedding, Search
+from core.domain.errors import Unavailable
+from core.domain.outputs import Embedding, Search
+from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
 from core.steps.step import step
-from core.types import Hit, Ranking
 
 POOL = 100  # hits each retriever returns, so that routes share one search and recall@100 can be told
 

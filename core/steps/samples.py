@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 
 from core.backends.base import Matrix, Vector
-from core.outputs import Embedding, SampleSearches, Spread
+from core.domain.outputs import Embedding, SampleSearches, Spread
+from core.domain.types import Ranking
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
-from core.types import Ranking
 
 NEAR = 10  # passages found for each sample, to compare the samples by
 

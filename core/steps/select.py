@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.base import Matrix, Vector
-from core.errors import BadInput
-from core.outputs import Duplicate, Selection
-from core.outputs import Pick as PickOutput
+from core.domain.errors import BadInput
+from core.domain.outputs import Duplicate, Selection
+from core.domain.outputs import Pick as PickOutput
+from core.domain.types import Hit, Ranking
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
-from core.types import Hit, Ranking
 
 Alike = Literal["words", "embedding"]
 SHINGLE = 3  # words; long enough that sharing one is no accident, short enough for passages of 100 words

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from core.backends.base import Completion, LLMRequest, Message
+from core.backends.prompting.citations import NOT_ANSWERED, Draft, unmarked
 from core.branches import judged_tree, path_to, score_of
-from core.errors import ModelFailed
-from core.outputs import Decision, Pass, Rerank, Reranked, SegmentTree
-from core.outputs import Segment as SegmentOutput
+from core.domain.errors import ModelFailed
+from core.domain.outputs import Decision, Pass, Rerank, Reranked, SegmentTree
+from core.domain.outputs import Segment as SegmentOutput
+from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
-from core.steps.cite import NOT_ANSWERED, Draft, unmarked
 from core.steps.decided import Decided
 from core.steps.reflection import (
     ALTERNATIVES,
@@ -26,7 +27,6 @@ from core.steps.reflection import (
 )
 from core.steps.step import step
 from core.trace import plain
-from core.types import Hit, Ranking
 
 Written = tuple[tuple[Hit, Segment], ...]  # a segment from each passage
 LENGTH = 100  # tokens of a segment at most, as the released decoder has it

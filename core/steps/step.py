@@ -11,12 +11,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from core.outputs import OUTPUTS, Output, Pass
+from core.domain.outputs import OUTPUTS, Output, Pass
+from core.domain.types import Origin, SpanKind, TracedTuple, TracedVector
 from core.steps.arguments import Arguments, read
 from core.steps.base import Context, StepBase
 from core.steps.memo import Doing, Work, add_tokens, digest, under_way
 from core.trace import OpenSpan, Trace, plain
-from core.types import Origin, SpanKind, TracedTuple, TracedVector
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,8 +42,8 @@ def step(
     routes of the run.
 
     What the method reads has to be among its arguments, or the same for all routes of the run: its work is
-    known by them. It puts its outcome on the span as one of `core.outputs`, or returns one, or something with
-    a method `recorded` that gives one.
+    known by them. It puts its outcome on the span as one of `core.domain.outputs`, or returns one, or
+    something with a method `recorded` that gives one.
     """
 
     def wrap(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:

@@ -7,13 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from core.backends.prompting.citations import Draft
+from core.backends.prompting.prompts_tables import NONE
 from core.backends.sql import Value
-from core.outputs import Attempt as AttemptOutput
-from core.outputs import TableResult
-from core.steps.cite import Draft
-from core.steps.prompts_tables import NONE
+from core.domain.outputs import Attempt as AttemptOutput
+from core.domain.outputs import TableResult
+from core.domain.types import Hit, Passage, Ranking
 from core.trace import plain
-from core.types import Hit, Passage, Ranking
 
 Decision = Literal["answered", "repaired", "no rows", "rejected by the guard", "failed"]
 PREFIX = "sql/"  # ids of results, which are no passages of the corpus

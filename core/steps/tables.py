@@ -8,24 +8,24 @@ from typing import Literal, cast
 
 import numpy as np
 
+from core.backends.prompting.citations import Draft
+from core.backends.prompting.prompts_tables import SQL, SQL_REPAIR
+from core.backends.prompting.untrusted import between
 from core.backends.second_bm25 import RankBM25Index
 from core.backends.sql import Database, Limits, Rejected, Result, SqlError
 from core.backends.sql.linking import Link, connect, link, shown
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.tables import described
-from core.errors import Cancelled, ModelFailed, RouteScopeError
-from core.outputs import Decision as DecisionOutput
-from core.outputs import Pass, Selection
+from core.domain.errors import Cancelled, ModelFailed, RouteScopeError
+from core.domain.outputs import Decision as DecisionOutput
+from core.domain.outputs import Pass, Selection
+from core.domain.types import Answer, Ranking
 from core.route import Need
-from core.steps.cite import Draft
 from core.steps.decided import Decided
 from core.steps.generate import Generate
-from core.steps.prompts_tables import SQL, SQL_REPAIR
 from core.steps.step import step
 from core.steps.table_result import Asked, Attempt, Decision, extract_sql, said, table_hits
-from core.steps.untrusted import between
 from core.trace import describe
-from core.types import Answer, Ranking
 
 Source = Literal["tables", "csv"]
 Side = Literal["both", "tables only", "passages only", "neither"]

@@ -6,12 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from core.backends.fid import HOW, FusionReader
-from core.errors import Unavailable
+from core.backends.prompting.citations import NOT_ANSWERED, Draft
+from core.backends.prompting.untrusted import harmless
+from core.domain.errors import Unavailable
+from core.domain.types import Ranking
 from core.steps.base import StepBase
-from core.steps.cite import NOT_ANSWERED, Draft
 from core.steps.step import step
-from core.steps.untrusted import harmless
-from core.types import Ranking
 
 WRITTEN = 50  # tokens: the paper's answers are short, section 4
 

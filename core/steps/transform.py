@@ -6,12 +6,12 @@ import re
 import unicodedata
 from typing import Literal
 
-from core.errors import ModelFailed, Unavailable
-from core.outputs import Rewrite
+from core.backends.prompting.prompts import HYDE, REWRITE, STEP_BACK, VARIANTS, WEB_QUERY
+from core.domain.errors import ModelFailed, Unavailable
+from core.domain.outputs import Rewrite
+from core.domain.types import Query
 from core.steps.base import StepBase
-from core.steps.prompts import HYDE, REWRITE, STEP_BACK, VARIANTS, WEB_QUERY
 from core.steps.step import step
-from core.types import Query
 
 _BULLET = re.compile(r"^\s*(?:[-*•]+|[(#]?\d{1,2}[.):])\s+")
 

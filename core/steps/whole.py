@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from core.errors import ModelTimedOut, Unavailable
-from core.outputs import Search, Selection
-from core.steps.cite import NOT_ANSWERED, Draft, resolve
+from core.backends.prompting.citations import NOT_ANSWERED, Draft, resolve
+from core.backends.prompting.prompts import ANSWER
+from core.backends.prompting.untrusted import quoted
+from core.domain.errors import ModelTimedOut, Unavailable
+from core.domain.outputs import Search, Selection
+from core.domain.types import Hit, Ranking
 from core.steps.generate import Generate
-from core.steps.prompts import ANSWER
 from core.steps.step import step
-from core.steps.untrusted import quoted
-from core.types import Hit, Ranking
 
 BYTES = 4  # of UTF-8 in a token of the usual tokenizers, about
 MARKS = 12  # tokens of the marks around a passage, about

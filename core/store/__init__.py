@@ -9,7 +9,8 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Remembered, Run, Turn
 from core.store import memory, people, playlists, purge, runs, traces
 from core.store import search as searching
 from core.store.deletion import Deletion
@@ -20,7 +21,6 @@ from core.store.rows import bind
 from core.store.search import Choices, Filters, SessionRow
 from core.store.traces import Traces
 from core.store.writer import Writer
-from core.types import Remembered, Run, Turn
 
 if TYPE_CHECKING:
     from core.store.exchange import Packed

@@ -16,9 +16,9 @@ from reprlib import repr as short
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from core import outputs
-from core.errors import BadInput
-from core.types import Hit, Passage, Query, RouteResult, Run, Scored, Span, Turn
+from core.domain import outputs
+from core.domain.errors import BadInput
+from core.domain.types import Hit, Passage, Query, RouteResult, Run, Scored, Span, Turn
 
 if TYPE_CHECKING:
     from core.store.upgrade import Earlier

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 from core.store import purge
 from core.store.files import empty_log, reading
 from core.store.purge import Purged

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from reprlib import repr as short
 from typing import Any
 
-from core.errors import BadInput
-from core.evaluate.trec import run_lines
+from core.domain.errors import BadInput
+from core.domain.trec import run_lines
+from core.domain.types import Run
 from core.store import codec
 from core.store.people import clean_note, clean_tags
 from core.trace import describe
-from core.types import Run
 
 FORMAT, VERSION = "routescope-sessions", 2
 READABLE = (1, 2)  # 1: of before steps recorded what they were given; brought up to date as it is read

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
 from core.trace import describe
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from reprlib import repr as short
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Remembered, Turn
 from core.store.rows import bind, text
-from core.types import Remembered, Turn
 
 MAX_TURNS = 500  # of one session
 MAX_TEXT = 20_000  # characters of one turn

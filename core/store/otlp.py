@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from core.errors import BadInput
-from core.outputs import Embedding, Reply, Rerank, Search, document
-from core.types import Link, RouteResult, Run, Scored, Span
+from core.domain.errors import BadInput
+from core.domain.outputs import Embedding, Reply, Rerank, Search, document
+from core.domain.types import Link, RouteResult, Run, Scored, Span
 
 INTERNAL, CLIENT = 1, 3  # SpanKind
 OK, ERROR = 1, 2  # StatusCode

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from reprlib import repr as short
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.store.codec import dumps
 from core.store.rows import bind
 from core.store.search import plain

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from reprlib import repr as short
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Turn
 from core.store.codec import dumps
 from core.store.people import MAX_TAG, clean_note
 from core.store.rows import bind, parsed, text
-from core.types import Turn
 
 MAX_ENTRIES = 500  # of one playlist
 MAX_PLAYLISTS = 1000

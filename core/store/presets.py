@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from reprlib import repr as short
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.store import Store
 from core.store.codec import dumps
 from core.store.files import reading

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
 from core.store import codec, runs
 from core.store.files import open_to_read, open_to_write, rescue, told, version
 from core.store.rows import parsed, text

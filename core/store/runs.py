@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.domain.types import Passage, RouteResult, Run
 from core.store import codec, owner, purge
 from core.store.codec import Lists, dumps
 from core.store.files import SCHEMA
 from core.store.rows import bind, parsed, real, text
 from core.store.search import index
-from core.types import Passage, RouteResult, Run
 
 REMEMBERED = 20_000  # passages whose row numbers are kept at hand
 GROWING = 64  # running runs of which is known what is written

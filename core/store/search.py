@@ -10,7 +10,7 @@ from reprlib import repr as short
 from statistics import median
 from typing import Any, TypedDict
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.store.owner import status_now
 from core.store.rows import bind, parsed, text
 

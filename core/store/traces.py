@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.domain.types import RouteResult, Span, Tokens
 from core.store.rows import bind, parsed, text
-from core.types import RouteResult, Span, Tokens
 
 NEWEST = 200  # runs that are read at most, unless more are asked for
 RESULTS = 2000  # results that are read at most, but those of one run at least: more take over half a second

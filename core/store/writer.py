@@ -14,10 +14,10 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any, Protocol, TypeVar
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
+from core.domain.types import Run
 from core.store.files import told
 from core.trace import describe
-from core.types import Run
 
 T = TypeVar("T")
 Connection = sqlite3.Connection

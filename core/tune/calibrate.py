@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.statistics import RESAMPLES, SEED
 from core.tune.targets import Acts, Judged, Target

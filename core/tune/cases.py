@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from core.domain.outputs import Grading, Written
+from core.domain.types import RouteResult, Span
 from core.evaluate.answers import Given, correct
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.kept import survived
-from core.outputs import Grading, Written
 from core.reading import Recorded, gradings, strippings
 from core.tune.targets import (
     BEST,
@@ -24,7 +25,6 @@ from core.tune.targets import (
     Told,
     Unit,
 )  # fmt: skip
-from core.types import RouteResult, Span
 from core.whatif.grading import by_best, by_mean, known
 from core.whatif.scored import ENOUGH, Gate, floor_of, gates, nears
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from core.backends import fitted as kept
-from core.backends.fitted import LISTS, FittedWeights
-from core.background_job import BackgroundJob, jobs
-from core.errors import BadInput, Cancelled, Unavailable
+from core.backends import fusion_weights as kept
+from core.backends.fusion_weights import LISTS, FittedWeights
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.needs import missing
 from core.route import Need, routes
 from core.tune.learn import METRIC, learned, refusal

@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult
 from core.evaluate import sets
 from core.evaluate.evaluation import Progress
 from core.evaluate.keeping import RUNS, Evaluation
@@ -15,11 +16,10 @@ from core.evaluate.raft import quotes
 from core.route import Route, routes
 from core.tune.cases import found
 from core.tune.targets import Found
-from core.types import RouteResult
 from core.whatif.survey import MODELS
 
 if TYPE_CHECKING:
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
 GRADED = frozenset(("low", "high", "floor"))  # thresholds on scores that need no model
 DECIDED = frozenset((*GRADED, "threshold"))

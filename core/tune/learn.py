@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from core.backends.fitted import FEATURES, FittedWeights
-from core.errors import BadInput
+from core.backends.fusion_weights import FEATURES, FittedWeights
+from core.domain.errors import BadInput
 from core.evaluate import effects, statistics
 from core.evaluate.metrics import by_question
 from core.steps.fuse import linear, rrf

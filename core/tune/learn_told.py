@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.backends.fitted import FEATURES, LISTS, FittedWeights
+from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
 from core.evaluate.metrics import title as metric_title
 from core.route import routes
 from core.tune.learn import EQUAL, METRIC

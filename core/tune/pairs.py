@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.backends.fitted import FEATURES
-from core.errors import Cancelled
+from core.backends.fusion_weights import FEATURES
+from core.domain.errors import Cancelled
+from core.domain.types import Ranking, Scored
 from core.steps import Memo, Steps
 from core.steps.fitted import features
 from core.trace import Trace
-from core.types import Ranking, Scored
 
 if TYPE_CHECKING:
     from core.engine import Engine

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.route import pick, routes
 from core.store.presets import Preset
 from core.tune.targets import Target

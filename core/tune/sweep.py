@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Scored
 from core.evaluate import statistics
 from core.tune.sweep_split import Split, split
 from core.tune.sweep_subject import Point, Rankings, Subject
-from core.types import Scored
 
 METRICS: Mapping[str, str] = {
     "ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10",

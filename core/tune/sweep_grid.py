@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.route import KnobSpec
 
 MOST = 41  # values of one knob

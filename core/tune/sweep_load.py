@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Callable, Collection
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult
 from core.evaluate.keeping import RUNS, Evaluation
 from core.store.codec import from_document
 from core.store.files import reading
 from core.store.rows import bind, parsed, text
 from core.store.runs import result_document
-from core.types import RouteResult
 
 Progress = Callable[[int, int], None]  # (questions read, of how many)
 _RESULT = (

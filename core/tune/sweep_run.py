@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from core.background_job import BackgroundJob, jobs
-from core.errors import BadInput
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput
+from core.domain.types import Scored
 from core.evaluate.keeping import stamp
 from core.evaluate.runner import Outcomes, Plan, run
 from core.needs import missing
 from core.route import pick
 from core.tune.sweep_subject import Point, Subject
-from core.types import Scored
 
 if TYPE_CHECKING:
     from core.engine import Engine

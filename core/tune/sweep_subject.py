@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Scored
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.keeping import Evaluation
 from core.evaluate.metrics import by_question
 from core.route import pick
 from core.tune.sweep_again import Way, way
 from core.tune.sweep_load import Progress, results
-from core.types import RouteResult, Scored
 from core.whatif.survey import counted
 
 Point = tuple[Any, ...]  # one value for each knob

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.tune.sweep import METRICS, Curve, Effect, Tried
 from core.tune.sweep_grid import shown
 from core.tune.sweep_subject import Point, Subject

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from core.types import Span
+from core.domain.types import Span
 
 Unit = Literal["question", "passage", "strip"]
 Acts = Literal["from", "below"]

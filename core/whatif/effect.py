@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from core.domain.types import RouteResult, Scored
 from core.evaluate import statistics
 from core.evaluate.metrics import by_question
-from core.types import RouteResult, Scored
 from core.whatif.fusion import Changes, Fusion, counterpart, outcome, recompute
 from core.whatif.survey import Survey, counted
 

@@ -8,14 +8,14 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.outputs import Fusion as Fused
+from core.domain.outputs import Selection
+from core.domain.types import Hit, Passage, Ranking, RouteResult, Scored, Span
 from core.flow import Flow, Source
-from core.outputs import Fusion as Fused
-from core.outputs import Selection
 from core.steps.fitted import ordered, parts
 from core.steps.fuse import Norm, linear, rrf
 from core.steps.select import mmr, places, unpack
-from core.types import Hit, Passage, Ranking, RouteResult, Scored, Span
 
 Method = Literal["rrf", "linear", "fitted", "marginal"]
 SETTINGS: Mapping[Method, tuple[str, ...]] = {  # besides the weights of the lists

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from core.outputs import Grading, PassageGrade, Round
+from core.domain.outputs import Grading, PassageGrade, Round
 from core.steps import grade as graded
 from core.steps.grade import Action
 from core.steps.reflect import Next, Reason, next_round

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from core.domain.types import Span
 from core.route import Route
-from core.types import Span
 from core.whatif.knobs import as_knobs
 
 CALIBRATED = ("low", "high")  # thresholds whose parameter at 0 stands for the calibrated one

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.domain.outputs import Decision, Grading
+from core.domain.types import RouteResult
 from core.evaluate.dataset import LabelledSet
-from core.outputs import Decision, Grading
 from core.reading import Recorded, gradings
 from core.steps.correct import Act, act
-from core.types import RouteResult
 from core.whatif.grading import Case, finite
 
 SPENT = ("replace it by the web", "knowledge gap")  # actions that go on without the passages graded

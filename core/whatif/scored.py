@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from core.outputs import Decision, Selection, SentenceFilter, Written
+from core.domain.outputs import Decision, Selection, SentenceFilter, Written
+from core.domain.types import RouteResult, Span
 from core.reading import Recorded, recorded
 from core.steps.refine import keep
-from core.types import RouteResult, Span
 
 ENOUGH = ("answer", "abstain")  # what a step does that copies sentences if its evidence reaches the floor
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.asked import Asked, asked
+from core.domain.types import RouteResult, Scored
 from core.flow import Flow, Source, not_stored
-from core.types import RouteResult, Scored
 from core.whatif.fusion import PARTS, Fusion, Shares
 
 OWN = "a list put together by the route itself"

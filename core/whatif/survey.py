@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core import needs
-from core.background_job import BackgroundJob, jobs
 from core.corpus import catalogue
-from core.errors import BadInput, Unavailable
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.evaluate import sets
 from core.reading import below, top
 from core.request import Request
 from core.route import Need, pick
-from core.types import Hit, Passage, RouteResult, Scored
 
 if TYPE_CHECKING:
     from core.engine import Engine, Job

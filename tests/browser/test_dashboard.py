@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from core.domain.types import Query
 from core.store import Store
 from core.store.playlists import Entry
-from core.types import Query
 from tests.browser.acting import MAIN, choose, eventually, failures, settle, still, text, tick
 from tests.large import large_run
 from tests.runs import HOSTILE, make_run

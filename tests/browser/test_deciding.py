@@ -10,13 +10,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from core import settings
+from core.domain import settings
+from core.domain.types import Passage, Query
 from core.evaluate import keeping
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels.types import Judgement, Pooled
 from core.store import Store
-from core.types import Passage, Query
 from tests.browser.acting import MAIN, eventually, failures, settle, still, text
 from tests.browser.conftest import ROOT
 from tests.runs import HOSTILE

@@ -9,11 +9,11 @@ from contextlib import closing
 
 import pytest
 
+from core.domain.types import Passage, Query
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels.types import Judgement, Pooled
 from core.store import Store
-from core.types import Passage, Query
 from tests.browser.acting import eventually, settle
 from tests.browser.conftest import served
 

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
+from core.domain.types import Query, Turn
 from core.store import Store
 from core.store.playlists import Entry
-from core.types import Query, Turn
 from tests.browser.acting import MAIN, alerts, eventually, settle, text
 from tests.browser.conftest import ROOT
 from tests.browser.test_dashboard import DECIDE, PAGES, RUN_PAGES

@@ -20,14 +20,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core import settings as settings_module
 from core.backends.base import Completion, LLMRequest, Message
 from core.backends.llm import CachedLLM, catalogue, load_llm, server_state, start_server, stop_server
 from core.backends.llm.fetch import pull
 from core.backends.llm.probe import probe
 from core.backends.llm.state import ServerState
-from core.errors import Cancelled, ModelFailed, ModelTimedOut
-from core.settings import PROJECT, Settings
+from core.domain import settings as settings_module
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
+from core.domain.settings import PROJECT, Settings
 
 pytestmark = pytest.mark.model
 ASK = LLMRequest("test/1", (Message("user", "Is water wet? Answer yes or no."),), max_tokens=8)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from core import settings as settings_module
-from core.admission import WAIT
+from core.backends.admission import WAIT
 from core.backends.llm import catalogue, load_llm, stop_server
 from core.backends.llm.fetch import pull
+from core.domain import settings as settings_module
+from core.domain.outputs import Decision
+from core.domain.settings import PROJECT, Settings
+from core.domain.types import Query, RouteResult
 from core.engine import Request
-from core.outputs import Decision
-from core.settings import PROJECT, Settings
-from core.types import Query, RouteResult
 from tests.fakes import TEXTS, FakeEngine
 
 HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from core import settings
 from core.backends.base import LLMRequest
 from core.backends.llm import load_llm, stop_server
-from core.steps.prompts import GRADE, REWRITE
+from core.backends.prompting.prompts import GRADE, REWRITE
+from core.domain import settings
 
 pytestmark = pytest.mark.model
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.background_job import jobs
+from core.domain.background_job import jobs
+from core.domain.types import Query
 from core.engine import Request
-from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html
 from tests.runs import HOSTILE, make_run

@@ -9,6 +9,7 @@ import pytest
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
+from core.domain.types import Query
 from core.evaluate import keeping, sets
 from core.evaluate.dataset import LabelledSet, Question
 from core.store import presets
@@ -16,7 +17,6 @@ from core.store.presets import Preset
 from core.tune.calibrate import calibrate, choose, split
 from core.tune.calibrate_told import told
 from core.tune.cases import found
-from core.types import Query
 from tests.calibrated import asked, crag, kept, result
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE

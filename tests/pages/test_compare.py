@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from core import reading_waits
-from core.admission import Turns
+from core.backends.admission import Turns
+from core.domain.types import Query
 from core.engine import MAX_QUESTION, Request
 from core.route import routes
-from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
@@ -238,7 +238,7 @@ def test_knobs_reach_the_engine(visit, engine):
 
 def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
     from core.corpus import samples as module
-    from core.types import Query, Turn
+    from core.domain.types import Query, Turn
 
     query = Query("What do I do now?", (Turn("user", "My box arrived crushed."),))
     sample = module.Sample("s1", query, "A follow-up needs its history.")

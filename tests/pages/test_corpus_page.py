@@ -6,9 +6,9 @@ import pytest
 
 from core.corpus import builds, catalogue, index, near, uploads
 from core.corpus.chunk import Chunking
+from core.domain.errors import BadInput
+from core.domain.types import Passage
 from core.enrich import store
-from core.errors import BadInput
-from core.types import Passage
 from tests.fakes import HashEmbedder
 from tests.pages.reading import plain, shown
 from tests.runs import HOSTILE
@@ -323,8 +323,8 @@ def test_a_passage_in_full_tells_its_neighbours_and_its_questions():
 
 
 def test_labelled_questions_are_listed_under_their_passages(real, monkeypatch):
+    from core.domain.types import Query
     from core.evaluate.dataset import Evidence, Question, Written
-    from core.types import Query
 
     corpus = real.corpus("shop")
     asked = (Question("a", Query("When?")), Question("b", Query("Gone?")))

@@ -116,7 +116,7 @@ def test_a_file_that_changed_its_bytes_and_lost_its_source_is_told_on_its_tab(vi
 
 
 def test_settings_that_cannot_be_read_are_told_in_one_line(visit, monkeypatch):
-    from core.errors import BadInput
+    from core.domain.errors import BadInput
 
     def broken():
         raise BadInput("/home/me/routescope.toml: not text in UTF-8")

@@ -10,11 +10,11 @@ import pytest
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
+from core.domain.types import Query
 from core.evaluate import background, keeping, sets
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import perform, prepare
 from core.evaluate.spec import Spec
-from core.types import Query
 from tests.pages.reading import address, html, shown
 from tests.runs import HOSTILE
 from ui.routes import title

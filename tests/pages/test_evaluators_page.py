@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.background_job import jobs
-from core.engine import Request
-from core.errors import BadInput
-from core.evaluate.dataset import LabelledSet, Question
-from core.outputs import (
+from core.domain.background_job import jobs
+from core.domain.errors import BadInput
+from core.domain.outputs import (
     Critique,
     Decision,
     Grading,
@@ -18,8 +16,10 @@ from core.outputs import (
     Sentence,
     SentenceFilter,
 )
+from core.domain.types import Query, Span
+from core.engine import Request
+from core.evaluate.dataset import LabelledSet, Question
 from core.reading import gradings, strippings
-from core.types import Query, Span
 from core.whatif import survey as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM
 from tests.pages.reading import html, shown

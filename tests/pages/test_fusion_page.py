@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from core.domain.outputs import Fusion, Selection
+from core.domain.types import Link, Query
 from core.engine import Request
 from core.evaluate import sets
 from core.evaluate.dataset import LabelledSet, Question
-from core.outputs import Fusion, Selection
 from core.route import routes
-from core.types import Link, Query
 from core.whatif.fusion import fusions, recompute
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
@@ -180,7 +180,7 @@ def test_the_labelled_set_tells_what_a_change_does(visit, asked, labels):
 
 
 def test_a_corpus_without_labels_says_how_to_get_some(visit, asked, monkeypatch, labels):
-    from core.errors import BadInput
+    from core.domain.errors import BadInput
 
     def none(*_, **__):
         raise BadInput("tiny: no questions")

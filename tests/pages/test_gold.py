@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.domain.types import Query
 from core.evaluate.dataset import Question
 from core.labels import desk
 from core.labels.types import Judgement, Pooled
-from core.types import Query
 from tests.fakes import TEXTS, MemoryCorpus
 from tests.runs import make_run
 from ui import gold

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import ModelTimedOut
+from core.domain.errors import ModelTimedOut
+from core.domain.types import Passage, Query, Turn
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels import exchange, pool, suggest
 from core.labels.final import final
 from core.labels.types import Judgement, Pooled
 from core.request import Request
-from core.types import Passage, Query, Turn
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 from ui import label_labels, label_sets

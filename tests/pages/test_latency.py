@@ -6,10 +6,10 @@ import pytest
 
 from core.charts.look import milliseconds
 from core.critical import critical, ended
+from core.domain.types import Span
 from core.latencies import by_route, by_step
 from core.reading import reuse
 from core.seconds import by_kind
-from core.types import Span
 from tests.pages.reading import address, html, shown
 from tests.runs import make_run
 

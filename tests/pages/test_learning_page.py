@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.backends import fitted as files
-from core.background_job import jobs
+from core.backends import fusion_weights as files
+from core.domain.background_job import jobs
+from core.domain.types import Query
 from core.evaluate import keeping
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import Prepared, perform
@@ -15,7 +16,6 @@ from core.evaluate.runner import Plan
 from core.evaluate.spec import Spec
 from core.route import Need, routes
 from core.tune import fitting
-from core.types import Query
 from tests.fakes import some_weights
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE

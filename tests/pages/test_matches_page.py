@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from core.background_job import jobs
+from core.domain.background_job import jobs
+from core.domain.outputs import MatchedPassage, Search, TokenMatches
+from core.domain.types import Query, RouteResult, Span
 from core.engine import Request
-from core.outputs import MatchedPassage, Search, TokenMatches
-from core.types import Query, RouteResult, Span
 from tests.pages.reading import html, plain
 from tests.runs import HOSTILE, make_run
 

@@ -48,7 +48,7 @@ def test_a_question_is_asked_and_followed_meanwhile(visit, engine, held):
 
 
 def test_one_that_cannot_be_opened_is_told_as_ever(visit, engine, stored, held):
-    from core.errors import Unavailable
+    from core.domain.errors import Unavailable
 
     held.set_exception(Unavailable("corpus tiny is not built"))
     app = visit("why.py", run="good")

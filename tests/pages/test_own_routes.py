@@ -4,10 +4,10 @@ why a passage is where it is.
 
 import pytest
 
-from core.background_job import jobs
+from core.domain.background_job import jobs
+from core.domain.types import Query
 from core.engine import Request
 from core.funnel import Funnel
-from core.types import Query
 from core.whatif.fusion import fusions, recompute
 from tests.added import added
 from tests.pages.reading import html, shown

@@ -8,10 +8,10 @@ import pytest
 import streamlit as st
 from markupsafe import Markup
 
-from core.background_job import jobs
 from core.contributions import Marker, searched_by_terms
+from core.domain.background_job import jobs
+from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.types import Hit, Passage, Query
 from tests.large import large_run
 from tests.pages.reading import address, html, plain
 from tests.runs import HOSTILE, make_run

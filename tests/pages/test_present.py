@@ -1,6 +1,6 @@
 """Present: playlists are made, put in order, and shown one question at a time."""
 
-from core.background_job import jobs
+from core.domain.background_job import jobs
 from core.store import Entry
 from tests.pages.reading import plain
 from ui import playlists, slide

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.types import Turn
+from core.domain.types import Turn
 from tests.pages.test_compare import asked, finish, html, shown
 from tests.runs import HOSTILE, make_run
 

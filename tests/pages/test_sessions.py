@@ -4,9 +4,9 @@ import time
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
-from core.quantities import time_left
+from core.domain.format import time_left
+from core.domain.types import Query
 from core.request import Request
-from core.types import Query
 from tests.pages.reading import shown
 from tests.runs import make_run
 

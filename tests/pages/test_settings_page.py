@@ -3,9 +3,9 @@
 import pytest
 
 from core import engine as engine_module
-from core import settings as settings_module
 from core.corpus import builds
 from core.corpus.samples import samples
+from core.domain import settings as settings_module
 from tests.pages.reading import plain
 from ui import tour, visitors
 
@@ -78,9 +78,9 @@ def test_a_setting_is_saved_and_in_force(visit, home):
 
 @pytest.mark.trust
 def test_a_secret_is_never_on_the_page(visit, home, engine):
-    from core import configure
+    from core.domain import settings_file
 
-    configure.write({"llm_api_key": "sk-very-secret"}, engine.settings.home)
+    settings_file.write({"llm_api_key": "sk-very-secret"}, engine.settings.home)
     app = visit("settings.py", tab="Settings")
     assert widget(app, "text_input", "llm_api_key").value in ("", None)
     assert "very-secret" not in repr(app.main) + html(app) + said(app)

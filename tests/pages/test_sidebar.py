@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from core.background_job import BackgroundJob, jobs, owner
 from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
 from core.corpus.manifest import CorpusInfo
-from core.errors import Cancelled
+from core.domain.background_job import BackgroundJob, jobs, owner
+from core.domain.errors import Cancelled
 from tests.pages.reading import plain, shown
 from ui import corpora
 

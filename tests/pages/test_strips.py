@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from core.domain.outputs import SentenceFilter
+from core.domain.types import Query
 from core.engine import Request
-from core.outputs import SentenceFilter
 from core.reading import gradings, strippings
-from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
 from ui.grades import table

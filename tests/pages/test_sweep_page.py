@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from core.background_job import jobs
+from core.domain.background_job import jobs
+from core.domain.types import Query
 from core.evaluate import keeping
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import Prepared, perform
@@ -13,7 +14,6 @@ from core.evaluate.runner import Plan
 from core.evaluate.spec import Spec
 from core.store import presets
 from core.tune import sweep_run
-from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE

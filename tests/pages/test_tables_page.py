@@ -2,8 +2,8 @@
 
 from markupsafe import Markup
 
+from core.domain.types import Query
 from core.engine import Request
-from core.types import Query
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
 from ui.tables import tables

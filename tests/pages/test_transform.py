@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from core.errors import Unavailable
-from core.outputs import Search
+from core.domain.errors import Unavailable
+from core.domain.outputs import Search
+from core.domain.types import Query, Span
 from core.query_map import cosine
 from core.reading_texts import finds
 from core.request import Request
-from core.types import Query, Span
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import plain
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking

@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from core.domain.types import Query, Turn
 from core.evaluate.dataset import Question
 from core.labels import desk
 from core.labels.types import Judgement, Pooled
 from core.store import Entry, presets
-from core.types import Query, Turn
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
 

@@ -12,10 +12,10 @@ import pytest
 from core import engine as engines
 from core import job as jobs
 from core.backends.llm import load_llm
+from core.domain.settings import Settings
+from core.domain.types import Answer, Hit, Query
 from core.engine import Request
 from core.route import pick, routes
-from core.settings import Settings
-from core.types import Answer, Hit, Query
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import drip, hold, http, loopback
 from tests.pages.reading import address, html, shown

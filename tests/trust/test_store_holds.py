@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from core.domain.types import Passage, Query
 from core.evaluate.dataset import Question
 from core.labels import desk
 from core.labels.types import Pooled
 from core.store import Store
-from core.types import Passage, Query
 from tests.runs import make_run
 
 pytestmark = pytest.mark.trust

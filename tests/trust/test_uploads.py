@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.backends import fitted
+from core.backends import fusion_weights
 from core.corpus import uploads
 from core.corpus.load import ENDINGS
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
+from core.domain.settings import PROJECT, Settings
+from core.domain.types import Query
 from core.evaluate.dataset import Question
 from core.labels import desk, exchange
-from core.settings import PROJECT, Settings
 from core.store import Store
 from core.store.exchange import MAX_MEMBER
-from core.types import Query
 
 pytestmark = pytest.mark.trust
 MORE = (".pkl", ".npy", ".pt", ".joblib")  # endings that no document has
@@ -89,7 +89,7 @@ def test_weights_and_index_arrays_are_never_pickles(traps, settings, tmp_path):
     folder.mkdir(parents=True)
     (folder / "some.json").write_bytes(made["pickle"])
     with pytest.raises(Unavailable, match="cannot be used"):
-        fitted.read(settings.home, "tiny", "some")
+        fusion_weights.read(settings.home, "tiny", "some")
     with pytest.raises(ValueError, match="allow_pickle=False"):
         np.load(io.BytesIO(made["array"]), allow_pickle=False)
     assert not sprung.exists()

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.domain.types import AnswerStyle, Query, Turn
 from core.engine import Request
 from core.reading import top
 from core.route import Need, routes
 from core.steps.classes import CANDIDATES, CLASSES, EXAMPLES, NO_SEARCH, by_examples, by_rules
 from core.steps.classify import WORDS, decide
-from core.types import AnswerStyle, Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
 TALK = (Turn("user", "My box arrived crushed."), Turn("assistant", "I am sorry."))

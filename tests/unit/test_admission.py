@@ -7,20 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import admission, job, trace
-from core.admission import WAIT, Asker, Turns
+from core import job, trace
+from core.backends import admission
+from core.backends.admission import WAIT, Asker, Turns
 from core.backends.base import LLMRequest, Message
 from core.backends.llm import client, launch, model
 from core.backends.llm import state as states
 from core.backends.llm.cache import CompletionCache
 from core.backends.llm.model import CachedLLM, EmbeddedLLM, RemoteLLM
 from core.backends.llm.recordings import Recordings
-from core.errors import Cancelled, ModelFailed, ModelTimedOut
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.request import Request
-from core.settings import Settings
 from core.steps import base
 from core.trace import Trace
-from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
 from tests.until import until

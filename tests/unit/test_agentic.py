@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import LLMRequest, Message
+from core.domain.errors import Unavailable
+from core.domain.types import Passage, Query
 from core.engine import Request
-from core.errors import Unavailable
 from core.steps.agent import Did, holding, read_choice, told
-from core.types import Passage, Query
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "How long is the crushed box claim open?"

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.domain.settings import PROJECT
+from core.domain.types import AnswerStyle, Query
 from core.evaluate import answered, dataset, report, sets, statistics, summary
 from core.evaluate.answers import ANSWERS, ANSWERS_COMPARED, Given, against_golds, holds, measure, words
 from core.evaluate.comparison import compared
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.journal import JOURNAL, Journal
 from core.evaluate.runner import Outcome, Plan, run
-from core.settings import PROJECT
-from core.types import AnswerStyle, Query
 from scripts import tables
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -350,7 +350,7 @@ def test_an_older_journal_goes_on_and_one_with_other_answers_is_refused(tmp_path
     (tmp_path / JOURNAL).write_text("".join(json.dumps(line) + "\n" for line in lines))
     with Journal.open(tmp_path, {"routes": ["bm25"], "answers": None}) as journal:
         assert journal.done == {"q1": {"bm25": Outcome("ok", 1.0, (("d", 0.5),), 1, 2, 3)}}
-    from core.errors import BadInput
+    from core.domain.errors import BadInput
 
     with (
         pytest.raises(BadInput, match=r"answers: None there, .*'by': 'extract'"),

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from core.background_job import BackgroundJob, Jobs, owner
-from core.errors import BadInput, Cancelled
+from core.domain.background_job import BackgroundJob, Jobs, owner
+from core.domain.errors import BadInput, Cancelled
 
 
 class Parts(BackgroundJob):
@@ -188,8 +188,8 @@ def test_only_so_many_of_a_kind_are_remembered_and_none_under_way_is_forgotten()
 
 def test_what_nobody_looked_at_for_long_is_forgotten(monkeypatch):
     jobs, now = Jobs(), [1000.0]
-    monkeypatch.setattr("core.background_job.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("core.background_job.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("core.domain.background_job.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("core.domain.background_job.time.perf_counter", lambda: now[0])
     job = ended(jobs)
     now[0] += 59
     assert jobs.latest(Other, "key") is job, "looked at now"

@@ -7,8 +7,8 @@ import pytest
 
 from core.corpus import builds, index
 from core.corpus.samples import question_files, samples
-from core.errors import BadInput, Cancelled
-from core.settings import Settings
+from core.domain.errors import BadInput, Cancelled
+from core.domain.settings import Settings
 
 
 @pytest.fixture

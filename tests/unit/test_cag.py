@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.corpus import index
+from core.domain.errors import ModelTimedOut
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine import Request
-from core.errors import ModelTimedOut
 from core.needs import missing, why_not
 from core.route import Need, routes
-from core.settings import Settings
 from core.steps.whole import RESERVED, estimate, too_long
-from core.types import Query
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, ScriptedLLM
 
 QUESTION = Query("What do I do with a crushed box?")

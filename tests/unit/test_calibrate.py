@@ -12,7 +12,8 @@ from scipy.stats import bootstrap
 from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_support
 
 from core.charts.calibration import curves
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Query
 from core.evaluate.calibration import cut, fit
 from core.evaluate.calibration import worth as old_worth
 from core.evaluate.dataset import LabelledSet, Question
@@ -34,7 +35,6 @@ from core.tune.calibrate import (
 from core.tune.calibrate_told import about, halves, left_out, reliability_told, told
 from core.tune.curves import curve, reliable
 from core.tune.targets import Judged, Target
-from core.types import Query
 
 SCORES = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
 RIGHT = (False, False, True, False, False, True, True, True)

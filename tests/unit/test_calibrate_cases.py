@@ -4,17 +4,26 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.outputs import (
+    Decision,
+    Grading,
+    PassageGrade,
+    Round,
+    Selection,
+    Sentence,
+    SentenceFilter,
+    Written,
+)
+from core.domain.settings import Settings
+from core.domain.types import Link, Query, Span
 from core.evaluate import keeping
 from core.evaluate.dataset import LabelledSet, Question
-from core.outputs import Decision, Grading, PassageGrade, Round, Selection, Sentence, SentenceFilter, Written
-from core.settings import Settings
 from core.store.presets import Preset
 from core.tune import gather
 from core.tune.cases import found
 from core.tune.saving import Setting, changes, merged, setting, settled, told
 from core.tune.targets import BEST, NO_GOLD, NO_GRADE, NO_QUOTE, NOT_TOLD, UNLABELLED
-from core.types import Link, Query, Span
 from tests.calibrated import asked, crag, evidence, graded, kept, result
 
 LABELLED = LabelledSet(

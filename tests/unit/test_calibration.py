@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.calibration import cut, fit, worth
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from core import settings as module
 from core.cli import main
 from core.corpus import catalogue, index, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.source import Source
-from core.errors import BadInput
-from core.settings import Settings
+from core.domain import settings as module
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
 from tests.damage import COPIED, DAMAGES, damage_all
 from tests.fakes import HashEmbedder
 

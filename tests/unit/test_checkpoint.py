@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors, _vectors_of, keys
-from core.errors import BadInput, Cancelled, ModelFailed
+from core.domain.errors import BadInput, Cancelled, ModelFailed
 from core.evaluate.journal import JOURNAL, Journal, alone, busy, outcomes_of
 from core.evaluate.runner import Outcome
 from tests.fakes import HashEmbedder

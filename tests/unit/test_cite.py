@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.steps.cite import NOT_ANSWERED, abstains, markers, resolve, sentences, unmarked
+from core.backends.prompting.citations import NOT_ANSWERED, abstains, markers, resolve, sentences, unmarked
 
 HOSTILE = st.one_of(
     st.text(max_size=120),

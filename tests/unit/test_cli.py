@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 
 from core import engine as engine_module
-from core import settings as settings_module
 from core.cli import COMMANDS, ask, cli, corpora, main, text
-from core.errors import BadInput, ModelFailed, Unavailable
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.settings import PROJECT, Settings
+from core.domain.types import Turn
 from core.route import routes
-from core.settings import PROJECT, Settings
 from core.store import Store
-from core.types import Turn
 from scripts import cli_docs
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 

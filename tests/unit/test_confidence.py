@@ -5,9 +5,9 @@ import math
 import pytest
 
 from core.backends.base import Completion, TokenLogprob
+from core.domain.types import Query
 from core.engine import Request
 from core.steps.confide import no_answer, stated, token_confidence
-from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
 KNOWN = "An hour has 60 minutes."

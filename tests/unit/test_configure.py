@@ -5,38 +5,38 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from core import configure
-from core.errors import BadInput, Unavailable
-from core.settings import Settings, load
+from core.domain import settings_file
+from core.domain.errors import BadInput, Unavailable
+from core.domain.settings import Settings, load
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path))
     for name in Settings.model_fields:
-        if name not in configure.FIXED:
+        if name not in settings_file.FIXED:
             monkeypatch.delenv(f"ROUTESCOPE_{name.upper()}", raising=False)
     return tmp_path
 
 
 def of(name):
-    return next(one for one in configure.listed(load()) if one.name == name)
+    return next(one for one in settings_file.listed(load()) if one.name == name)
 
 
 def test_what_is_written_is_in_force_and_can_be_taken_out_again(home):
-    configure.write({"route_max_calls": 7, "llm_mode": "replay"}, home)
+    settings_file.write({"route_max_calls": 7, "llm_mode": "replay"}, home)
     assert (load().route_max_calls, load().llm_mode) == (7, "replay")
     assert (of("route_max_calls").value, of("route_max_calls").source) == (7, "file")
-    configure.write({"route_max_calls": None}, home)
+    settings_file.write({"route_max_calls": None}, home)
     assert load().route_max_calls == 40
     assert of("route_max_calls").source == "default"
     assert load().llm_mode == "replay"
 
 
 def test_comments_and_order_of_the_file_stay(home):
-    (home / configure.FILE).write_text("# ours\nllm_timeout_s = 30.0  # slow network\n")
-    configure.write({"route_max_calls": 7}, home)
-    text = (home / configure.FILE).read_text()
+    (home / settings_file.FILE).write_text("# ours\nllm_timeout_s = 30.0  # slow network\n")
+    settings_file.write({"route_max_calls": 7}, home)
+    text = (home / settings_file.FILE).read_text()
     assert text.startswith("# ours\nllm_timeout_s = 30.0  # slow network\n")
     assert "route_max_calls = 7" in text
 
@@ -52,39 +52,39 @@ def test_comments_and_order_of_the_file_stay(home):
     ],
 )
 def test_a_mistake_is_told_and_changes_nothing(home, changes, said):
-    configure.write({"llm_timeout_s": 30.0}, home)
-    before = (home / configure.FILE).read_bytes()
+    settings_file.write({"llm_timeout_s": 30.0}, home)
+    before = (home / settings_file.FILE).read_bytes()
     with pytest.raises(BadInput, match=said):
-        configure.write({"route_max_tokens": 9, **changes}, home)
-    assert (home / configure.FILE).read_bytes() == before
+        settings_file.write({"route_max_tokens": 9, **changes}, home)
+    assert (home / settings_file.FILE).read_bytes() == before
 
 
 @pytest.mark.trust
 def test_a_secret_goes_in_and_is_shown_nowhere(home):
-    configure.write({"llm_base_url": "https://models.example/v1", "llm_api_key": "sk-very-secret"}, home)
+    settings_file.write({"llm_base_url": "https://models.example/v1", "llm_api_key": "sk-very-secret"}, home)
     assert load().llm_api_key.get_secret_value() == "sk-very-secret"
-    shown = configure.listed(load())
+    shown = settings_file.listed(load())
     assert "very-secret" not in repr(shown)
     key = of("llm_api_key")
     assert (key.value, key.given, key.secret) == (None, True, True)
-    assert stat.S_IMODE((home / configure.FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((home / settings_file.FILE).stat().st_mode) == 0o600
 
 
 def test_a_wrong_value_beside_a_secret_does_not_repeat_it(home):
     with pytest.raises(BadInput) as wrong:
-        configure.write({"llm_api_key": "sk-very-secret", "llm_timeout_s": -1}, home)
+        settings_file.write({"llm_api_key": "sk-very-secret", "llm_timeout_s": -1}, home)
     assert "very-secret" not in str(wrong.value)
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize(("address", "key"), configure.KEY_OF.items())
+@pytest.mark.parametrize(("address", "key"), settings_file.KEY_OF.items())
 def test_a_key_never_follows_its_address_to_another_place(home, address, key):
-    configure.write({address: "https://ours.example/v1", key: "sk-ours"}, home)
-    configure.write({address: "https://theirs.example/v1"}, home)
+    settings_file.write({address: "https://ours.example/v1", key: "sk-ours"}, home)
+    settings_file.write({address: "https://theirs.example/v1"}, home)
     assert getattr(load(), key) is None
-    configure.write({address: "https://ours.example/v1", key: "sk-new"}, home)
+    settings_file.write({address: "https://ours.example/v1", key: "sk-new"}, home)
     assert getattr(load(), key).get_secret_value() == "sk-new"
-    configure.write({address: "https://ours.example/v1"}, home)  # the same place
+    settings_file.write({address: "https://ours.example/v1"}, home)  # the same place
     assert getattr(load(), key).get_secret_value() == "sk-new"
 
 
@@ -93,54 +93,54 @@ def test_the_environment_goes_first_and_its_key_stays_with_its_address(home, mon
     monkeypatch.setenv("ROUTESCOPE_LLM_API_KEY", "sk-env")
     assert (of("llm_mode").source, of("llm_mode").editable) == ("environment", False)
     with pytest.raises(BadInput, match="ROUTESCOPE_LLM_MODE of the environment goes first"):
-        configure.write({"llm_mode": "live"}, home)
+        settings_file.write({"llm_mode": "live"}, home)
     with pytest.raises(BadInput, match="its key comes from the environment"):
-        configure.write({"llm_base_url": "https://theirs.example/v1"}, home)
-    assert not (home / configure.FILE).exists()
+        settings_file.write({"llm_base_url": "https://theirs.example/v1"}, home)
+    assert not (home / settings_file.FILE).exists()
 
 
 def test_a_broken_file_or_place_is_named(home):
-    (home / configure.FILE).write_text("llm = [")
+    (home / settings_file.FILE).write_text("llm = [")
     with pytest.raises(BadInput, match="not TOML"):
-        configure.listed(Settings.model_construct(home=home))
-    (home / configure.FILE).unlink()
-    (home / configure.FILE).mkdir()
+        settings_file.listed(Settings.model_construct(home=home))
+    (home / settings_file.FILE).unlink()
+    (home / settings_file.FILE).mkdir()
     with pytest.raises(Unavailable, match=r"routescope\.toml"):
-        configure.write({"llm_timeout_s": 5.0}, home)
+        settings_file.write({"llm_timeout_s": 5.0}, home)
 
 
 def test_every_field_has_a_form(home):
-    for one in configure.listed(load()):
+    for one in settings_file.listed(load()):
         assert one.help, one.name
-        if one.name not in configure.FIXED and not one.secret:
+        if one.name not in settings_file.FIXED and not one.secret:
             assert one.choices or one.kind in (str, int, float), (one.name, one.kind)
 
 
 def test_two_who_write_at_once_leave_a_whole_file(home):
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: configure.write({"route_max_calls": 1 + n}, home), range(24)))
+        list(pool.map(lambda n: settings_file.write({"route_max_calls": 1 + n}, home), range(24)))
     assert 1 <= load().route_max_calls <= 24
-    assert [path.name for path in home.iterdir()] == [configure.FILE]
+    assert [path.name for path in home.iterdir()] == [settings_file.FILE]
 
 
 PRIVATE = ("http://10.0.0.7/v1", "http://192.168.1.1:81/v1", "http://172.16.0.1/v1", "http://[fc00::1]/v1",
            "http://127.0.0.1:8000/v1", "http://localhost/v1", "http://0x7f.1/v1")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", configure.ADDRESSES)
+@pytest.mark.parametrize("name", settings_file.ADDRESSES)
 def test_a_page_that_others_can_reach_names_public_addresses_alone(home, name):
     for address in PRIVATE:
         with pytest.raises(BadInput, match=f"setting {name}: .* must be public"):
-            configure.write({name: address}, home, exposed=True)
-        assert not (home / configure.FILE).exists()
-        configure.write({name: address}, home)
+            settings_file.write({name: address}, home, exposed=True)
+        assert not (home / settings_file.FILE).exists()
+        settings_file.write({name: address}, home)
         assert load().private(name)
-        configure.write({name: None}, home)
-        (home / configure.FILE).unlink()
+        settings_file.write({name: None}, home)
+        (home / settings_file.FILE).unlink()
 
 
 @pytest.mark.parametrize("exposed", [True, False])
-@pytest.mark.parametrize("name", configure.ADDRESSES)
+@pytest.mark.parametrize("name", settings_file.ADDRESSES)
 def test_no_page_names_an_address_where_clouds_keep_keys(home, name, exposed):
     for address in (
         "http://169.254.169.254/v1",
@@ -148,24 +148,26 @@ def test_no_page_names_an_address_where_clouds_keep_keys(home, name, exposed):
         "http://metadata.google.internal/v1",
     ):
         with pytest.raises(BadInput, match=f"setting {name}: .*called"):
-            configure.write({name: address}, home, exposed=exposed)
+            settings_file.write({name: address}, home, exposed=exposed)
 
 
 def test_an_address_of_such_a_page_stays_marked_until_another_is_given(home):
-    for name in configure.ADDRESSES:
-        configure.write({name: "http://models.example/v1"}, home, exposed=True)
-    assert not any(load().private(name) for name in configure.ADDRESSES)
-    configure.write({"route_max_calls": 7}, home)
+    for name in settings_file.ADDRESSES:
+        settings_file.write({name: "http://models.example/v1"}, home, exposed=True)
+    assert not any(load().private(name) for name in settings_file.ADDRESSES)
+    settings_file.write({"route_max_calls": 7}, home)
     assert not load().private("llm_base_url")
-    configure.write({"llm_base_url": "http://models.example/v1"}, home)  # said again, where nobody else could
+    settings_file.write(
+        {"llm_base_url": "http://models.example/v1"}, home
+    )  # said again, where nobody else could
     assert load().private("llm_base_url")
-    configure.write({"reranker": "llm", "web_search": None}, home, exposed=True)
+    settings_file.write({"reranker": "llm", "web_search": None}, home, exposed=True)
     assert load().only_public == "self_rag_base_url"
-    configure.write({"self_rag_base_url": None}, home, exposed=True)
-    assert "only_public" not in (home / configure.FILE).read_text()
+    settings_file.write({"self_rag_base_url": None}, home, exposed=True)
+    assert "only_public" not in (home / settings_file.FILE).read_text()
 
 
 def test_the_mark_is_no_setting_that_a_page_can_take_away(home):
     with pytest.raises(BadInput, match="setting only_public: not one that can be changed here"):
-        configure.write({"only_public": None}, home)
+        settings_file.write({"only_public": None}, home)
     assert not of("only_public").editable

@@ -12,8 +12,8 @@ from core.backends.sparse import K1, B, BM25Index, write_index
 from core.backends.terms import Analyzer, analyzer
 from core.contributions import Marker, contributions, searched_by_terms, searched_texts
 from core.corpus.passages import searchable
-from core.outputs import Embedding, Search
-from core.types import Hit, Link, Passage, Query, RouteResult, Run, Span
+from core.domain.outputs import Embedding, Search
+from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span
 from tests.runs import make_run
 
 ENGLISH = analyzer("english")

@@ -20,9 +20,9 @@ from core.corpus.load import documents, readable_files
 from core.corpus.source import from_path
 from core.corpus.tables import Tables, missing
 from core.corpus.types import Document, LoadReport
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
+from core.domain.settings import Settings
 from core.route import Need
-from core.settings import Settings
 
 
 def beir(folder: Path, *lines: str) -> Path:

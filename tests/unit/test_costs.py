@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.costs import Totals, add, price, totals
-from core.errors import BadInput
-from core.settings import load
-from core.types import RouteResult, Span, Tokens
+from core.domain.errors import BadInput
+from core.domain.settings import load
+from core.domain.types import RouteResult, Span, Tokens
 from tests.runs import make_run
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from core.backends.evaluators import FEATURES
+from core.domain.errors import ModelFailed
+from core.domain.types import Passage, Query, RouteResult
 from core.engine import Request
-from core.errors import ModelFailed
 from core.needs import missing
 from core.route import Need, routes
-from core.types import Passage, Query, RouteResult
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
 
@@ -228,8 +228,8 @@ PAGES = {
 def real(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The engine with real search, embedder and evaluator over a small folder, and a server for the web."""
     from core.corpus.index import build
+    from core.domain.settings import Settings
     from core.engine import Engine
-    from core.settings import Settings
 
     folder = tmp_path_factory.mktemp("handbook")
     for file, text in PAGES.items():

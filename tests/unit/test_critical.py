@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.critical import between_ms, critical, ended, on_path, own_ms
+from core.domain.types import RouteResult, Span
 from core.trace import Trace
-from core.types import RouteResult, Span
 from tests.runs import make_run
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.branches import rescore, trees
+from core.domain.errors import ModelFailed
+from core.domain.types import Query
 from core.engine import Request
-from core.errors import ModelFailed
-from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
 FINE = {

@@ -7,11 +7,11 @@ import pytest
 
 from core.corpus.chunk import Chunking, passages
 from core.corpus.types import Document
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query, Turn
 from core.evaluate import dataset, labels
 from core.evaluate.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluate.files import read_qrels
-from core.types import Passage, Query, Turn
 
 
 @pytest.fixture

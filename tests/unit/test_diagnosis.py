@@ -7,10 +7,10 @@ import pytest
 
 from core.backends.terms import Analyzer
 from core.diagnosis import diagnose, disputed, mode_of, ndcg
+from core.domain.outputs import Rerank, Rewrite, Search, Written
+from core.domain.relevance import relevant
+from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.funnel import Funnel
-from core.outputs import Rerank, Rewrite, Search, Written
-from core.relevance import relevant
-from core.types import Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 
 
 def passage(id, text="a text"):

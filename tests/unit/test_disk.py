@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core import disk
-from core.backends import sparse
+from core.backends import array_files, sparse
 from core.backends.terms import Analyzer
 from core.backends.vector import write_graph
 from core.corpus import index, uploads
+from core.domain.errors import Unavailable
+from core.domain.settings import PROJECT, Settings
 from core.enrich import store
-from core.errors import Unavailable
-from core.settings import PROJECT, Settings
 from tests.fakes import HashEmbedder
 
 FULL = Path("/dev/full")  # takes nothing
@@ -142,7 +141,7 @@ def test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line(
 @pytest.mark.parametrize(
     "write",
     [
-        lambda: disk.save(FULL, np.zeros(5, np.int32)),
+        lambda: array_files.save(FULL, np.zeros(5, np.int32)),
         lambda: write_graph(np.eye(8, dtype=np.float32), FULL),
         lambda: sparse.disk.save(FULL, np.zeros((2, 3), np.float32)),
     ],
@@ -156,8 +155,10 @@ def test_files_of_words_are_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = []
-    real = disk.save
-    monkeypatch.setattr(disk, "save", lambda file, array: (written.append(file.name), real(file, array)))
+    real = array_files.save
+    monkeypatch.setattr(
+        array_files, "save", lambda file, array: (written.append(file.name), real(file, array))
+    )
     sparse.write_index(["a word", "another word"], tmp_path / "bm25", Analyzer("none"))
     arrays = {path.name for path in (tmp_path / "bm25").glob("*.npy")}
     assert arrays == set(written)
@@ -175,7 +176,7 @@ def test_uploads_that_cannot_be_kept_say_so(tmp_path: Path, small: Callable[[str
 @pytest.mark.parametrize("expected", [0, 200])
 def test_rows_that_were_added_are_read_as_any_array(tmp_path: Path, sizes: list[int], expected: int) -> None:
     rows = [np.arange(3 * size, dtype=np.float16).reshape(size, 3) for size in sizes]
-    with disk.Rows(tmp_path / "rows.npy", np.float16, (3,), expected) as file:
+    with array_files.Rows(tmp_path / "rows.npy", np.float16, (3,), expected) as file:
         for some in rows:
             file.add(some)
     together = np.concatenate([np.empty((0, 3), np.float16), *rows])

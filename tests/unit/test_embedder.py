@@ -13,8 +13,8 @@ import pytest
 from core.backends import onnx_store
 from core.backends.embedder import OnnxEmbedder, SentenceEmbedder, identity, load_embedder
 from core.backends.onnx_export import SAME, SENTENCES
-from core.errors import Unavailable
-from core.settings import Settings
+from core.domain.errors import Unavailable
+from core.domain.settings import Settings
 
 TEXTS = [*SENTENCES, "", "\ud800 half a pair", "x " * 5000, "How can I send an item back?"]
 

@@ -7,7 +7,7 @@ import pytest
 from core import endpoints
 from core.backends.base import Completion, TokenLogprob
 from core.backends.llm.probe import probe
-from core.errors import Cancelled, ModelFailed
+from core.domain.errors import Cancelled, ModelFailed
 from tests.fakes import FakeEngine
 
 

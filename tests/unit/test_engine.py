@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.types import Query, Turn
 from core.engine import MAX_QUESTION, Request, clean
-from core.errors import BadInput, ModelFailed, Unavailable
 from core.store import Store
-from core.types import Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTION = Query("How do I send a fragile item back?")

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from core.backends.sparse import BM25Index
 from core.corpus.build import Stages
 from core.corpus.embeddings import Checkpoint, Vectors
+from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Passage
 from core.enrich import store
 from core.enrich.contexts import DOCUMENT, parts
 from core.enrich.headings import heading_paths
 from core.enrich.keys import Key, KeyIndex, write
 from core.enrich.opened import Opened
 from core.enrich.recipe import GIVE_UP, Tools, siblings
-from core.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.needs import missing
 from core.route import Need, routes
-from core.settings import Settings
-from core.types import Passage
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
 
 ASKED = "1. How do I return it?\n2. When is it paid?\n- What is the limit?\nAnything else"
@@ -198,8 +198,8 @@ def test_a_damaged_enrichment_is_refused(tmp_path):
 
 
 def test_a_route_without_its_enrichment_is_unavailable_and_says_how_to_get_it(tmp_path):
+    from core.domain.types import Query
     from core.engine import Engine, Request
-    from core.types import Query
 
     engine = FakeEngine(tmp_path)
     engine.enrichment = lambda corpus, need: Engine.enrichment(engine, corpus, need)

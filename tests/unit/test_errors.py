@@ -10,8 +10,8 @@ from core.cli import main
 from core.corpus import uploads
 from core.corpus.load import documents
 from core.corpus.types import NAMED, TOLD, LoadReport
-from core.errors import LONGEST, BadInput, Cancelled, ModelFailed, Stopped, describe, shortened
-from core.settings import Settings
+from core.domain.errors import LONGEST, BadInput, Cancelled, ModelFailed, Stopped, describe, shortened
+from core.domain.settings import Settings
 
 
 @given(st.text(max_size=200), st.integers(20, 100))

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import BadInput
-from core.evaluate import report, statistics, summary, trec
+from core.domain import trec
+from core.domain.errors import BadInput
+from core.domain.types import Query
+from core.evaluate import report, statistics, summary
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.journal import JOURNAL, Journal
 from core.evaluate.metrics import COMPARED, METRICS, by_question, measures
 from core.evaluate.runner import Outcome, Plan, run
-from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.uncompiled import ranx
 

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.domain.types import Query
 from core.evaluate import leaders, leading, shelf
 from core.evaluate.background import begin
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.keeping import NAME, opened, place
 from core.evaluate.spec import Spec
 from core.latencies import Latency
-from core.types import Query
 from tests.fakes import FakeEngine
 
 ASKED = {

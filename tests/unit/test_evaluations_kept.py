@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.background_job import jobs
-from core.errors import BadInput
+from core.domain.background_job import jobs
+from core.domain.errors import BadInput
 from core.evaluate import background, keeping, shelf
 from core.evaluate.evaluation import perform, prepare
 from core.evaluate.journal import JOURNAL, alone
@@ -172,7 +172,7 @@ def test_a_name_is_one_evaluations(engine, spec):
     ],
 )
 def test_what_cannot_be_measured_is_told_at_once_and_leaves_nothing(engine, spec, change, said):
-    from core.errors import RouteScopeError
+    from core.domain.errors import RouteScopeError
 
     with pytest.raises(RouteScopeError, match=said):
         background.begin(engine, "first", replace(spec, **change))

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from core.backends.evaluators import FEATURES, SHIPPED, Evaluator, Which, logistic, read, trained, write
 from core.charts import reliability_curve, reliability_told
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Query
 from core.engine import Request
-from core.errors import BadInput, Unavailable
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.reliability import reliability
 from core.evaluate.training import GRADED, Pairs, by_question, joined, measure, train, worth
 from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
 from core.trace import Trace
-from core.types import Query
 from tests.fakes import FakeEngine
 
 GIVEN = Evaluator(

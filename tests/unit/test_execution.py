@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sql import Database
+from core.domain.types import Query
 from core.evaluate import sets
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.execution import WHOLE, execution_accuracy, measured, same
 from core.evaluate.runner import Outcome
-from core.types import Query
 
 GEOGRAPHY = Path(__file__).parents[3] / "shared" / "data" / "text2sql-geography"
 needs_geography = pytest.mark.skipif(not GEOGRAPHY.is_dir(), reason=f"{GEOGRAPHY} is not on this machine")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.backends.prompting.citations import NOT_ANSWERED, markers, unmarked
+from core.domain.types import AnswerStyle, Query
 from core.engine import Request
-from core.steps.cite import NOT_ANSWERED, markers, unmarked
 from core.steps.extract import EVIDENCE, LONGEST, SENTENCES, share
-from core.types import AnswerStyle, Query
 from tests.fakes import TEXTS, FakeEngine, MemoryCorpus, ScriptedLLM
 
 COPIED = AnswerStyle(by="extract")

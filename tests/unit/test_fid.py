@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from core.backends.fid import READ, FusionInDecoder, FusionReaders, Read
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Passage, Query
 from core.engine import Request
-from core.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.needs import missing, why_not
 from core.route import Need, routes
-from core.settings import Settings
-from core.types import Passage, Query
 from tests.fakes import FakeEngine
 from tests.tiny import bert, t5, tokenizer
 

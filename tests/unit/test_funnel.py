@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.engine import Request
-from core.flow import Flow, Source
-from core.funnel import Funnel
-from core.held import held
-from core.outputs import (
+from core.domain.outputs import (
     NOTHING,
     DraftChoice,
     Duplicate,
@@ -27,8 +23,12 @@ from core.outputs import (
     SentenceFilter,
     Written,
 )
+from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
+from core.engine import Request
+from core.flow import Flow, Source
+from core.funnel import Funnel
+from core.held import held
 from core.route import routes
-from core.types import Hit, Link, Passage, Query, RouteResult, Span
 from tests.fakes import FakeEngine
 from tests.runs import make_run
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Hit, Passage
 from core.steps.fuse import dbsf, linear, min_max, rrf
-from core.types import Hit, Passage
 
 
 def ranking(*pairs):

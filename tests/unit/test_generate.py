@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.backends.prompting.citations import NOT_ANSWERED
+from core.domain.errors import ModelFailed
+from core.domain.types import Query
 from core.engine import Request
-from core.errors import ModelFailed
 from core.reading_answers import checked, decisions
 from core.request import AnswerStyle
-from core.steps.cite import NOT_ANSWERED
 from core.steps.generate import reading_order
-from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTION = Query("How long are idempotency keys stored?")

@@ -4,7 +4,7 @@ import pytest
 
 from core.corpus import html
 from core.corpus.html import text_of
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 
 def said(page: str) -> tuple[str, str]:

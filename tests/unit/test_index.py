@@ -18,8 +18,8 @@ from core.corpus import corpus as corpora
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
 from core.corpus.source import slug
-from core.errors import BadInput, Cancelled, IndexDamaged, ModelFailed, Unavailable
-from core.settings import Settings
+from core.domain.errors import BadInput, Cancelled, IndexDamaged, ModelFailed, Unavailable
+from core.domain.settings import Settings
 from tests.fakes import HashEmbedder
 
 TEXTS = {

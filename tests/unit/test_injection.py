@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import core.steps
-from core.settings import PROJECT
-from core.steps.prompts import Prompt
-from core.steps.suspect import PATTERNS, instructions, warnings
-from core.steps.untrusted import between, harmless, quoted, without_marks
-from core.types import Hit, Passage
+from core.backends.prompting.prompts import Prompt
+from core.backends.prompting.suspicious_text import PATTERNS, instructions, warnings
+from core.backends.prompting.untrusted import between, harmless, quoted, without_marks
+from core.domain.settings import PROJECT
+from core.domain.types import Hit, Passage
 
 HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")
 BESIDE = [Path(HERE)] if HERE else sorted(PROJECT.glob("../*/data"))

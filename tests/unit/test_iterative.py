@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.domain.types import Hit, Passage, Query
 from core.engine import Request
 from core.steps.iterate import collect, follow
-from core.types import Hit, Passage, Query
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "Which photos does a crushed box need?"

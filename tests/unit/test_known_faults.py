@@ -6,16 +6,16 @@ import math
 import pytest
 
 from core.backends.sql import Limits, Rejected
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.outputs import PassageGrade
+from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.errors import BadInput, ModelFailed
 from core.evaluate import runner, summary
 from core.evaluate.dataset import LabelledSet, Question
-from core.outputs import PassageGrade
 from core.route import Need, routes
 from core.steps import Steps
 from core.steps.fuse import linear, rrf
 from core.steps.merge import best, union
-from core.types import Hit, Passage, Query
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.reflecting import ScriptedReflection, by_default, segment
 

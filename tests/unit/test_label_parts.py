@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query, Turn
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels import listing, origins
@@ -18,7 +19,6 @@ from core.labels.going import onward
 from core.labels.latest import caught_up
 from core.labels.types import Judgement, Pooled
 from core.store import Store
-from core.types import Passage, Query, Turn
 from tests.runs import make_run
 
 ORDER = tuple(("q", str(n)) for n in range(8))

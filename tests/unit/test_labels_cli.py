@@ -7,19 +7,19 @@ from contextlib import contextmanager
 import pytest
 
 from core import engine as engine_module
-from core import settings as settings_module
 from core.cli import labels, main
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
+from core.domain import settings as settings_module
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels import pool
 from core.labels.types import Judgement
 from core.request import Request
-from core.settings import Settings
 from core.store import Store
-from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
 

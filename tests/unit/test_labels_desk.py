@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query, Turn
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels import rows
 from core.labels.types import Judgement, Pooled
 from core.store import Store
-from core.types import Passage, Query, Turn
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = (

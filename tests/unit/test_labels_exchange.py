@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query
 from core.evaluate.dataset import Question
 from core.evaluate.files import read_qrels
 from core.labels import desk as desks
@@ -17,7 +18,6 @@ from core.labels.cells import COLUMNS, bare, shielded
 from core.labels.final import final
 from core.labels.types import Judgement, Pooled
 from core.store import Store
-from core.types import Passage, Query
 from tests.fakes import MemoryCorpus
 
 TINY = MemoryCorpus({"a b:0-9": "One.", "c%20d:0-9": "Two.", "e:0-9": "Three."})

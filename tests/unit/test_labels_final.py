@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.corpus.types import Document
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query
 from core.evaluate.dataset import Question
 from core.labels import desk as desks
 from core.labels.final import final, labelled_set
 from core.labels.types import Judgement, Pooled
 from core.store import Store
-from core.types import Passage, Query
 from tests.unit.test_labels_agreement import desk, grades
 
 WORDS = [f"word{n:03}" for n in range(90)]

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import BadInput, ModelFailed, Unavailable
+from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.keeping import Evaluation
 from core.evaluate.runner import Outcome
@@ -17,7 +18,6 @@ from core.labels.pool import Added, best, from_evaluation, from_runs
 from core.labels.types import Judgement, Pooled
 from core.request import Request
 from core.store import Store
-from core.types import Hit, Passage, Query, RouteResult, Run, Turn
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTIONS = (

@@ -20,8 +20,8 @@ from core.backends.late import (
     maxsim,
     maxsim_many,
 )
-from core.errors import ModelFailed, Unavailable
-from core.settings import Settings
+from core.domain.errors import ModelFailed, Unavailable
+from core.domain.settings import Settings
 from tests.tiny import bert, colbert, tokenizer
 
 TEXTS = [

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from core.charts.percentiles import SHOWN, range_plot
 from core.critical import between_ms
+from core.domain.types import RouteResult, Span, Tokens
 from core.latencies import NEEDED, by_route, by_step, origin, percentiles, usage
 from core.reading_times import against, lead, of, path_told, percent, sessions_told, spent_told, wall_told
 from core.seconds import by_kind, clocks, sources
 from core.seconds import by_step as spent_by_step
 from core.store.traces import Traces
-from core.types import RouteResult, Span, Tokens
 from tests.runs import make_run
 
 RUN = make_run(mishaps=False)

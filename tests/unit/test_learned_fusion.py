@@ -14,11 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from core import engine as engine_module
-from core.backends import fitted as files
-from core.backends.fitted import FEATURES, FittedWeights
+from core.backends import fusion_weights as files
+from core.backends.fusion_weights import FEATURES, FittedWeights
 from core.cli import main
+from core.domain.errors import BadInput, Cancelled, Unavailable
+from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.errors import BadInput, Cancelled, Unavailable
 from core.evaluate.dataset import LabelledSet, Question
 from core.needs import missing
 from core.route import Need, routes
@@ -28,7 +29,6 @@ from core.tune import fitting, learn, learn_told
 from core.tune.fitting import Wanted
 from core.tune.learn import EQUAL, LEAST_QUESTIONS, LEAST_RELEVANT
 from core.tune.pairs import Collected, collect, counts, pairs
-from core.types import Hit, Passage, Query
 from core.whatif.fusion import fusions, recompute, shares
 from tests.fakes import FakeEngine, some_weights
 

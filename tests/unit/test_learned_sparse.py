@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.learned_sparse import LearnedSparseIndex, SpladeEncoder, write_index
-from core.errors import Cancelled, ModelFailed, Unavailable
+from core.domain.errors import Cancelled, ModelFailed, Unavailable
 from tests.tiny import VOCABULARY, bert, splade, tokenizer
 
 TERMS = ["alpha", "beta", "gamma", "delta", "##s"]

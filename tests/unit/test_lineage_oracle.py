@@ -11,12 +11,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from core.domain.outputs import Fusion
+from core.domain.types import Query, RouteResult, Span, Turn
 from core.engine import Request
 from core.flow import Flow, Loss, Source
 from core.funnel import Funnel
-from core.outputs import Fusion
 from core.route import routes
-from core.types import Query, RouteResult, Span, Turn
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.watched import Call, Given, Watch, watched

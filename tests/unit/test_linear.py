@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
+from core.backends.prompting import citations, suspicious_text
 from core.backends.terms import analyzer
 from core.corpus import chunk, files
 from core.corpus.chunk import Chunking, passages
 from core.corpus.html import text_of
 from core.corpus.types import Document
+from core.domain.types import Passage
 from core.enrich.headings import heading_paths
-from core.steps import cite, refine, suspect
+from core.steps import refine
 from core.steps.gate import exact_terms
 from core.steps.reflection import foreign
-from core.types import Passage
 from ui.rewrites import word_diff
 
 pytestmark = pytest.mark.timeout(60)
@@ -66,8 +67,8 @@ UNITS = [
 SAID: list[tuple[Callable[[str], Any], str]] = [
     (function, before + times(unit, SHORTER) + after)
     for function in (
-        *(exact_terms, cite.sentences, cite.unmarked, cite.markers, cite.abstains),
-        *(suspect.instructions, foreign),
+        *(exact_terms, citations.sentences, citations.unmarked, citations.markers, citations.abstains),
+        *(suspicious_text.instructions, foreign),
     )
     for before, unit, after in UNITS
 ]
@@ -150,7 +151,7 @@ def test_headings_are_those_of_markdown() -> None:
 
 
 def test_abbreviations_join_what_follows_them() -> None:
-    assert cite.sentences("See Dr. No. He left. Then e.g. this.") == (
+    assert citations.sentences("See Dr. No. He left. Then e.g. this.") == (
         "See Dr. No. He left.", "Then e.g. this.",
     )  # fmt: skip
 

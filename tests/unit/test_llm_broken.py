@@ -21,8 +21,8 @@ from core.backends.llm.model import EmbeddedLLM
 from core.backends.llm.state import OFF, ServerState
 from core.backends.llm.transport import MAX_BYTES
 from core.backends.llm.wire import ConnectionLost, retry_after
-from core.errors import Cancelled, ModelFailed, ModelTimedOut
-from core.settings import Settings
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
+from core.domain.settings import Settings
 from tests.loopback import Loopback, Reply, drip, hold, http, loopback
 
 KEY = "sk-very-secret-0123"

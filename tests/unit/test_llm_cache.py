@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import settings as settings_module
 from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_llm
 from core.backends.llm.cache import COST_ONLY, CompletionCache, canonical, from_plain, key_of, to_plain
 from core.backends.llm.model import CachedLLM
 from core.backends.llm.recordings import Recordings
-from core.errors import BadInput, ModelFailed, Unavailable
-from core.settings import PROJECT, Settings
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.settings import PROJECT, Settings
 
 ASK = LLMRequest("test/1", (Message("user", "Hi"),), max_tokens=5)
 DONE = Completion("Hello", "tiny", "stop", 1234.5, 9, 1, 4, created="2026-01-02T03:04:05+00:00")

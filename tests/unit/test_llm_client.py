@@ -17,7 +17,7 @@ from core.backends.llm import client as client_module
 from core.backends.llm.client import ChatClient
 from core.backends.llm.transport import MAX_BYTES
 from core.backends.llm.wire import ConnectionLost
-from core.errors import Cancelled, ModelFailed, ModelTimedOut
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 from tests.loopback import drip, hold, http, loopback
 
 KEY = "sk-very-secret-0123"

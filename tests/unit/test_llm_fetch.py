@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from core import settings as settings_module
 from core.backends.llm import catalogue, fetch, sources
 from core.backends.llm.catalogue import ARTEFACTS, Artefact, Part
 from core.backends.llm.fetch import Progress, pull
-from core.errors import BadInput, Cancelled, Unavailable
-from core.settings import Settings
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput, Cancelled, Unavailable
+from core.domain.settings import Settings
 from tests.loopback import Loopback, http, loopback
 
 DATA = bytes(range(256)) * 4000

@@ -9,7 +9,7 @@ import pytest
 from core.backends.base import LLMRequest, Message, TokenLogprob
 from core.backends.llm import completions, wire
 from core.backends.llm.client import ChatClient
-from core.errors import ModelFailed
+from core.domain.errors import ModelFailed
 
 ASK = LLMRequest("test/1", (Message("system", "Be brief."), Message("user", "Hi")), max_tokens=5, seed=3)
 WORDS = wire.Words("tiny at test", ("sk-secret", ""))

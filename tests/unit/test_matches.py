@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from core.charts import match_heatmap, match_told
 from core.charts.match import NAMED
+from core.domain.outputs import MatchedPassage, Rerank, Search, TokenMatches
+from core.domain.types import Query, RouteResult, Span
 from core.engine import Request
 from core.matches import TokenMatch, expansions, token_matches
-from core.outputs import MatchedPassage, Rerank, Search, TokenMatches
 from core.store.codec import from_document, to_document
-from core.types import Query, RouteResult, Span
 from tests.fakes import FakeEngine
 from tests.runs import HOSTILE
 

@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import engine as engine_module
-from core import settings as settings_module
-from core.backends.kept import KeptVectors
+from core.backends.embedding_cache import KeptVectors
 from core.cli import main
 from core.conversation import gather, keep
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Query, Remembered, Turn
 from core.engine import Request
-from core.errors import BadInput, Unavailable
-from core.settings import Settings
 from core.steps.remember import weigh
 from core.store import Store, memory
-from core.types import Query, Remembered, Turn
 from tests.fakes import FakeEngine, HashEmbedder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -178,7 +178,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from core.store import Store
-from core.types import Turn
+from core.domain.types import Turn
 
 store = Store(Path(sys.argv[1]))
 for n in range(10_000):

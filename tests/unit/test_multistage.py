@@ -2,9 +2,9 @@
 
 import pytest
 
+from core.domain.types import Query, Turn
 from core.engine import Request
 from core.steps.analyse import STRANGE, choose
-from core.types import Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
 REPLIES = {

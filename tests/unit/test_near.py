@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.corpus import near
-from core.errors import BadInput, Cancelled
+from core.domain.errors import BadInput, Cancelled
+from core.domain.types import Passage
 from core.steps.select import resemblance
-from core.types import Passage
 from tests.fakes import HashEmbedder
 
 WORDS = st.sampled_from(["a", "b", "c", "d", "E", "é", "42", "-", "a.b"])

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from core.errors import Unavailable
-from core.once import Lately, Once, Recent
+from core.domain.errors import Unavailable
+from core.domain.once import Lately, Once, Recent
 
 
 class Held:
@@ -140,7 +140,7 @@ def test_what_was_used_lately_is_kept_and_the_rest_goes():
 def test_the_end_of_the_process_waits_for_what_is_being_opened():
     """A command that fails early must end with its own exit code: loaded halfway, libraries abort it."""
     said = (
-        "import time; from core.once import Once\n"
+        "import time; from core.domain.once import Once\n"
         "Once().begin('a', lambda: (time.sleep(0.5), print('opened', flush=True)))"
     )
     done = subprocess.run(

@@ -13,12 +13,12 @@ from hypothesis import given
 from openinference.semconv import trace as openinference
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
+from core.domain.errors import BadInput
+from core.domain.outputs import Reply
+from core.domain.types import Query, Run, Turn
 from core.engine import Request
-from core.errors import BadInput
-from core.outputs import Reply
 from core.route import routes
 from core.store.otlp import to_otlp
-from core.types import Query, Run, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
 from tests.strategies import some_runs

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.store import Store, presets
 from core.store.presets import Preset
 

@@ -11,7 +11,7 @@ from core.corpus import preview as module
 from core.corpus.chunk import WHOLE, Chunking, spans
 from core.corpus.preview import preview, segments
 from core.corpus.types import Cut, Document
-from core.types import Passage
+from core.domain.types import Passage
 
 TEXT = st.text(st.sampled_from(list("ab é.\n#-!🙂 \t")), max_size=600)
 CHUNKING = st.one_of(st.just(WHOLE), st.builds(Chunking, st.integers(50, 120), st.integers(0, 25)))

@@ -8,7 +8,7 @@ import pytest
 
 from core.corpus import pydocs
 from core.corpus.pyplans import PLANS, Plan
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 MODULES = ("json", "textwrap")
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.errors import BadInput, ModelFailed
 from core.reading_texts import rewrites
 from core.steps import POOL, Memo, Steps
 from core.steps.decompose import fill_in, quoted_in, references
@@ -20,7 +21,6 @@ from core.steps.merge import best, ranks, union
 from core.steps.samples import mean_vector, overlap, spread
 from core.steps.transform import reply_lines, wording
 from core.trace import Trace
-from core.types import Hit, Passage, Query
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "How do I report a crushed box?"

@@ -6,10 +6,10 @@ import pytest
 from scipy.stats import binomtest
 
 from core.cli import main
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Query, Turn
 from core.evaluate.dataset import Evidence, LabelledSet, Question, Written
 from core.evaluate.raft import Made, examples, quotes
-from core.types import Query, Turn
 from tests.fakes import TEXTS, MemoryCorpus
 
 CORPUS = MemoryCorpus(TEXTS)
@@ -104,8 +104,8 @@ def test_quotes_are_those_of_the_labels_that_answer():
 @pytest.fixture
 def beir(tmp_path, monkeypatch):
     """A BEIR folder with a dev and a test split, and an embedder that needs no model file."""
-    from core import settings
     from core.corpus import index
+    from core.domain import settings
     from tests.fakes import HashEmbedder
 
     folder = tmp_path / "mine"

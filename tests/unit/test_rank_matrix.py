@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from core.charts.look import shade
-from core.moves import ranks
+from core.domain.rank_changes import ranks
 from core.rank_matrix import Row, contenders, rank_rows, strength
 from core.reading import worked
 from tests.runs import HOSTILE, make_run

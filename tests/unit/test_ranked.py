@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.domain.types import Hit, Passage, Query, RouteResult, Run
 from core.evaluate import runner
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.journal import Journal, outcomes_of
 from core.evaluate.ranked import Ids
 from core.evaluate.runner import Plan
 from core.store import Store
-from core.types import Hit, Passage, Query, RouteResult, Run
 
 pairs = st.lists(st.tuples(st.text(), st.floats(allow_nan=False))).map(tuple)
 

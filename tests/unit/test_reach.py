@@ -21,8 +21,8 @@ from core.backends.rerankers import http as rerankers
 from core.backends.rerankers.http import HttpReranker
 from core.backends.searxng import Searxng
 from core.backends.searxng import endpoint as search_endpoint
-from core.errors import BadInput, RouteScopeError
-from core.types import Passage
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.types import Passage
 from tests.loopback import http, loopback
 
 NEVER = (

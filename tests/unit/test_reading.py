@@ -20,8 +20,8 @@ from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents
 from core.corpus.reading import Limits, Reader
 from core.corpus.types import Cut, LoadReport
-from core.errors import BadInput, Cancelled
-from core.settings import PROJECT, Settings
+from core.domain.errors import BadInput, Cancelled
+from core.domain.settings import PROJECT, Settings
 from tests.fakes import HashEmbedder
 
 SLOW = "a" * 8_000_000  # cutting it takes many seconds: nowhere in it is a word's end
@@ -206,7 +206,7 @@ import sys
 from pathlib import Path
 from core.corpus.load import documents
 from core.corpus.types import LoadReport
-from core.errors import BadInput
+from core.domain.errors import BadInput
 "".encode("utf-8-sig")
 os.setgroups([])
 os.setegid(65534)

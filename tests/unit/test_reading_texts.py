@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer
+from core.domain.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer
+from core.domain.relevance import relevant
+from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
 from core.reading_texts import (
     changed,
     finds,
@@ -17,8 +19,6 @@ from core.reading_texts import (
     written,
 )
 from core.reading_tree import MOST, tree
-from core.relevance import relevant
-from core.types import Hit, Link, Passage, Query, RouteResult, Span
 from tests.runs import IMAGINED, STANDALONE, VARIANTS, make_run
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.backends.base import Completion, TokenLogprob
 from core.backends.llm.wire import Words, without_secrets
-from core.redact import MARK, PART, redacted, spans
+from core.domain.redact import MARK, PART, redacted, spans
 
 KEY = "sk-Proj_4f9a/7c2e+1b8d=XyZ"
 EVERY = "".join(f"%{ord(char):02x}" for char in KEY)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.evaluate.statistics import holm, paired_p
 from core.release.checks import LABEL_MORE, checks
 from core.release.command import command
@@ -352,7 +352,7 @@ def test_the_command_says_the_criteria():
 
 
 def test_an_evaluation_is_found_by_name_folder_and_file(three, folder, tmp_path):
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
     now = Settings(home=tmp_path / "home")
     assert find(now, str(folder)).evaluation is not None

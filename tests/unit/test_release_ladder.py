@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.domain.types import Query
 from core.evaluate import summary
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.keeping import Evaluation
@@ -15,7 +16,6 @@ from core.release.gate import decide
 from core.release.ladder import RUNGS, climb, in_words
 from core.release.measured import of_evaluation
 from core.route import routes
-from core.types import Query
 
 COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}
 

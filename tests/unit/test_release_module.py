@@ -8,12 +8,12 @@ import logging
 import pytest
 
 import core.engine
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Query
 from core.engine import Request
-from core.errors import BadInput, Unavailable
 from core.release.module import module
 from core.store import Store, presets
 from core.store.presets import Preset
-from core.types import Query
 from tests.fakes import FakeEngine
 
 QUESTION = "Who has to report crushed boxes with photos?"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
 from core.release import gate
 from core.release.checks import checks
 from core.release.criteria import Criteria
@@ -15,7 +16,6 @@ from core.release.gate import decide
 from core.release.losses import Loss, kinds, losses
 from core.release.measured import find, of_evaluation, of_figures
 from core.release.sureness import _less, choices, columns_of
-from core.settings import Settings
 from tests.released import evaluation, failed, figures_of, outcome
 
 BEST = Criteria(max_failed=None, no_loss=False, cheaper=False)

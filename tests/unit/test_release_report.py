@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.cli import main
-from core.errors import BadInput
+from core.domain.errors import BadInput
 from core.release import document
 from core.release.against import compare
 from core.release.criteria import Criteria

@@ -21,12 +21,12 @@ from core.backends.rerankers.blend import (
 )
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.types import Passage, Query
 from core.engine import Request
 from core.enrich.children import SIZE
-from core.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.route import Need
 from core.steps.rerank import by_score
-from core.types import Passage, Query
 from tests.fakes import TEXTS, FakeEngine, HashTokens, ScriptedLLM, words
 from tests.loopback import http, loopback
 
@@ -423,7 +423,7 @@ def test_a_cross_encoder_that_is_not_here_is_unavailable_with_the_way_to_get_one
 @pytest.mark.model
 def test_minilm_tokens_find_the_passage_that_says_it_in_other_words():
     from core.backends.late import load_token_embedder
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
     reranker = BlendReranker(load_token_embedder("all-MiniLM-L6-v2", settings=Settings()))
     passages = [Passage(id, id, "", text) for id, text in TEXTS.items()]

@@ -12,8 +12,8 @@ import pytest
 
 from core.backends.rerankers import CrossEncoderReranker, HttpReranker, Reranker
 from core.backends.rerankers.http import AT_ONCE, endpoint
-from core.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
-from core.types import Passage
+from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.types import Passage
 from tests.loopback import Loopback, drip, hold, http, loopback
 from tests.tiny import bert, tokenizer
 

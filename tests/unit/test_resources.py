@@ -7,11 +7,11 @@ import pytest
 
 from core.backends import embedder as embedders
 from core.corpus import index
+from core.domain.errors import Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine import Engine
-from core.errors import Unavailable
 from core.request import Request
-from core.settings import Settings
-from core.types import Query
 from tests.fakes import HashEmbedder
 
 QUESTION = Query("When is the refund paid?")

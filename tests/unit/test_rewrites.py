@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.outputs import Rewrite, Search
-from core.types import Span
+from core.domain.outputs import Rewrite, Search
+from core.domain.types import Span
 from tests.runs import HOSTILE, make_run
 from ui.rewrites import texts, word_diff
 from ui.transform_tree import drawn, trees

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.types import Query, Turn
 from core.engine import Request
-from core.errors import BadInput, ModelFailed
 from core.route import Need, pick, routes
 from core.steps import POOL
-from core.types import Query, Turn
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 HOSTILE = [

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cli.figures import figures_text
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Query
 from core.evaluate import runner
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.routing import CLASS_OF, block, confusion, matrix, regret
 from core.evaluate.summary import summarise
 from core.steps.classes import CLASSES
-from core.types import Query
 from tests.fakes import FakeEngine
 
 MODES = {"a": "plain", "b": "abstract", "c": "multi_hop", "d": "multi_hop", "e": "no_answer", "f": "plain"}

@@ -49,7 +49,7 @@ def test_a_page_names_no_route_and_pickles_nothing(path):
 
 def test_routes_know_only_steps():
     for path in (ROOT / "core" / "routes").glob("*.py"):
-        allowed = ("core.route", "core.steps", "core.types", "typing", "__future__")
+        allowed = ("core.route", "core.steps", "core.domain.types", "typing", "__future__")
         assert all(name.startswith(allowed) for name in imported(path)), path
 
 

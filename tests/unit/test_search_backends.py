@@ -22,8 +22,8 @@ from core.backends.vector import BUILD_EFFORT, LINKS, FaissIndex, write_graph
 from core.corpus.chunk import Chunking, passages
 from core.corpus.load import documents
 from core.corpus.passages import searchable
-from core.errors import BadInput
-from core.settings import PROJECT
+from core.domain.errors import BadInput
+from core.domain.settings import PROJECT
 
 WORDS = [
     "return",

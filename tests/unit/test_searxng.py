@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from core.backends.searxng import LONGEST, Searxng, endpoint, falling, plain
 from core.backends.web import load_web
-from core.errors import BadInput, Cancelled, Unavailable, WebFailed, WebTimedOut
-from core.settings import Settings, load
+from core.domain.errors import BadInput, Cancelled, Unavailable, WebFailed, WebTimedOut
+from core.domain.settings import Settings, load
 from tests.loopback import Loopback, drip, hold, http, loopback
 
 RESULTS: list[dict[str, Any]] = [
@@ -266,7 +266,7 @@ def test_the_doctor_asks_a_live_web_search(
 
     with loopback(reply) as server:
         settings = Settings(home=tmp_path, web_search=server.url)
-        monkeypatch.setattr("core.settings.current", lambda: settings)
+        monkeypatch.setattr("core.domain.settings.current", lambda: settings)
         told = CliRunner().invoke(doctor.doctor_, ["--quick", "--json"], standalone_mode=False)
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["web search"]["state"] == state

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.domain.errors import BadInput
+from core.domain.types import Query
 from core.engine import Request
-from core.errors import BadInput
 from core.steps.select import duplicates, likeness, mmr, pack, resemblance, unpack
-from core.types import Query
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder
 
 # maximal marginal relevance

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.backends.prompting.prompts import ANSWER
+from core.backends.prompting.prompts_corrective import CRITIQUE, REFINE
+from core.backends.prompting.replies import Claim, Criticism, criticism
+from core.domain.errors import ModelFailed
+from core.domain.outputs import ClaimChanges
+from core.domain.types import Query
 from core.engine import Request
-from core.errors import ModelFailed
-from core.outputs import ClaimChanges
-from core.steps.prompts import ANSWER
-from core.steps.prompts_corrective import CRITIQUE, REFINE
 from core.steps.redraft import after_critique, claim_changes, kept, likeness, settled
-from core.steps.replies import Claim, Criticism, criticism
-from core.types import Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
 FIRST = "Take photos of all six sides [1]. Towels are free [2]."

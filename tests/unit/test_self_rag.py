@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_reflection
+from core.backends.prompting.citations import NOT_ANSWERED
 from core.branches import WEIGHTS, path_to, ranked, rescore, score_of
+from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.outputs import Segment, SegmentTree
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine import Engine, Request
-from core.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.needs import missing
-from core.outputs import Segment, SegmentTree
 from core.route import Need
-from core.settings import Settings
-from core.steps.cite import NOT_ANSWERED
 from core.steps.reflection import (
     NO_RETRIEVAL,
     RETRIEVE,
@@ -33,7 +34,6 @@ from core.steps.reflection import (
     read_segment,
     spoken,
 )
-from core.types import Query
 from tests.fakes import TEXTS, FakeEngine
 from tests.loopback import drip, hold, http, loopback
 from tests.reflecting import ScriptedReflection, answer, body, by_default, group, passage_of, segment, words

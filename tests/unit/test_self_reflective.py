@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import Completion, TokenLogprob
+from core.backends.prompting.replies import booleans
+from core.backends.prompting.token_probabilities import DIGITS, odds
+from core.domain.errors import ModelFailed
+from core.domain.outputs import PassageGrade
+from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.errors import ModelFailed
-from core.outputs import PassageGrade
 from core.reading import gradings
 from core.reading_texts import rewrites
-from core.steps.odds import DIGITS, odds
 from core.steps.reflect import by_value, next_round
-from core.steps.replies import booleans
-from core.types import Hit, Passage, Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTION = "My box arrived crushed"

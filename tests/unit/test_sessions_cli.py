@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core import engine as engine_module
-from core import settings as settings_module
 from core.cli import main
-from core.settings import Settings
+from core.domain import settings as settings_module
+from core.domain.settings import Settings
+from core.domain.types import Query, RouteResult, Run
 from core.store import Store
-from core.types import Query, RouteResult, Run
 from tests.fakes import FakeEngine
 
 NOW = datetime.now(UTC)

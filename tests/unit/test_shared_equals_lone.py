@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.web import Snapshot
+from core.domain.errors import ModelTimedOut
+from core.domain.outputs import Reply
+from core.domain.types import Answer, AnswerStyle, Passage, Query, RouteResult, Span, Turn
 from core.engine import Request
-from core.errors import ModelTimedOut
-from core.outputs import Reply
 from core.route import route, routes
 from core.steps import Steps
 from core.trace import Trace
-from core.types import Answer, AnswerStyle, Passage, Query, RouteResult, Span, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
 ALL = sorted(routes())

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from core.domain.types import Query
 from core.request import Request
-from core.types import Query
 from tests.fakes import FakeEngine
 
 

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from core import engine as engine_module
-from core import settings as settings_module
 from core.backends.learned_sparse import SpladeEncoder
 from core.cli import main
+from core.domain import settings as settings_module
+from core.domain.errors import Cancelled, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine import Engine, Request
 from core.enrich import store
 from core.enrich.learned import LearnedSparse
-from core.errors import Cancelled, Unavailable
 from core.needs import missing
 from core.route import Need
-from core.settings import Settings
 from core.steps.learned import TERMS, TOLD
-from core.types import Query
 from tests.fakes import TEXTS, FakeEngine, HashTerms, MemoryCorpus
 from tests.tiny import splade
 

@@ -28,7 +28,7 @@ from core.backends.sql.guard import (
     told,
 )
 from core.backends.sql.linking import connect, link, literal, names, phrases, shown
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
 
 SCHEMA = """
 CREATE TABLE shop (id INTEGER PRIMARY KEY, city TEXT, opened INTEGER);

@@ -17,7 +17,7 @@ from core.backends.sql.guard import (
     TooBig,
     TooSlow,
 )
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 SCHEMA = """
 CREATE TABLE sale (id INTEGER PRIMARY KEY, item TEXT, price REAL);

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from core.domain.types import Query
 from core.evaluate import answered, leading, stability, summary, told
 from core.evaluate.comparison import against, differences
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.metrics import COMPARED, UNJUDGED, by_question
 from core.evaluate.runner import Outcome
-from core.types import Query
 
 M = "ndcg@10"
 

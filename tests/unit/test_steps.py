@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import Completion, TokenLogprob
+from core.backends.prompting.prompts import GRADE, HYDE
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.outputs import PassageGrade, Sentence
+from core.domain.types import Query, Turn
 from core.engine import Request
-from core.errors import BadInput, ModelFailed
-from core.outputs import PassageGrade, Sentence
 from core.steps.grade import decide, yes_probability
-from core.steps.prompts import GRADE, HYDE
 from core.steps.refine import recompose
-from core.types import Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
 CRUSHED = Query(

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
-from core.outputs import Pass, Recalled, Search
+from core.domain.errors import BadInput
+from core.domain.outputs import Pass, Recalled, Search
+from core.domain.types import Hit, Passage, Query, RouteResult, Run, Span
 from core.store import Store, files, runs, search
 from core.store.exchange import same
-from core.types import Hit, Passage, Query, RouteResult, Run, Span
 from tests.runs import make_run
 from tests.strategies import some_runs, texts
 

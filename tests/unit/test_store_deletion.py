@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.labels import desk
 from core.labels.types import Pooled
 from core.store import Store, deletion, files
-from core.types import Hit, Passage, Query, RouteResult, Run, Turn
 from tests.fixtures.store.build import HERE, PURGED, QUESTION
 from tests.runs import make_run
 

@@ -9,10 +9,10 @@ from hashlib import sha256
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Hit, Passage, Query, RouteResult, Run
 from core.store import Store, exchange
 from core.store.exchange import Packed, pack, same, unpack
-from core.types import Hit, Passage, Query, RouteResult, Run
 from tests.runs import make_run
 from tests.strategies import some_runs
 

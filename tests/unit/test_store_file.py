@@ -19,11 +19,11 @@ import pytest
 from sqlite_utils import Database, Migrations
 
 import core.store
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
+from core.domain.outputs import Reply
+from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.labels import desk
-from core.outputs import Reply
 from core.store import Store, files, migrations, owner, presets, runs, writer
-from core.types import Hit, Passage, Query, RouteResult, Run, Turn
 from tests.fixtures.store.build import (
     HERE,
     JUDGED,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.domain.types import Query, RouteResult, Run
 from core.store import Choices, Store
-from core.types import Query, RouteResult, Run
 
 CORPORA = ("support", "web", "a\ud83db")
 ROUTES = ("bm25", "dense", "hybrid_rrf")

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.types import Turn
 from core.store import Entry, Store
 from core.store.playlists import MAX_ENTRIES, clean_entries, from_document, to_document
-from core.types import Turn
 
 ROOT = Path(__file__).resolve().parents[2]
 ONE = Entry(

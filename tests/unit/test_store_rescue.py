@@ -13,13 +13,13 @@ import pytest
 
 from core import checks
 from core.cli import main
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
+from core.domain.outputs import Pass
+from core.domain.settings import Settings
+from core.domain.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
 from core.labels import desk
 from core.labels.types import Judgement, Pooled
-from core.outputs import Pass
-from core.settings import Settings
 from core.store import Entry, Store, files, rescue
-from core.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
 from tests.fixtures.store.build import HERE, QUESTION
 
 PAGE = 4096
@@ -61,7 +61,7 @@ def sound(tmp_path_factory):
 def home(tmp_path, sound, monkeypatch):
     """A home folder with a copy of it."""
     shutil.copyfile(sound, tmp_path / "routescope.sqlite")
-    monkeypatch.setattr("core.settings.current", lambda: Settings(home=tmp_path))
+    monkeypatch.setattr("core.domain.settings.current", lambda: Settings(home=tmp_path))
     return tmp_path
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.outputs import NOTHING
+from core.domain.types import Span, Tokens
 from core.latencies import by_route, by_step, usage
-from core.outputs import NOTHING
 from core.store import Store, traces
-from core.types import Span, Tokens
 from tests.runs import make_run
 
 

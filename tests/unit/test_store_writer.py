@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
+from core.domain.types import Query, Run
 from core.store import writer as module
 from core.store.writer import Writer
-from core.types import Query, Run
 
 RUN = Run("a", "2026", Query("q"), "c", "f", {}, ())
 

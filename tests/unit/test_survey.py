@@ -4,18 +4,18 @@ import threading
 
 import pytest
 
-from core.background_job import Jobs
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
-from core.errors import BadInput, Unavailable
+from core.domain.background_job import Jobs
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Query, RouteResult, Span
 from core.evaluate import sets
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.metrics import by_question
 from core.job import Job
 from core.route import routes
 from core.store import Store
-from core.types import Query, RouteResult, Span
 from core.whatif import survey as module
 from core.whatif.effect import SHOWN, after, base, compare, of_question
 from core.whatif.fusion import fusions, outcome, recompute

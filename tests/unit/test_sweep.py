@@ -11,10 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import engine as engine_module
-from core import settings as settings_module
 from core.charts.sweep import sweep_curve, sweep_map, sweep_told
 from core.cli import main
-from core.errors import BadInput
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
+from core.domain.types import Query, Turn
 from core.evaluate import keeping, runner, statistics
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import Prepared, perform
@@ -22,10 +24,8 @@ from core.evaluate.metrics import by_question
 from core.evaluate.runner import Plan
 from core.evaluate.spec import Spec
 from core.route import KnobSpec, routes
-from core.settings import Settings
 from core.tune import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
 from core.tune.sweep_words import counted, told
-from core.types import Query, Turn
 from tests.fakes import FakeEngine, ScriptedLLM
 
 WORDS = (

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.sql import Database
+from core.domain.errors import ModelFailed, ModelTimedOut, Unavailable
+from core.domain.types import AnswerStyle, Query
 from core.engine import Engine, Request
-from core.errors import ModelFailed, ModelTimedOut, Unavailable
 from core.route import Need
 from core.steps.table_result import Asked, extract_sql, said, table_hits, table_text
-from core.types import AnswerStyle, Query
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTION = "What is the status of order 48291?"

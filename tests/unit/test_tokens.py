@@ -13,21 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import engine as engine_module
-from core import settings as settings_module
 from core.backends.late import MatchMatrix, TokenVectors
 from core.cli import main
 from core.corpus.build import Stages
 from core.corpus.embeddings import Checkpoint, Vectors
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
+from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine import Engine, Request
 from core.enrich import store
 from core.enrich.recipe import Tools
 from core.enrich.tokens import STEP, TokenIndex, Tokens
-from core.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.needs import missing
 from core.route import Need
-from core.settings import Settings
 from core.steps.late import COLUMNS, DRAWN, ROWS, TOLD, matched
-from core.types import Query
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus, words
 from tests.tiny import colbert
 

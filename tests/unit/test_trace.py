@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from core import trace as module
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
+from core.domain.types import Hit, Passage
 from core.trace import Trace, describe, plain
-from core.types import Hit, Passage
 
 
 class Clock:

@@ -12,17 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import reading_texts
-from core.errors import BadInput
+from core.domain.errors import BadInput
+from core.domain.outputs import NOTHING, Decision, Embedding, Pass, Reply, Rewrite, Search, Selection, Written
+from core.domain.types import AnswerBasis, Link, Query
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.keeping import RUNS, Evaluation
 from core.evaluate.runner import Outcome
 from core.funnel import Funnel
-from core.outputs import NOTHING, Decision, Embedding, Pass, Reply, Rewrite, Search, Selection, Written
 from core.store import Store, codec, exchange, runs
 from core.store.files import reading
 from core.store.upgrade.earlier import STEPS
 from core.tune import sweep_load
-from core.types import AnswerBasis, Link, Query
 from core.whatif.fusion import fusions
 from tests import strategies
 from tests.fixtures.store import asked

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from core.corpus import index, uploads
 from core.corpus.load import ENDINGS, documents
-from core.errors import BadInput
-from core.settings import Settings
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
 from tests.fakes import HashEmbedder
 
 HOSTILE = [

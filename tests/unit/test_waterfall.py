@@ -8,9 +8,9 @@ from core.charts import waterfall
 from core.charts.look import KINDS, ink, words
 from core.charts.waterfall import bars, zooms
 from core.critical import ended
+from core.domain.types import RouteResult, Span
 from core.reading import top
 from core.reading_times import without_model
-from core.types import RouteResult, Span
 from tests.runs import make_run
 
 RUN = make_run(mishaps=False)

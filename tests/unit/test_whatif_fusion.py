@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.charts.shares import colours, label, share_bars, told
+from core.domain.errors import BadInput
+from core.domain.outputs import Embedding, Rerank, Search, Selection, Written
+from core.domain.outputs import Fusion as Fused
+from core.domain.types import Answer, Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.engine import Request
-from core.errors import BadInput
-from core.outputs import Embedding, Rerank, Search, Selection, Written
-from core.outputs import Fusion as Fused
 from core.route import Route, routes
 from core.store.codec import dumps, from_document, to_document
-from core.types import Answer, Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.whatif.fusion import counterpart, fusions, outcome, recompute, shares
 from core.whatif.knobs import as_knobs, controls, sets
 from core.whatif.shown import arrow, list_names, moved, rows

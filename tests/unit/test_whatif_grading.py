@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.charts.grades import grade_strip, strip_told, threshold_curves
+from core.domain.errors import BadInput
+from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
+from core.domain.types import Query, RouteResult, Span
 from core.engine import Request
-from core.errors import BadInput
 from core.evaluate.dataset import LabelledSet, Question
-from core.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
 from core.reading import Recorded, gradings, strippings
 from core.reading_answers import decisions
 from core.reading_grades import decided, findings, held
 from core.reading_thresholds import changed, told
 from core.route import routes
-from core.types import Query, RouteResult, Span
 from core.whatif.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
 from core.whatif.keeping import threshold_knobs
 from core.whatif.labelled_grades import follows, graded
@@ -207,7 +207,7 @@ def test_every_kind_of_decision_by_one_score_is_decided_again(asked):
 
 
 def test_copied_sentences_tell_their_evidence_and_floor(asked):
-    from core.types import AnswerStyle
+    from core.domain.types import AnswerStyle
 
     (gate,) = gates(asked("bm25", answers="all", style=AnswerStyle("extract")))
     assert gate.threshold == 0.51

@@ -11,8 +11,8 @@ from core.backends.llm.cache import CompletionCache
 from core.backends.llm.model import CachedLLM, EmbeddedLLM, ReflectionLLM, RemoteLLM
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
-from core.errors import Unavailable
-from core.settings import PROJECT, Settings
+from core.domain.errors import Unavailable
+from core.domain.settings import PROJECT, Settings
 
 RECORDINGS = PROJECT / "data" / "recordings"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.settings import Settings
+    from core.domain.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

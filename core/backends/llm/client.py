@@ -18,12 +18,12 @@ from core.backends.base import Completion, LLMRequest
 from core.backends.llm import wire
 from core.backends.llm.stream import EndedEarly, streamed
 from core.backends.llm.wire import GONE
-from core.errors import Cancelled, ModelFailed, ModelTimedOut
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 
 if TYPE_CHECKING:
     import openai
 
-    from core.errors import ModelFailed
+    from core.domain.errors import ModelFailed
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from typing import BinaryIO, Literal
 
 from core.backends.llm import catalogue, sources
 from core.backends.llm.catalogue import Artefact
-from core.errors import Cancelled, Unavailable
-from core.settings import Settings
+from core.domain.errors import Cancelled, Unavailable
+from core.domain.settings import Settings
 
 log = logging.getLogger(__name__)
 BLOCK = 1 << 20

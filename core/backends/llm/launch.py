@@ -14,8 +14,8 @@ from pathlib import Path
 
 from core.backends.llm import state as states
 from core.backends.llm.state import ServerState
-from core.errors import Cancelled, ModelTimedOut, Unavailable
-from core.settings import PROJECT
+from core.domain.errors import Cancelled, ModelTimedOut, Unavailable
+from core.domain.settings import PROJECT
 
 log = logging.getLogger(__name__)
 POLL_S = 0.03

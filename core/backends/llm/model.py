@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from core import admission
+from core.backends import admission
 from core.backends.address import split
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import catalogue
@@ -24,8 +24,8 @@ from core.backends.llm.launch import EmbeddedServer
 from core.backends.llm.recordings import Recordings
 from core.backends.llm.state import ServerState
 from core.backends.llm.wire import ConnectionLost
-from core.errors import Unavailable
-from core.settings import Settings
+from core.domain.errors import Unavailable
+from core.domain.settings import Settings
 
 Written = Callable[[str], None] | None  # called with the text so far
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 WHY = "this run asks no model"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from core.backends.base import LLM, Completion, LLMRequest, Message
-from core.errors import Cancelled, RouteScopeError
+from core.domain.errors import Cancelled, RouteScopeError
 
 _PLAIN = LLMRequest("probe/1", (Message("user", "Is water wet? Answer yes or no."),), max_tokens=2)
 _LONG = "The depot opens at six, the first vans leave at seven, and the last one is back by nine. " * 24

@@ -14,7 +14,7 @@ from typing import Any
 
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm.cache import from_plain, to_plain
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 log = logging.getLogger(__name__)
 

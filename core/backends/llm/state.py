@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 Phase = Literal["off", "starting", "loading", "ready", "failed"]
 

@@ -12,8 +12,8 @@ from itertools import accumulate
 from typing import Any
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
-from core.errors import ModelFailed
-from core.redact import MARK, redacted, spans
+from core.domain.errors import ModelFailed
+from core.domain.redact import MARK, redacted, spans
 
 EXCERPT = 160  # characters of a server's own words that a message may carry
 

@@ -10,10 +10,10 @@ from core.backends.late import TokenEmbedder
 from core.backends.rerankers.blend import Blended, BlendReranker, Candidates
 from core.backends.rerankers.cross import CrossEncoderReranker
 from core.backends.rerankers.http import HttpReranker
-from core.errors import Unavailable
-from core.once import Once
-from core.settings import Settings
-from core.types import Passage
+from core.domain.errors import Unavailable
+from core.domain.once import Once
+from core.domain.settings import Settings
+from core.domain.types import Passage
 
 EMBEDDED, LLM = "embedded", "llm"  # the names in the settings that mean no model of their own
 

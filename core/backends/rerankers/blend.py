@@ -14,8 +14,8 @@ from core.backends.base import Matrix
 from core.backends.late import TokenEmbedder
 from core.backends.weights import clean
 from core.corpus.passages import searchable
-from core.errors import Cancelled, ModelTimedOut
-from core.types import Passage
+from core.domain.errors import Cancelled, ModelTimedOut
+from core.domain.types import Passage
 
 Numbers = NDArray[np.float64]
 SIGNALS = ("bm25", "cosine", "maxsim")

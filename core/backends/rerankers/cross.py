@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Sequence
 
-from core.admission import Turns
+from core.backends.admission import Turns
 from core.backends.weights import clean, load
 from core.corpus.passages import searchable
-from core.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
-from core.types import Passage
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.types import Passage
 
 BATCH = 8  # pairs between two looks at the clock; a processor gains little from more
 

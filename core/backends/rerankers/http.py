@@ -13,8 +13,8 @@ from core.backends.llm.client import run_call
 from core.backends.llm.wire import Words, parsed
 from core.backends.weights import clean
 from core.corpus.passages import searchable
-from core.errors import BadInput, ModelFailed
-from core.types import Passage
+from core.domain.errors import BadInput, ModelFailed
+from core.domain.types import Passage
 
 if TYPE_CHECKING:
     import httpx2

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.backends.sql.database import Database
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 MAX_BYTES = 32_000_000  # of all files together: every query reads a copy in memory
 MAX_COLUMNS = 200

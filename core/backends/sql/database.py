@@ -10,7 +10,7 @@ from typing import Any
 from core.backends.sql import guard
 from core.backends.sql.guard import Limits, SqlError, SqlFailed
 from core.backends.sql.worker import Workers
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 Value = str | int | float | None
 SCHEMA_S = 10.0  # for reading the schema: views of views can make that as long as one likes

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from core.errors import RouteScopeError
+from core.domain.errors import RouteScopeError
 
 FUNCTIONS = frozenset(
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from core.backends.sql.guard import SqlFailed, TooBig, too_slow
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 ROOT = (
     Path(__file__).resolve().parents[3]

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.outputs import Excerpts, Output, Rewrite, Written
+from core.domain.outputs import Excerpts, Output, Rewrite, Written
+from core.domain.types import AnswerBasis, Link, RouteResult, Scored, Span
 from core.store.upgrade.earlier import Around, Earlier, How, ids
 from core.store.upgrade.links import Links
 from core.store.upgrade.outputs import output_of
 from core.store.upgrade.parameters import set_by
 from core.store.upgrade.read import rows
-from core.types import AnswerBasis, Link, RouteResult, Scored, Span
 
 __all__ = ["Earlier", "upgraded"]
 

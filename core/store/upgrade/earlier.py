@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.types import Link, Reuse, RouteResult, Scored, SpanKind, Tokens
+from core.domain.types import Link, Reuse, RouteResult, Scored, SpanKind, Tokens
 
 Document = dict[str, Any]
 How = Literal["value", "list", "lists", "vector", "made"]

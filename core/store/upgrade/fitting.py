@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from core.domain.types import Link, Scored
 from core.store.upgrade.earlier import Earlier, ids
 from core.store.upgrade.read import number, rows, table, texts
-from core.types import Link, Scored
 
 Condition = Callable[[Scored], bool]  # whether a part of a list can be what a step was given
 RERANKS = (

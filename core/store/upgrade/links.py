@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from core.domain.types import Link, Scored
 from core.store.upgrade.earlier import Earlier, How, ids, size_of
 from core.store.upgrade.fitting import ANSWERS, STRIPS, Condition, condition_of
 from core.store.upgrade.read import number, rows, table
-from core.types import Link, Scored
 
 MOST = 1000  # steps of a route: of what follows no links are told, as that takes time with the square of them
 _VECTOR = re.compile(r"(\d+)(?:x\d+)? vector")

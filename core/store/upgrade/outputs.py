@@ -1,15 +1,15 @@
 """What an earlier step came to, as a type: told by its name, else by the shape of what it gave.
 
-The functions give documents for `core.outputs.from_document`, so that what does not fit is noticed.
+The functions give documents for `core.domain.outputs.from_document`, so that what does not fit is noticed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core import outputs
-from core.errors import BadInput
-from core.outputs import NOTHING, Embedding, Fusion, Output, Pass, Reply, Search
+from core.domain import outputs
+from core.domain.errors import BadInput
+from core.domain.outputs import NOTHING, Embedding, Fusion, Output, Pass, Reply, Search
 from core.store.upgrade import decisions, lists, writings
 from core.store.upgrade.earlier import Around, Document, Earlier
 from core.store.upgrade.read import table

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
-from core.errors import Cancelled, RouteScopeError
+from core.domain.errors import Cancelled, RouteScopeError
 from core.trace import describe
 
 log = logging.getLogger("routescope.jobs")

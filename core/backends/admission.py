@@ -17,8 +17,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from core.errors import Cancelled
-from core.outputs import Waited
+from core.domain.errors import Cancelled
+from core.domain.outputs import Waited
 from core.trace import Trace
 
 WAIT = "wait for the model"  # the span's name

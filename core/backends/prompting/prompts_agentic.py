@@ -4,8 +4,8 @@ passages begin with these, as the prompt of the answer does, so that an endpoint
 
 from __future__ import annotations
 
-from core.steps.prompts import Prompt
-from core.steps.untrusted import GROUNDED
+from core.backends.prompting.prompts import Prompt
+from core.backends.prompting.untrusted import GROUNDED
 
 NEXT_SENTENCE = Prompt(
     "next-sentence/1",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.types import Ranking
+from core.domain.types import Ranking
 
 Kind = Literal["better", "worse", "same", "new"]
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self, SupportsIndex, overload
 
 import numpy as np
 
-from core.outputs import NOTHING, Output
-from core.outputs import Scored as Scored
+from core.domain.outputs import NOTHING, Output
+from core.domain.outputs import Scored as Scored
 
 SpanKind = Literal[
     "RETRIEVER", "RERANKER", "LLM", "EMBEDDING", "CHAIN", "EVALUATOR", "GUARDRAIL", "TOOL", "AGENT"

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from core.errors import BadInput, Unavailable
+from core.domain.errors import BadInput, Unavailable
 from core.route import Need
 
 FOLDER, VERSION = "learned", 1

@@ -1,6 +1,6 @@
 """Prompts about databases: the tables come first, so that other questions about them share the beginning."""
 
-from core.steps.prompts import Prompt
+from core.backends.prompting.prompts import Prompt
 
 NONE = "none"  # the reply where the tables do not hold what is asked
 _SYSTEM = (

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import Unavailable
+from core.domain.errors import Unavailable
 
 
 class Rows:

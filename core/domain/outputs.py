@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from core.errors import BadInput
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.steps.prompts import Prompt
+from core.backends.prompting.prompts import Prompt
 
 UNKNOWN = "unknown"
 CLOSED_ANSWER = Prompt(

@@ -4,8 +4,8 @@ the prompt of the answer does, so that an endpoint reads the passages once.
 
 from __future__ import annotations
 
-from core.steps.prompts import Prompt
-from core.steps.untrusted import GROUNDED
+from core.backends.prompting.prompts import Prompt
+from core.backends.prompting.untrusted import GROUNDED
 
 _ASKED = "{passages}\n\nQuestion: {question}\n\n"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from core.backends.base import Message
-from core.steps.untrusted import GROUNDED, harmless
+from core.backends.prompting.untrusted import GROUNDED, harmless
 
 FIRMER = " Your last reply was rejected: {wrong}. Do exactly what is asked, in the form that is asked for."
 

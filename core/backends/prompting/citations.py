@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.outputs import Written
-from core.types import Answer, Ranking
+from core.domain.outputs import Written
+from core.domain.types import Answer, Ranking
 
 NOT_ANSWERED = "The passages do not answer this."
 _GROUP = re.compile(r"\[\s*(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\s*\]")

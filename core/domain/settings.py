@@ -17,10 +17,10 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from core.errors import BadInput
-from core.types import EVIDENCE
+from core.domain.errors import BadInput
+from core.domain.types import EVIDENCE
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 ENV_PREFIX = "ROUTESCOPE_"
 
 

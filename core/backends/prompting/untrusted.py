@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from core.types import Ranking
+from core.domain.types import Ranking
 
 GROUNDED = (
     "You work with numbered passages that were found for a question. Each stands between <passage n> and "

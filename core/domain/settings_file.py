@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from core.backends import reach
-from core.errors import BadInput, Unavailable
-from core.settings import ENV_PREFIX, Settings, load
+from core.domain.errors import BadInput, Unavailable
+from core.domain.settings import ENV_PREFIX, Settings, load
 
 FILE = "routescope.toml"
 ONLY_PUBLIC = "only_public"
