@@ -27,7 +27,7 @@ from core.domain.types import Query
 from core.engine import Engine, Request
 from core.evaluate import sets
 from core.needs import missing, why_not
-from core.route import routes
+from core.routes.declare import routes
 from core.store import Store
 from scripts.serving import served
 

@@ -28,7 +28,7 @@ from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, Run
 from core.engine import Engine, Request
 from core.evaluate import sets
-from core.route import routes
+from core.routes.declare import routes
 
 log = logging.getLogger("bench")
 OUT = PROJECT / "bench" / "results.json"

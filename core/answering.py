@@ -14,7 +14,7 @@ from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
 from core.job import with_answer
 from core.reading_answers import being_written
-from core.trace import Trace
+from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.engine import Engine

@@ -27,10 +27,10 @@ from core.domain.types import AnswerStyle, Query, Remembered, Run
 from core.job import Job
 from core.request import MAX_QUESTION, Mode, Plan, Request, clean
 from core.resources import Resources
-from core.route import Need, pick
+from core.routes.declare import Need, pick
 from core.steps import Context, Memo
 from core.steps.base import no_reflection
-from core.trace import Trace
+from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.backends.base import WebSearch

@@ -17,9 +17,9 @@ from core.domain.background_job import BackgroundJob
 from core.domain.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.domain.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.request import Plan, Request
-from core.route import Route
+from core.routes.declare import Route
 from core.steps import Context, Memo, Steps
-from core.trace import Trace, describe
+from core.steps.trace import Trace, describe
 
 if TYPE_CHECKING:
     from core.backends.base import WebSearch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.backends.llm.none import WHY as NO_MODEL
 from core.domain.errors import RouteScopeError
-from core.route import Need, Route
+from core.routes.declare import Need, Route
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -25,8 +25,8 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
     from core.backends.llm import load_reflection
     from core.backends.rerankers import no_cross_encoder
     from core.corpus import tables
+    from core.corpus.enrichments import store
     from core.corpus.index import current_fingerprint
-    from core.enrich import store
 
     gaps: dict[Need, str] = {}
     try:
@@ -101,7 +101,7 @@ def _no_weights(engine: Engine, corpus: str, gaps: Mapping[Need, str]) -> str | 
 def _too_long(corpus: str, settings: Settings) -> str | None:
     """Why the corpus is not put before the model as a whole, or None. The texts are counted, not read."""
     from core.corpus.index import text_size
-    from core.steps.whole import too_long
+    from core.steps.full_context import too_long
 
     found = text_size(corpus, settings)
     if found is None:

@@ -11,7 +11,7 @@ from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
 from core.reading import Recorded, gradings, strippings
 from core.reading_answers import decisions
-from core.route import Family
+from core.routes.declare import Family
 from core.whatif.grading import bands, known
 from core.whatif.scored import nears, reaching
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.domain.errors import BadInput
 from core.domain.types import AnswerStyle, Query, Remembered, Turn
-from core.route import Route
+from core.routes.declare import Route
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

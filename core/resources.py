@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from core.backends import fusion_weights
 from core.backends.fid import FusionReader, FusionReaders
 from core.backends.rerankers import Rerankers
+from core.corpus.enrichments.opened import Opened
 from core.corpus.tables import Tables
 from core.domain.once import Once
 from core.domain.settings import Settings
-from core.enrich.opened import Opened
 from core.request import Mode
-from core.route import Need
+from core.routes.declare import Need
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

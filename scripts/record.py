@@ -13,7 +13,7 @@ import sys
 from core.corpus.samples import samples
 from core.domain import settings
 from core.engine import Engine, Request
-from core.route import pick
+from core.routes.declare import pick
 
 log = logging.getLogger("record")
 

@@ -28,7 +28,7 @@ from core.engine import Engine, Request
 from core.evaluate import metrics, sets
 from core.evaluate.dataset import LabelledSet, Question
 from core.reading import recorded
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.rerank import by_score
 
 NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM = (

@@ -27,7 +27,7 @@ from core.evaluate.calibration import cut, worth
 from core.evaluate.dataset import LabelledSet, Question
 from core.steps import Memo, Steps
 from core.steps.generate import SHOWN
-from core.trace import Trace
+from core.steps.trace import Trace
 
 SEED = 1  # not that of the samples that are evaluated
 

@@ -31,14 +31,14 @@ from core.backends.llm.recordings import Recordings
 from core.backends.rerankers import Rerankers
 from core.backends.sql import Database
 from core.backends.terms import Analyzer
+from core.corpus.enrichments import store
+from core.corpus.enrichments.learned import LearnedSparse
+from core.corpus.enrichments.tokens import Tokens
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Hit, Passage
 from core.engine import Engine
-from core.enrich import store
-from core.enrich.learned import LearnedSparse
-from core.enrich.tokens import Tokens
-from core.route import Need
+from core.routes.declare import Need
 from tests.reflecting import ScriptedReflection
 
 

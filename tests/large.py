@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from core.domain.outputs import Rewrite
 from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run
-from core.route import routes as known_routes
+from core.routes.declare import routes as known_routes
 from core.steps.fuse import rrf
 from tests.runs import TOPICS, Steps
 

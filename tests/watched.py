@@ -19,7 +19,7 @@ import pytest
 
 from core.domain.types import Hit, Passage, TracedTuple, TracedVector
 from core.steps import Steps
-from core.trace import Trace
+from core.steps.trace import Trace
 
 _UNDER_WAY: ContextVar[list[int] | None] = ContextVar("the step whose span is next", default=None)
 

@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.engine import MAX_QUESTION, Request
 from core.needs import missing, why_not
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from ui import knobs, named_settings, remembered, state
 from ui.markup import md, show
 from ui.routes import by_family, chosen, directory, title

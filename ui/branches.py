@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import streamlit as st
 from markupsafe import Markup
 
-from core.branches import WEIGHTS, in_order, rescore, support_of, trees
 from core.charts.look import milliseconds
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.types import RouteResult, Run, Span
+from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees
 from ui.markup import EMPTY, cut, join, md, show, tag
 
 NONE = "No route of this run wrote several segments to choose from."

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.domain.types import RouteResult
 from core.evaluate.keeping import Evaluation
-from core.route import routes
+from core.routes.declare import routes
 from core.tune import cases, gather
 from core.tune.targets import Found
 from core.whatif import survey as surveys

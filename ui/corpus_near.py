@@ -9,10 +9,10 @@ from typing import cast
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus import builds, near
+from core.corpus import builds, near_duplicates
 from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
-from core.corpus.near import By, Near
+from core.corpus.near_duplicates import By, Near
 from core.domain.errors import Cancelled
 from core.domain.once import Recent
 from core.domain.types import Passage
@@ -49,18 +49,23 @@ def draw(name: str) -> None:
         across = st.checkbox("Only between documents", key=ACROSS, persist_state="session")
         address.keep("across", "1" if across else None)
     st.markdown(md(found.told(threshold)))
-    if usual(found) < near.USUAL[by]:
-        st.caption(f"No pair reaches {near.USUAL[by]:.2f}, so the threshold begins at the most alike one.")
+    if usual(found) < near_duplicates.USUAL[by]:
+        st.caption(
+            f"No pair reaches {near_duplicates.USUAL[by]:.2f}, so the threshold begins at the most alike one."
+        )
     if found.sampled:
         st.caption(
             md(
-                f"Each passage was compared with its {near.NEIGHBOURS} nearest by the graph of the vectors."
+                f"Each passage was compared with {near_duplicates.NEIGHBOURS} neighbours in the HNSW graph."
                 f" It finds {corpus.info.recall:.1%} of the exact 10 nearest: a few pairs may be missing."
             )
         )
-    if found.complete > near.LEAST[by]:
+    if found.complete > near_duplicates.LEAST[by]:
         st.warning(
-            md(f"There are more than {near.MOST:,} pairs: only from {found.complete:.4f} on are all here.")
+            md(
+                f"There are over {near_duplicates.MOST:,} pairs. The list is complete from "
+                f"{found.complete:.4f}."
+            )
         )
     _pairs(corpus, found, threshold, across=across)
     show(tag("div", _groups(corpus, found, threshold), _copies(corpus, found), css="rs rs-corpus-two"))
@@ -73,9 +78,9 @@ def compared(corpus: Corpus, by: By) -> Near | None:
         return _found[key]
     if corpus.size <= AT_ONCE:
         with st.spinner("Comparing the passages"):
-            return _keep(key, near.find(corpus, by))
+            return _keep(key, near_duplicates.find(corpus, by))
     graph = corpus.info.vector_index == "hnsw"
-    if why := near.refused(by, corpus.size, graph):
+    if why := near_duplicates.refused(by, corpus.size, graph):
         st.info(md(f"{why}."))
         return None
     called = f"{corpus.name} near-duplicates by {by}"
@@ -87,7 +92,11 @@ def compared(corpus: Corpus, by: By) -> Near | None:
         st.error(md(build.error))
     if build is not None and build.cancelled:
         st.caption("It was stopped.")
-    others = "every other one" if corpus.size <= near.LARGE else f"its {near.NEIGHBOURS} nearest"
+    others = (
+        "every other one"
+        if corpus.size <= near_duplicates.LARGE
+        else f"its {near_duplicates.NEIGHBOURS} nearest"
+    )
     st.caption(f"{corpus.size:,} passages are compared in the background, each with {others}.")
     if st.button("Compare them", key="near_start", type="primary"):
 
@@ -97,7 +106,7 @@ def compared(corpus: Corpus, by: By) -> Near | None:
                     raise Cancelled("the comparison was stopped")
                 progress("compare passages", done, total)
 
-            _keep(key, near.find(corpus, by, tick, graph=graph))
+            _keep(key, near_duplicates.find(corpus, by, tick, graph=graph))
 
         builds.start_work(called, work)
         st.rerun()
@@ -112,12 +121,12 @@ def _keep(key: tuple[str, str, By], found: Near) -> Near:
 
 def usual(found: Near) -> float:
     """Where the threshold begins: as ever, or lower where nothing would be seen."""
-    begin, best = near.USUAL[found.by], float(found.similarity[0]) if len(found.pairs) else 1.0
+    begin, best = near_duplicates.USUAL[found.by], float(found.similarity[0]) if len(found.pairs) else 1.0
     return begin if best >= begin else math.floor(best * 100) / 100
 
 
 def _threshold(found: Near) -> float:
-    by, key, least = found.by, f"near_least:{found.fingerprint}:{found.by}", near.LEAST[found.by]
+    by, key, least = found.by, f"near_least:{found.fingerprint}:{found.by}", near_duplicates.LEAST[found.by]
 
     def read(given: str) -> float:
         return min(1.0, max(least, round(float(given), 2)))
@@ -210,7 +219,8 @@ def _groups(corpus: Corpus, found: Near, threshold: float) -> Markup:
         return EMPTY
     inside = sum(map(len, groups))
     head = (
-        f"{inside:,} of {corpus.size:,} passages are in {near.count(len(groups), 'group', 'groups')} of such"
+        f"{inside:,} of {corpus.size:,} passages are in "
+        f"{near_duplicates.count(len(groups), 'group', 'groups')} of such"
         " pairs and copies"
     )
     return tag("div", tag("h4", head), _listed(corpus, groups), css="rs-block")
@@ -219,7 +229,8 @@ def _groups(corpus: Corpus, found: Near, threshold: float) -> Markup:
 def _copies(corpus: Corpus, found: Near) -> Markup:
     if not found.copies:
         return EMPTY
-    head = f"{near.count(found.repeats, 'passage repeats', 'passages repeat')} another one word for word"
+    repeats = near_duplicates.count(found.repeats, "passage repeats", "passages repeat")
+    head = f"{repeats} another one word for word"
     ordered = sorted(found.copies, key=lambda rows: (-len(rows), rows))
     return tag("div", tag("h4", head), _listed(corpus, ordered), css="rs-block")
 

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from core.charts.look import milliseconds
 from core.corpus import builds
+from core.corpus.enrichments import store
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.format import size
-from core.enrich import store
 from ui import state
 from ui.markup import join, md, show, tag
 from ui.routes import by_family

@@ -18,7 +18,7 @@ from core.evaluate import background, dataset, keeping, sets, shelf
 from core.evaluate.spec import SEED, Spec
 from core.latencies import Latency, by_route
 from core.needs import missing, why_not
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from ui import address, opening, state
 from ui.evaluating_how import hold, how
 from ui.evaluating_kept import BEGUN

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
-from core.branches import trees
 from core.domain.types import Run
 from core.reading_answers import decisions, warned, writing
 from core.reading_grades import JUDGING, decided, findings, held
-from core.route import routes
+from core.routes.declare import routes
+from core.steps.beam import trees
 from ui import branches, gates, grades, strips, thresholds, trust
 from ui.decisions import path
 from ui.drafts import drafts

@@ -11,7 +11,7 @@ from core.charts.shares import named, share_bars, told
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
 from core.reading import worked
-from core.route import routes
+from core.routes.declare import routes
 from core.whatif.effect import SHOWN, of_question
 from core.whatif.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
 from core.whatif.knobs import as_knobs

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run
-from core.route import routes
+from core.routes.declare import routes
 from core.whatif.effect import SHOWN, Base, Change, after, base, compare
 from core.whatif.fusion import Fusion
 from core.whatif.survey import Survey

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.engine import Job
 from core.needs import missing, why_not
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from ui import state
 from ui.markup import md
 

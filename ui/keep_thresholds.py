@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Span
-from core.route import routes
+from core.routes.declare import routes
 from core.whatif.keeping import threshold_knobs
 from ui import kept
 

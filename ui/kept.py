@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.domain.types import Run
-from core.route import Route
+from core.routes.declare import Route
 from ui import link, opened, state
 from ui.markup import md
 from ui.routes import also

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.route import KnobSpec, Route
+from core.routes.declare import KnobSpec, Route
 from ui import state
 from ui.markup import md
 

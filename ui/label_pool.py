@@ -12,7 +12,7 @@ from core.labels import pool
 from core.labels.coverage import Coverage, coverage
 from core.labels.pool import Pooling
 from core.labels.types import Desk
-from core.route import routes
+from core.routes.declare import routes
 from ui import corpora, frames, redraw, state
 from ui.evaluated import reopened
 from ui.label_desk import store

@@ -13,7 +13,7 @@ from core.backends.fusion_weights import FittedWeights
 from core.charts.fitted import weight_bars
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
-from core.route import Need, Route, routes
+from core.routes.declare import Need, Route, routes
 from core.tune import learn_told as told
 from core.tune.learn import METRIC
 from core.tune.learn_told import Rival

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.route import routes
+from core.routes.declare import routes
 from core.store import Store, presets
 from core.store.presets import Preset
 from core.tune.saving import settled, told

@@ -10,7 +10,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.needs import why_not
-from core.route import Need, Route, routes
+from core.routes.declare import Need, Route, routes
 from ui import state
 from ui.markup import EMPTY, tag
 

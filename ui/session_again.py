@@ -13,7 +13,7 @@ from core.corpus import catalogue
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
 from core.engine import Request
-from core.route import routes
+from core.routes.declare import routes
 from core.run_diff_told import value
 from core.store import SessionRow
 from ui import knobs, session_pair, state

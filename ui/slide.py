@@ -14,7 +14,7 @@ from core.domain.once import Recent
 from core.domain.relevance import relevant
 from core.domain.types import Query, Run
 from core.engine import Job, Request
-from core.route import routes
+from core.routes.declare import routes
 from core.slides import arranged, found, headline
 from core.store.playlists import Entry
 from ui import redraw, state

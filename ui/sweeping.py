@@ -12,8 +12,8 @@ from core.charts.sweep import sweep_curve, sweep_map, sweep_told
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult
 from core.evaluate.keeping import Evaluation, stamp
-from core.route import KnobSpec, Route
-from core.route import routes as known_routes
+from core.routes.declare import KnobSpec, Route
+from core.routes.declare import routes as known_routes
 from core.tune import sweep_run
 from core.tune.sweep import METRICS, Curve, Fresh, curve, waiting
 from core.tune.sweep_grid import Grid, cells, default, read, shown, written

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.route import Route
+from core.routes.declare import Route
 from core.tune.saving import Setting
 from core.tune.sweep import Curve
 from core.tune.sweep_subject import Point

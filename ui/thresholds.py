@@ -15,7 +15,7 @@ from core.domain.types import RouteResult, Run
 from core.evaluate.dataset import LabelledSet
 from core.reading import Recorded, below, gradings
 from core.reading_thresholds import changed, told
-from core.route import routes
+from core.routes.declare import routes
 from core.whatif import survey as surveys
 from core.whatif.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
 from core.whatif.labelled_grades import Graded, graded

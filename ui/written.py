@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.branches import trees
 from core.domain.types import Run
 from core.reading_answers import writing
+from core.steps.beam import trees
 from ui import opened
 from ui.cited import answers
 from ui.markup import show, tag

@@ -19,7 +19,7 @@ from itertools import count
 
 from core.domain.errors import Cancelled
 from core.domain.outputs import Waited
-from core.trace import Trace
+from core.steps.trace import Trace
 
 WAIT = "wait for the model"  # the span's name
 LOOK_S = 0.02  # how often one who waits looks whether it was stopped, and what place it has

@@ -17,7 +17,7 @@ from core.backends.admission import Turns
 from core.backends.weights import ask_hub, clean
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.once import Once
-from core.trace import describe
+from core.steps.trace import describe
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.domain.errors import Unavailable
-from core.trace import describe
+from core.steps.trace import describe
 
 log = logging.getLogger(__name__)
 HUB_S = 5.0  # to wait for the hub's first word

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.domain.settings import Settings
     from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, RouteResult, Run, Turn
     from core.engine import Job
-    from core.route import Route
+    from core.routes.declare import Route
 
 URL = "http://localhost:8501/?run="
 TOP = 10  # hits printed
@@ -91,7 +91,7 @@ def ask_(
     from core.domain import settings
     from core.domain.types import Query
     from core.engine import Request, shared_engine
-    from core.route import pick
+    from core.routes.declare import pick
 
     now = settings.current()
     answers = answers or ("selected" if answered else now.answers)

@@ -12,13 +12,13 @@ from core.domain.format import size
 if TYPE_CHECKING:
     from core.corpus.catalogue import Known
     from core.corpus.corpus import Corpus
+    from core.corpus.enrichments.store import Made
     from core.domain.settings import Settings
-    from core.enrich.store import Made
 
 
 def names(given: str) -> list[str]:
     """The enrichments of "a,b"; "all" means those made without a model. BadInput for others."""
-    from core.enrich import store
+    from core.corpus.enrichments import store
 
     wanted = [name.strip() for name in given.split(",") if name.strip()]
     if wanted == ["all"]:
@@ -28,7 +28,7 @@ def names(given: str) -> list[str]:
 
 def make(corpus: Corpus, wanted: Sequence[str], settings: Settings) -> list[Made]:
     """Make them, with progress on stderr; Ctrl-C stops at a safe point."""
-    from core.enrich import store
+    from core.corpus.enrichments import store
 
     made = []
     for name in wanted:
@@ -66,7 +66,7 @@ def told(made: Made) -> str:
 
 def states(known: Known, settings: Settings) -> dict[str, str]:
     """For each enrichment that was made: "ready", or why it cannot be used."""
-    from core.enrich import store
+    from core.corpus.enrichments import store
 
     return {
         name: store.missing(name, known.name, known.fingerprint, settings) or "ready"

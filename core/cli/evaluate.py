@@ -115,7 +115,7 @@ def eval_(
     from core.evaluate.keeping import place
     from core.evaluate.spec import Spec
     from core.evaluate.summary import check_baseline
-    from core.route import pick
+    from core.routes.declare import pick
 
     now = settings.current()
     if keep is not None:

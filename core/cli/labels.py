@@ -115,7 +115,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
     from core.engine import shared_engine
     from core.evaluate import keeping
     from core.labels import desk, pool
-    from core.route import pick
+    from core.routes.declare import pick
 
     engine, store = shared_engine(), open_store()
     names = tuple(route.name for route in pick(routes)) if routes else ()

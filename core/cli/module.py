@@ -35,7 +35,7 @@ def module_(
     from core.domain.errors import Unavailable
     from core.engine import shared_engine
     from core.release.module import module
-    from core.route import pick
+    from core.routes.declare import pick
     from core.store import presets
 
     (route,) = pick([route_name])

@@ -10,7 +10,7 @@ from core.domain.errors import Unavailable
 
 if TYPE_CHECKING:
     from core.engine import Engine
-    from core.route import Route
+    from core.routes.declare import Route
     from core.store.presets import Preset
 
 
@@ -37,7 +37,7 @@ def preset_of(engine: Engine, name: str) -> Preset:
 
 def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
     """The routes chosen; where none are, those of the settings."""
-    from core.route import pick
+    from core.routes.declare import pick
 
     return list(chosen) or (pick(list(preset.knobs)) if preset is not None and preset.knobs else [])
 

@@ -13,7 +13,7 @@ from core.cli.text import table
 from core.needs import why_not
 
 if TYPE_CHECKING:
-    from core.route import Need, Route
+    from core.routes.declare import Need, Route
 
 
 @click.command("routes")
@@ -24,7 +24,7 @@ def routes_(corpus: str | None, as_json: bool) -> int:
     from core.domain import settings
     from core.engine import Engine
     from core.needs import missing
-    from core.route import routes
+    from core.routes.declare import routes
 
     gaps = missing(Engine(settings.current()), corpus)
     listed = [_route(route, gaps) for route in routes().values()]

@@ -11,7 +11,7 @@ from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.domain.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
-    from core.route import KnobSpec
+    from core.routes.declare import KnobSpec
     from core.tune.sweep import Curve, Effect
     from core.tune.sweep_run import Running, Todo
 
@@ -38,7 +38,7 @@ def sweep_(
     from core.domain import settings
     from core.engine import shared_engine
     from core.evaluate import keeping
-    from core.route import pick
+    from core.routes.declare import pick
     from core.tune import sweep_run
     from core.tune.sweep import METRICS, curve, waiting
     from core.tune.sweep_subject import Rankings, subject

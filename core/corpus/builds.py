@@ -66,8 +66,8 @@ def start_enrichment(corpus: str, name: str, settings: Settings) -> Build:
     """Begin making an enrichment of a corpus; BadInput if it is being made already."""
 
     def work(progress: Progress, cancel: threading.Event) -> None:
+        from core.corpus.enrichments import store
         from core.corpus.index import open_corpus
-        from core.enrich import store
 
         opened = open_corpus(corpus, settings=settings)
         store.build(name, opened, settings=settings, progress=progress, cancel=cancel)

@@ -198,7 +198,7 @@ def names(settings: Settings) -> list[str]:
 
 def remove(name: str, *, settings: Settings) -> None:
     """Delete the index of a corpus and its enrichments (never its source); BadInput when there is none."""
-    from core.enrich import store
+    from core.corpus.enrichments import store
 
     home = _home(name, settings)
     if home.name not in names(settings):

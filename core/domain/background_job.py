@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from core.domain.errors import Cancelled, RouteScopeError
-from core.trace import describe
+from core.steps.trace import describe
 
 log = logging.getLogger("routescope.jobs")
 State = Literal["under way", "done", "stopped", "failed"]

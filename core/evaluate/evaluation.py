@@ -18,7 +18,7 @@ from core.evaluate.keeping import RUNS, write_labelled
 from core.evaluate.runner import Ended, Outcomes, Plan
 from core.evaluate.spec import Spec
 from core.needs import missing, why_not
-from core.route import Need, Route, pick, routes
+from core.routes.declare import Need, Route, pick, routes
 
 if TYPE_CHECKING:
     from core.engine import Engine

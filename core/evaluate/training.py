@@ -18,7 +18,7 @@ from core.evaluate.dataset import LabelledSet
 from core.evaluate.reliability import reliability
 from core.steps import Memo, Steps
 from core.steps.evaluate import BACKGROUND
-from core.trace import Trace
+from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.engine import Engine

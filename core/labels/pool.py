@@ -20,7 +20,7 @@ from core.labels import desk as desks
 from core.labels.origins import NEWEST
 from core.labels.types import Desk, Pooled
 from core.request import Request
-from core.route import pick, routes
+from core.routes.declare import pick, routes
 
 if TYPE_CHECKING:
     from core.engine import Engine, Job

@@ -11,8 +11,8 @@ from core.labels import desk as desks
 from core.labels.pool import store_of
 from core.labels.types import MODEL, Desk, Judgement, Pair
 from core.steps import Memo, Steps
+from core.steps.trace import Trace, describe
 from core.store.people import MAX_TAG
-from core.trace import Trace, describe
 
 if TYPE_CHECKING:
     from core.domain.outputs import PassageGrade

@@ -11,7 +11,7 @@ from core.evaluate.naming import named
 from core.release.gate import Candidate, Decision
 from core.release.losses import paired
 from core.release.measured import Measured
-from core.route import Family, routes
+from core.routes.declare import Family, routes
 
 # From the least to the most that goes on at a question. A route is on the rung of its family.
 RUNGS: tuple[tuple[str, tuple[Family, ...]], ...] = (

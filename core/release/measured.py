@@ -179,7 +179,7 @@ def of_figures(
     figures: Any, name: str, prices: Prices = (None, None), evaluation: Evaluation | None = None
 ) -> Measured:
     """Figures alone; BadInput where they are not the content of a metrics.json."""
-    from core.route import routes
+    from core.routes.declare import routes
 
     check(figures, name)
     titles = {route: known.title for route, known in routes().items() if route in figures["routes"]}

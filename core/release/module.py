@@ -9,7 +9,7 @@ from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
 from core.domain.errors import BadInput
-from core.route import pick
+from core.routes.declare import pick
 
 if TYPE_CHECKING:
     from core.engine import Engine

@@ -1,9 +1,9 @@
 from typing import Annotated
 
 from core.domain.types import Answer, Query
-from core.route import Knob, Need, route
+from core.routes.declare import Knob, Need, route
 from core.steps import Steps
-from core.steps.confide import How
+from core.steps.confidence import How
 from core.steps.generate import SHOWN
 
 

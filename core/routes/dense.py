@@ -1,5 +1,5 @@
 from core.domain.types import Answer, Query
-from core.route import route
+from core.routes.declare import route
 from core.steps import Steps
 
 

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from core.domain.types import Answer, Query
-from core.route import Knob, route
+from core.routes.declare import Knob, route
 from core.steps import POOL, Steps
 
 

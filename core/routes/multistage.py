@@ -1,7 +1,7 @@
 from typing import Annotated, Literal
 
 from core.domain.types import Answer, Query, Ranking
-from core.route import Knob, Need, route
+from core.routes.declare import Knob, Need, route
 from core.steps import Steps
 
 

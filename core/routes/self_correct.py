@@ -2,10 +2,10 @@ from typing import Annotated
 
 from core.backends.prompting.citations import Draft
 from core.domain.types import Answer, Query
-from core.route import Knob, Need, route
+from core.routes.declare import Knob, Need, route
 from core.steps import Steps
 from core.steps.generate import SHOWN
-from core.steps.redraft import Ended, Weighed
+from core.steps.self_refine import Ended, Weighed
 
 
 @route(

@@ -1,5 +1,5 @@
 from core.domain.types import Answer, Query
-from core.route import Need, route
+from core.routes.declare import Need, route
 from core.steps import Steps
 
 

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from core.domain.types import Answer, Query
-from core.route import Knob, Need, route
+from core.routes.declare import Knob, Need, route
 from core.steps import Steps
 
 

@@ -5,21 +5,22 @@ from core.steps.analyse import Analyse
 from core.steps.base import Context
 from core.steps.classify import Classify
 from core.steps.compress import Compress
-from core.steps.confide import Confide
+from core.steps.confidence import Confide
 from core.steps.correct import Correct
 from core.steps.decompose import Decompose
-from core.steps.fitted import FuseFitted
+from core.steps.fitted_fusion import FuseFitted
+from core.steps.full_context import Whole
+from core.steps.fusion_in_decoder import Together
 from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
-from core.steps.imitate import Imitate
 from core.steps.indexed import Indexed
 from core.steps.iterate import Iterate
-from core.steps.late import LateInteraction
-from core.steps.learned import LearnedTerms
+from core.steps.late_interaction import LateInteraction
+from core.steps.learned_sparse import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
-from core.steps.redraft import Redraft
+from core.steps.prompted_reflection import Imitate
 from core.steps.reflect import Reflect
 from core.steps.remember import Remember
 from core.steps.rerank import Rerank
@@ -27,9 +28,8 @@ from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
 from core.steps.self_rag import SelfRag
+from core.steps.self_refine import Redraft
 from core.steps.tables import AskTables
-from core.steps.together import Together
-from core.steps.whole import Whole
 
 __all__ = ["POOL", "Context", "Memo", "Steps"]
 

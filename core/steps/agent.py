@@ -24,8 +24,8 @@ from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Unavailable
 from core.domain.outputs import Search, ShortAnswer
 from core.domain.types import Hit, Passage, Ranking
-from core.route import Need
-from core.steps.decided import Decided
+from core.routes.declare import Need
+from core.steps.decisions import Decided
 from core.steps.decompose import UNKNOWN, Decompose, quoted_in, references
 from core.steps.retrieve import POOL
 from core.steps.step import step

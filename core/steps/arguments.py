@@ -10,7 +10,7 @@ import numpy as np
 
 from core.domain.parameters import parameter_of
 from core.domain.types import Hit, Link, Passage, TracedTuple, TracedVector
-from core.trace import Trace, plain
+from core.steps.trace import Trace, plain
 
 _GONE = object()  # stands for a value that a link names
 

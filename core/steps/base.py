@@ -23,12 +23,12 @@ from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFail
 from core.domain.outputs import Reply
 from core.domain.types import EVIDENCE, Answer, AnswerStyle, Remembered, Tokens
 from core.steps.memo import Charge, Memo, Work, under_way
-from core.trace import OpenSpan, Trace
+from core.steps.trace import OpenSpan, Trace
 
 if TYPE_CHECKING:
     from core.backends.fid import FusionReader
     from core.corpus.index import Corpus
-    from core.route import Need, Route
+    from core.routes.declare import Need, Route
 
 SEEDS = 1000  # between the seeds of one draw and the next: more than the samples of any step
 A = TypeVar("A")

@@ -22,7 +22,7 @@ from core.steps.classes import (
     by_examples,
     by_rules,
 )
-from core.steps.decided import Decided
+from core.steps.decisions import Decided
 from core.steps.generate import Generate
 from core.steps.step import step
 
@@ -89,7 +89,7 @@ class Classify(Generate):
     @step("CHAIN", "choose a route")
     def choose_route(self, asked: QuestionClass) -> Dispatch:
         """The first route for the class that can run here; those passed over are named with the reason."""
-        from core.route import routes
+        from core.routes.declare import routes
 
         passed: list[str] = []
         ways = tuple(CANDIDATES[asked])
@@ -108,7 +108,7 @@ class Classify(Generate):
         """What the route `name` gives with its defaults; its steps become steps of this route, whose own
         parameters set none of them.
         """
-        from core.route import routes
+        from core.routes.declare import routes
 
         route = routes()[name]
         return route.function(query, cast("Any", self), **route.settle({}))

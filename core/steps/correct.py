@@ -10,7 +10,7 @@ from core.backends.web import HOW
 from core.domain.errors import WebFailed
 from core.domain.outputs import Grading
 from core.domain.types import Ranking
-from core.steps.decided import Decided
+from core.steps.decisions import Decided
 from core.steps.evaluate import Evaluate
 from core.steps.step import step
 from core.steps.transform import Transform

@@ -14,7 +14,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Grading, Pass, PassageGrade
 from core.domain.parameters import carry
 from core.domain.types import Ranking
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.grade import verdict
 from core.steps.rerank import Rerank
 from core.steps.step import step

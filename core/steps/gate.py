@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal
 
 from core.steps.base import StepBase
-from core.steps.decided import Decided
+from core.steps.decisions import Decided
 from core.steps.step import step
 
 Kind = Literal["quoted", "uuid", "address", "path", "price", "date", "version", "name", "code", "number"]

@@ -11,12 +11,12 @@ from core.backends.prompting.prompts import ANSWER, EVIDENCE
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Cancelled, RouteScopeError
 from core.domain.types import Answer, AnswerBasis, AnswerOrder, Ranking
-from core.steps.decided import Decided
+from core.steps.decisions import Decided
 from core.steps.extract import EVIDENCE as NEAR_ENOUGH
 from core.steps.extract import Extract
 from core.steps.grade import yes_probability
 from core.steps.step import step
-from core.trace import describe
+from core.steps.trace import describe
 
 T = TypeVar("T")
 SHOWN = 5  # passages given to the model

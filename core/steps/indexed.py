@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from core.backends.base import Vector
+from core.corpus.enrichments.keys import KeyIndex, Match
 from core.domain.outputs import Search
 from core.domain.types import Ranking
-from core.enrich.keys import KeyIndex, Match
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step

@@ -11,7 +11,7 @@ from core.backends.prompting.prompts_agentic import NEXT_SENTENCE
 from core.backends.prompting.untrusted import quoted
 from core.domain.outputs import Fusion
 from core.domain.types import Ranking
-from core.steps.decided import Decided
+from core.steps.decisions import Decided
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 from core.steps.transform import wording

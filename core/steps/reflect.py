@@ -16,7 +16,7 @@ from core.domain.errors import ModelFailed
 from core.domain.outputs import Decision, Grading, PassageGrade, Rewrite, Round, Selection
 from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
-from core.steps.decided import Decided
+from core.steps.decisions import Decided
 from core.steps.generate import SHOWN
 from core.steps.step import step
 from core.steps.transform import first_line, wording

@@ -14,8 +14,8 @@ from typing import Literal
 
 from core.backends.base import Completion, TokenLogprob
 from core.backends.prompting.untrusted import harmless
-from core.branches import GOES_ON
 from core.domain.errors import ModelFailed
+from core.steps.beam import GOES_ON
 
 RETRIEVE, NO_RETRIEVAL, CONTINUE = "[Retrieval]", "[No Retrieval]", "[Continue to Use Evidence]"
 RELEVANCE = ("[Relevant]", "[Irrelevant]")

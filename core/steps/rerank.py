@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
+from core.corpus.enrichments.keys import KeyIndex
 from core.domain.errors import BudgetSpent, ModelFailed, Unavailable
 from core.domain.outputs import PassageGrade, Reranked
 from core.domain.outputs import Rerank as RerankOutput
 from core.domain.types import Hit, Ranking
-from core.enrich.keys import KeyIndex
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.fuse import Fuse
 from core.steps.grade import Judge
 from core.steps.retrieve import Retrieve

@@ -7,13 +7,13 @@ from typing import Literal, get_args
 
 from core.backends.base import Completion, LLMRequest, Message
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, unmarked
-from core.branches import judged_tree, path_to, score_of
 from core.domain.errors import ModelFailed
 from core.domain.outputs import Decision, Pass, Rerank, Reranked, SegmentTree
 from core.domain.outputs import Segment as SegmentOutput
 from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
-from core.steps.decided import Decided
+from core.steps.beam import judged_tree, path_to, score_of
+from core.steps.decisions import Decided
 from core.steps.reflection import (
     ALTERNATIVES,
     NO_RETRIEVAL,
@@ -26,7 +26,7 @@ from core.steps.reflection import (
     spoken,
 )
 from core.steps.step import step
-from core.trace import plain
+from core.steps.trace import plain
 
 Written = tuple[tuple[Hit, Segment], ...]  # a segment from each passage
 LENGTH = 100  # tokens of a segment at most, as the released decoder has it
@@ -217,7 +217,7 @@ class SelfRag(StepBase):
     @step("EVALUATOR", "choose the best path")
     def choose_path(self, tree: Tree, hits: Ranking) -> Draft:
         """The answer along the best path: each segment with the number of its passage among `hits`. The span
-        keeps the whole tree (see `core.branches`).
+        keeps the whole tree (see `core.steps.beam`).
         """
         judged, result = judged_tree(tree.recorded_branches(), tree.weights, tree.beam, tree.segments)
         paths = result.paths

@@ -16,7 +16,7 @@ from core.domain.types import Origin, SpanKind, TracedTuple, TracedVector
 from core.steps.arguments import Arguments, read
 from core.steps.base import Context, StepBase
 from core.steps.memo import Doing, Work, add_tokens, digest, under_way
-from core.trace import OpenSpan, Trace, plain
+from core.steps.trace import OpenSpan, Trace, plain
 
 P = ParamSpec("P")
 R = TypeVar("R")

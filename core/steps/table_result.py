@@ -13,7 +13,7 @@ from core.backends.sql import Value
 from core.domain.outputs import Attempt as AttemptOutput
 from core.domain.outputs import TableResult
 from core.domain.types import Hit, Passage, Ranking
-from core.trace import plain
+from core.steps.trace import plain
 
 Decision = Literal["answered", "repaired", "no rows", "rejected by the guard", "failed"]
 PREFIX = "sql/"  # ids of results, which are no passages of the corpus

@@ -20,12 +20,12 @@ from core.domain.errors import Cancelled, ModelFailed, RouteScopeError
 from core.domain.outputs import Decision as DecisionOutput
 from core.domain.outputs import Pass, Selection
 from core.domain.types import Answer, Ranking
-from core.route import Need
-from core.steps.decided import Decided
+from core.routes.declare import Need
+from core.steps.decisions import Decided
 from core.steps.generate import Generate
 from core.steps.step import step
 from core.steps.table_result import Asked, Attempt, Decision, extract_sql, said, table_hits
-from core.trace import describe
+from core.steps.trace import describe
 
 Source = Literal["tables", "csv"]
 Side = Literal["both", "tables only", "passages only", "neither"]

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from core.domain.errors import BadInput, Unavailable
-from core.trace import describe
+from core.steps.trace import describe
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
 SCHEMA = 7  # steps in migrations.py

@@ -16,8 +16,8 @@ from typing import Any, Protocol, TypeVar
 
 from core.domain.errors import Unavailable
 from core.domain.types import Run
+from core.steps.trace import describe
 from core.store.files import told
-from core.trace import describe
 
 T = TypeVar("T")
 Connection = sqlite3.Connection

@@ -11,7 +11,7 @@ from core.backends.fusion_weights import LISTS, FittedWeights
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.needs import missing
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from core.tune.learn import METRIC, learned, refusal
 from core.tune.pairs import BASIC, Progress, collect
 

@@ -13,7 +13,7 @@ from core.evaluate import sets
 from core.evaluate.evaluation import Progress
 from core.evaluate.keeping import RUNS, Evaluation
 from core.evaluate.raft import quotes
-from core.route import Route, routes
+from core.routes.declare import Route, routes
 from core.tune.cases import found
 from core.tune.targets import Found
 from core.whatif.survey import MODELS

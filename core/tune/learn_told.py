@@ -8,7 +8,7 @@ from typing import Any
 
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
 from core.evaluate.metrics import title as metric_title
-from core.route import routes
+from core.routes.declare import routes
 from core.tune.learn import EQUAL, METRIC
 from core.tune.pairs import Counts
 

@@ -14,8 +14,8 @@ from core.backends.fusion_weights import FEATURES
 from core.domain.errors import Cancelled
 from core.domain.types import Ranking, Scored
 from core.steps import Memo, Steps
-from core.steps.fitted import features
-from core.trace import Trace
+from core.steps.fitted_fusion import features
+from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.engine import Engine

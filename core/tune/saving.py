@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.domain.errors import BadInput
-from core.route import pick, routes
+from core.routes.declare import pick, routes
 from core.store.presets import Preset
 from core.tune.targets import Target
 from core.whatif.keeping import LEAST, threshold_knobs

@@ -11,7 +11,7 @@ from core.domain.errors import BadInput
 from core.domain.outputs import Grading, Round
 from core.domain.types import RouteResult, Scored, Span
 from core.reading import Recorded, gradings
-from core.route import KnobSpec, Route
+from core.routes.declare import KnobSpec, Route
 from core.whatif.fusion import Fusion, fusions, outcome, recompute, settings
 from core.whatif.grading import again, at, by_best, by_mean
 from core.whatif.keeping import CALIBRATED

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.domain.errors import BadInput
-from core.route import KnobSpec
+from core.routes.declare import KnobSpec
 
 MOST = 41  # values of one knob
 CELLS = 49  # pairs of two

@@ -12,7 +12,7 @@ from core.domain.types import Scored
 from core.evaluate.keeping import stamp
 from core.evaluate.runner import Outcomes, Plan, run
 from core.needs import missing
-from core.route import pick
+from core.routes.declare import pick
 from core.tune.sweep_subject import Point, Subject
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from core.domain.types import RouteResult, Scored
 from core.evaluate.dataset import LabelledSet
 from core.evaluate.keeping import Evaluation
 from core.evaluate.metrics import by_question
-from core.route import pick
+from core.routes.declare import pick
 from core.tune.sweep_again import Way, way
 from core.tune.sweep_load import Progress, results
 from core.whatif.survey import counted

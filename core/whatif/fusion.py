@@ -13,7 +13,7 @@ from core.domain.outputs import Fusion as Fused
 from core.domain.outputs import Selection
 from core.domain.types import Hit, Passage, Ranking, RouteResult, Scored, Span
 from core.flow import Flow, Source
-from core.steps.fitted import ordered, parts
+from core.steps.fitted_fusion import ordered, parts
 from core.steps.fuse import Norm, linear, rrf
 from core.steps.select import mmr, places, unpack
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.domain.types import Span
-from core.route import Route
+from core.routes.declare import Route
 from core.whatif.knobs import as_knobs
 
 CALIBRATED = ("low", "high")  # thresholds whose parameter at 0 stands for the calibrated one

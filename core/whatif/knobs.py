@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.domain.types import Span
-from core.route import KnobSpec, Route
+from core.routes.declare import KnobSpec, Route
 from core.whatif.fusion import Fusion
 
 MAX_K, MAX_WEIGHT = 1000, 10.0  # where no parameter says what is sensible

@@ -15,7 +15,7 @@ from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.evaluate import sets
 from core.reading import below, top
 from core.request import Request
-from core.route import Need, pick
+from core.routes.declare import Need, pick
 
 if TYPE_CHECKING:
     from core.engine import Engine, Job

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.branches import trees
 from core.domain.background_job import jobs
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.types import Query, RouteResult, Span
 from core.engine import Request
+from core.steps.beam import trees
 from tests.pages.reading import html
 from tests.reflecting import ScriptedReflection, by_default, passage_of, segment
 from tests.runs import HOSTILE, make_run

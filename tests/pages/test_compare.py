@@ -9,7 +9,7 @@ from core import reading_waits
 from core.backends.admission import Turns
 from core.domain.types import Query
 from core.engine import MAX_QUESTION, Request
-from core.route import routes
+from core.routes.declare import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.corpus import builds, catalogue, index, near, uploads
+from core.corpus import builds, catalogue, index, near_duplicates, uploads
 from core.corpus.chunk import Chunking
+from core.corpus.enrichments import store
 from core.domain.errors import BadInput
 from core.domain.types import Passage
-from core.enrich import store
 from tests.fakes import HashEmbedder
 from tests.pages.reading import plain, shown
 from tests.runs import HOSTILE
@@ -203,7 +203,7 @@ def test_the_address_reopens_a_passage(visit, real):
 
 def test_near_duplicates_are_told_and_compared(visit, real):
     app = visit("corpus.py", corpus="shop", tab="Near-duplicates", alike="0.60")
-    found = near.find(real.corpus("shop"), "words")
+    found = near_duplicates.find(real.corpus("shop"), "words")
     assert found.told(0.6) in shown(app)
     assert len(app.dataframe[0].value) == len(found.above(0.6))
     assert "<del>five</del>" in html(app) or "<ins>five</ins>" in html(app)

@@ -11,7 +11,7 @@ from core.domain.types import Link, Query
 from core.engine import Request
 from core.evaluate import sets
 from core.evaluate.dataset import LabelledSet, Question
-from core.route import routes
+from core.routes.declare import routes
 from core.whatif.fusion import fusions, recompute
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE

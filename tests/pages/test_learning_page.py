@@ -14,7 +14,7 @@ from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.evaluation import Prepared, perform
 from core.evaluate.runner import Plan
 from core.evaluate.spec import Spec
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from core.tune import fitting
 from tests.fakes import some_weights
 from tests.pages.reading import html, shown

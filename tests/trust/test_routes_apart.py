@@ -15,7 +15,7 @@ from core.backends.llm import load_llm
 from core.domain.settings import Settings
 from core.domain.types import Answer, Hit, Query
 from core.engine import Request
-from core.route import pick, routes
+from core.routes.declare import pick, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import drip, hold, http, loopback
 from tests.pages.reading import address, html, shown

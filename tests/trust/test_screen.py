@@ -11,7 +11,7 @@ from core.charts.look import milliseconds
 from core.cli import main
 from core.domain.types import Query, Turn
 from core.engine import Request
-from core.route import routes
+from core.routes.declare import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html
 from ui.hits import _score

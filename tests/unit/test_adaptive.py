@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from core.domain.types import AnswerStyle, Query, Turn
 from core.engine import Request
 from core.reading import top
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from core.steps.classes import CANDIDATES, CLASSES, EXAMPLES, NO_SEARCH, by_examples, by_rules
 from core.steps.classify import WORDS, decide
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import job, trace
+from core import job
 from core.backends import admission
 from core.backends.admission import WAIT, Asker, Turns
 from core.backends.base import LLMRequest, Message
@@ -20,8 +20,8 @@ from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.request import Request
-from core.steps import base
-from core.trace import Trace
+from core.steps import base, trace
+from core.steps.trace import Trace
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
 from tests.until import until

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from core.again import Again, Here, again
 from core.domain.types import AnswerStyle, Query
 from core.request import Request
-from core.route import routes
+from core.routes.declare import routes
 from core.run_diff import run_diff
 from tests.fakes import FakeEngine
 from tests.runs import make_run

@@ -6,9 +6,9 @@ import pytest
 from core.corpus import index
 from core.corpus.browse import browse
 from core.corpus.build import CUT, READ
+from core.corpus.enrichments import store
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
-from core.enrich import store
 from tests.fakes import HashEmbedder
 
 

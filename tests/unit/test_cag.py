@@ -10,8 +10,8 @@ from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import Request
 from core.needs import missing, why_not
-from core.route import Need, routes
-from core.steps.whole import RESERVED, estimate, too_long
+from core.routes.declare import Need, routes
+from core.steps.full_context import RESERVED, estimate, too_long
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, ScriptedLLM
 
 QUESTION = Query("What do I do with a crushed box?")

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from semantic_text_splitter import TextSplitter
 
+from core.corpus.enrichments.children import SIZE
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Query
 from core.engine import Request
-from core.enrich.children import SIZE
 from core.evaluate.kept import best_sentence, survived
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from core.steps.compress import numbers, tokens
 from core.steps.refine import cut
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM

@@ -22,7 +22,7 @@ from core.corpus.tables import Tables, missing
 from core.corpus.types import Document, LoadReport
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
-from core.route import Need
+from core.routes.declare import Need
 
 
 def beir(folder: Path, *lines: str) -> Path:

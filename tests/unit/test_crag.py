@@ -12,7 +12,7 @@ from core.domain.errors import ModelFailed
 from core.domain.types import Passage, Query, RouteResult
 from core.engine import Request
 from core.needs import missing
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
 

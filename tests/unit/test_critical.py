@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.critical import between_ms, critical, ended, on_path, own_ms
 from core.domain.types import RouteResult, Span
-from core.trace import Trace
+from core.steps.trace import Trace
 from tests.runs import make_run
 
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.branches import rescore, trees
 from core.domain.errors import ModelFailed
 from core.domain.types import Query
 from core.engine import Request
+from core.steps.beam import rescore, trees
 from tests.fakes import FakeEngine, ScriptedLLM
 
 FINE = {

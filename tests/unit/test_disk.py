@@ -16,9 +16,9 @@ from core.backends import array_files, sparse
 from core.backends.terms import Analyzer
 from core.backends.vector import write_graph
 from core.corpus import index, uploads
+from core.corpus.enrichments import store
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT, Settings
-from core.enrich import store
 from tests.fakes import HashEmbedder
 
 FULL = Path("/dev/full")  # takes nothing

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from core.backends.sparse import BM25Index
 from core.corpus.build import Stages
 from core.corpus.embeddings import Checkpoint, Vectors
+from core.corpus.enrichments import store
+from core.corpus.enrichments.contexts import DOCUMENT, parts
+from core.corpus.enrichments.headings import heading_paths
+from core.corpus.enrichments.keys import Key, KeyIndex, write
+from core.corpus.enrichments.opened import Opened
+from core.corpus.enrichments.recipe import GIVE_UP, Tools, siblings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage
-from core.enrich import store
-from core.enrich.contexts import DOCUMENT, parts
-from core.enrich.headings import heading_paths
-from core.enrich.keys import Key, KeyIndex, write
-from core.enrich.opened import Opened
-from core.enrich.recipe import GIVE_UP, Tools, siblings
 from core.needs import missing
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
 
 ASKED = "1. How do I return it?\n2. When is it paid?\n- What is the limit?\nAnything else"

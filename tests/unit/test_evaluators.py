@@ -22,7 +22,7 @@ from core.evaluate.reliability import reliability
 from core.evaluate.training import GRADED, Pairs, by_question, joined, measure, train, worth
 from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
-from core.trace import Trace
+from core.steps.trace import Trace
 from tests.fakes import FakeEngine
 
 GIVEN = Evaluator(

@@ -16,7 +16,7 @@ from core.domain.settings import Settings
 from core.domain.types import Passage, Query
 from core.engine import Request
 from core.needs import missing, why_not
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from tests.fakes import FakeEngine
 from tests.tiny import bert, t5, tokenizer
 

@@ -28,7 +28,7 @@ from core.engine import Request
 from core.flow import Flow, Source
 from core.funnel import Funnel
 from core.held import held
-from core.route import routes
+from core.routes.declare import routes
 from tests.fakes import FakeEngine
 from tests.runs import make_run
 

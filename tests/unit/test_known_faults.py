@@ -12,7 +12,7 @@ from core.domain.types import Hit, Passage, Query
 from core.engine import Request
 from core.evaluate import runner, summary
 from core.evaluate.dataset import LabelledSet, Question
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from core.steps import Steps
 from core.steps.fuse import linear, rrf
 from core.steps.merge import best, union
@@ -153,7 +153,7 @@ def test_page_command_line_evaluation_and_import_run_one_function(tmp_path):
     from threading import Event
 
     from core.steps import Memo
-    from core.trace import Trace
+    from core.steps.trace import Trace
 
     engine = FakeEngine(tmp_path, web={"page:0-9": "web"})
     query = Query("How long is the refund?")

@@ -22,8 +22,8 @@ from core.domain.types import Hit, Passage, Query
 from core.engine import Request
 from core.evaluate.dataset import LabelledSet, Question
 from core.needs import missing
-from core.route import Need, routes
-from core.steps.fitted import features, ordered, parts
+from core.routes.declare import Need, routes
+from core.steps.fitted_fusion import features, ordered, parts
 from core.steps.fuse import linear
 from core.tune import fitting, learn, learn_told
 from core.tune.fitting import Wanted

@@ -10,7 +10,7 @@ from core.domain.types import Query
 from core.engine import Request
 from core.flow import Flow
 from core.funnel import Funnel
-from core.route import routes
+from core.routes.declare import routes
 from core.whatif.fusion import fusions
 from core.whatif.shown import list_names
 from tests.added import added

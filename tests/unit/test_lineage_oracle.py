@@ -16,7 +16,7 @@ from core.domain.types import Query, RouteResult, Span, Turn
 from core.engine import Request
 from core.flow import Flow, Loss, Source
 from core.funnel import Funnel
-from core.route import routes
+from core.routes.declare import routes
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.watched import Call, Given, Watch, watched

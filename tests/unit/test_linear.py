@@ -15,10 +15,10 @@ from core.backends.prompting import citations, suspicious_text
 from core.backends.terms import analyzer
 from core.corpus import chunk, files
 from core.corpus.chunk import Chunking, passages
+from core.corpus.enrichments.headings import heading_paths
 from core.corpus.html import text_of
 from core.corpus.types import Document
 from core.domain.types import Passage
-from core.enrich.headings import heading_paths
 from core.steps import refine
 from core.steps.gate import exact_terms
 from core.steps.reflection import foreign

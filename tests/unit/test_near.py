@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.corpus import near
+from core.corpus import near_duplicates
 from core.domain.errors import BadInput, Cancelled
 from core.domain.types import Passage
 from core.steps.select import resemblance
@@ -44,8 +44,8 @@ def pairs(found):
 
 @given(TEXTS)
 def test_words_find_what_comparing_every_two_finds(texts):
-    found = near.find(corpus(texts), "words")
-    assert pairs(found) == brute(resemblance(texts), texts, near.LEAST["words"])
+    found = near_duplicates.find(corpus(texts), "words")
+    assert pairs(found) == brute(resemblance(texts), texts, near_duplicates.LEAST["words"])
     assert sorted(found.similarity, reverse=True) == list(found.similarity)
 
 
@@ -54,9 +54,9 @@ def test_vectors_find_what_comparing_every_two_finds(texts, seed):
     draw = np.random.default_rng(seed)
     vectors = draw.normal(size=(len(texts), 3)).astype(np.float32)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    found = near.find(corpus(texts, vectors), "embedding")
+    found = near_duplicates.find(corpus(texts, vectors), "embedding")
     exact = np.round(vectors.astype(np.float64) @ vectors.astype(np.float64).T, 6)
-    wanted = brute(exact, texts, near.LEAST["embedding"])
+    wanted = brute(exact, texts, near_duplicates.LEAST["embedding"])
     assert pairs(found).keys() == wanted.keys()
     assert pairs(found) == pytest.approx(wanted, abs=1e-6)
 
@@ -65,10 +65,10 @@ def test_vectors_find_what_comparing_every_two_finds(texts, seed):
 def test_blocks_leave_no_pair_out(monkeypatch, by):
     draw = np.random.default_rng(3)
     texts = [" ".join(draw.choice(list("abc"), 7)) for _ in range(120)]
-    whole = near.find(corpus(texts), by)
-    monkeypatch.setattr(near, "BLOCK", 7)
-    monkeypatch.setattr(near, "CHUNK", 3)
-    assert pairs(near.find(corpus(texts), by)) == pairs(whole)
+    whole = near_duplicates.find(corpus(texts), by)
+    monkeypatch.setattr(near_duplicates, "BLOCK", 7)
+    monkeypatch.setattr(near_duplicates, "CHUNK", 3)
+    assert pairs(near_duplicates.find(corpus(texts), by)) == pairs(whole)
     assert len(whole.pairs) > 20
 
 
@@ -79,7 +79,7 @@ def test_copies_are_counted_apart_and_stand_in_groups():
         "one two three four",
         "quite another thing",
     ]
-    found = near.find(corpus(texts, per_document=1), "words")
+    found = near_duplicates.find(corpus(texts, per_document=1), "words")
     assert found.copies == ((0, 1),)
     assert pairs(found) == {(0, 2): pytest.approx(2 / 3)}
     assert found.groups(0.6) == [(0, 1, 2)]
@@ -95,19 +95,19 @@ def test_copies_are_counted_apart_and_stand_in_groups():
 
 def test_pairs_within_a_document_can_be_left_out():
     texts = ["a b c d", "a b c d e", "a b c d e f"]  # the first two are of one document
-    found = near.find(corpus(texts), "words")
+    found = near_duplicates.find(corpus(texts), "words")
     assert len(found.above(0.5)) == 3
     assert {tuple(found.pairs[at]) for at in found.above(0.5, across=True)} == {(0, 2), (1, 2)}
 
 
 def test_more_pairs_than_are_kept_leave_the_most_alike_and_say_so(monkeypatch):
     texts = [" ".join("abcdefghijklmnop"[:n]) for n in range(4, 17)]
-    whole = near.find(corpus(texts), "words")
-    monkeypatch.setattr(near, "MOST", 10)
-    monkeypatch.setattr(near, "BLOCK", 2)
-    few = near.find(corpus(texts), "words")
+    whole = near_duplicates.find(corpus(texts), "words")
+    monkeypatch.setattr(near_duplicates, "MOST", 10)
+    monkeypatch.setattr(near_duplicates, "BLOCK", 2)
+    few = near_duplicates.find(corpus(texts), "words")
     assert len(few.pairs) <= 10 < len(whole.pairs)
-    assert few.complete > near.LEAST["words"]
+    assert few.complete > near_duplicates.LEAST["words"]
     assert pairs(few) == {pair: value for pair, value in pairs(whole).items() if value >= few.complete}
 
 
@@ -116,16 +116,16 @@ def test_it_can_be_stopped():
         raise Cancelled("stopped")
 
     with pytest.raises(Cancelled):
-        near.find(corpus(["a b c", "a b c d"]), "words", stop)
+        near_duplicates.find(corpus(["a b c", "a b c d"]), "words", stop)
 
 
 def test_an_empty_corpus_and_an_unknown_way():
-    for by in near.LEAST:
-        found = near.find(corpus([]), by)
+    for by in near_duplicates.LEAST:
+        found = near_duplicates.find(corpus([]), by)
         assert (len(found.pairs), found.copies, found.groups(0.5)) == (0, (), [])
         assert found.told(0.9).startswith("No passages repeat another one word for word; no pairs")
     with pytest.raises(BadInput, match="words, embedding"):
-        near.find(corpus([]), "sound")
+        near_duplicates.find(corpus([]), "sound")
 
 
 # More passages than are compared one by one.
@@ -136,10 +136,10 @@ def test_an_empty_corpus_and_an_unknown_way():
     [("words", True, "compare them by meaning"), ("embedding", False, "set exact_below to fewer passages")],
 )
 def test_too_many_passages_are_refused_with_the_way_out(by, graph, way, monkeypatch):
-    monkeypatch.setattr(near, "LARGE", 3)
+    monkeypatch.setattr(near_duplicates, "LARGE", 3)
     with pytest.raises(BadInput, match=f"4 passages are too many .*at most 3.*{way}"):
-        near.find(corpus(["a", "b", "c", "d"]), by, graph=graph)
-    assert near.find(corpus(["a", "b", "c"]), by).sampled is False
+        near_duplicates.find(corpus(["a", "b", "c", "d"]), by, graph=graph)
+    assert near_duplicates.find(corpus(["a", "b", "c"]), by).sampled is False
 
 
 @given(st.integers(0, 1000))
@@ -155,11 +155,11 @@ def test_the_graph_finds_what_comparing_every_two_finds_among_the_nearest(seed):
         return [[(int(row), float(scores[own, row])) for row in np.argsort(-scores[own])[:k]] for own in rows]
 
     made.neighbours = neighbours
-    everything = near.find(made, "embedding")
+    everything = near_duplicates.find(made, "embedding")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(near, "LARGE", 30)
-        patch.setattr(near, "BLOCK", 7)
-        found = near.find(made, "embedding", graph=True)
+        patch.setattr(near_duplicates, "LARGE", 30)
+        patch.setattr(near_duplicates, "BLOCK", 7)
+        found = near_duplicates.find(made, "embedding", graph=True)
     assert found.sampled
     assert pairs(found) == pairs(everything)
     assert found.copies == everything.copies
@@ -167,11 +167,11 @@ def test_the_graph_finds_what_comparing_every_two_finds_among_the_nearest(seed):
 
 
 def test_stop_ends_the_graph_too(monkeypatch):
-    monkeypatch.setattr(near, "LARGE", 1)
+    monkeypatch.setattr(near_duplicates, "LARGE", 1)
     made = corpus(["a b", "b c"])
 
     def stop(done, total):
         raise Cancelled("stopped")
 
     with pytest.raises(Cancelled):
-        near.find(made, "embedding", stop, graph=True)
+        near_duplicates.find(made, "embedding", stop, graph=True)

@@ -12,7 +12,7 @@ from core.backends.sql.database import Database
 from core.backends.sql.guard import SqlError
 from core.domain.types import Query, RouteResult, Turn
 from core.engine import Request
-from core.route import Need, routes
+from core.routes.declare import Need, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.obeying import ORDER, ObeyingLLM
 

@@ -19,8 +19,8 @@ from core.steps.decompose import fill_in, quoted_in, references
 from core.steps.fuse import linear
 from core.steps.merge import best, ranks, union
 from core.steps.samples import mean_vector, overlap, spread
+from core.steps.trace import Trace
 from core.steps.transform import reply_lines, wording
-from core.trace import Trace
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "How do I report a crushed box?"

@@ -15,7 +15,7 @@ from core.release.criteria import Criteria
 from core.release.gate import decide
 from core.release.ladder import RUNGS, climb, in_words
 from core.release.measured import of_evaluation
-from core.route import routes
+from core.routes.declare import routes
 
 COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}
 

@@ -21,11 +21,11 @@ from core.backends.rerankers.blend import (
 )
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
+from core.corpus.enrichments.children import SIZE
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.types import Passage, Query
 from core.engine import Request
-from core.enrich.children import SIZE
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.rerank import by_score
 from tests.fakes import TEXTS, FakeEngine, HashTokens, ScriptedLLM, words
 from tests.loopback import http, loopback

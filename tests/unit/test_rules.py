@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.route import routes
+from core.routes.declare import routes
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted((ROOT / "core").rglob("*.py"))
@@ -49,13 +49,13 @@ def test_a_page_names_no_route_and_pickles_nothing(path):
 
 def test_routes_know_only_steps():
     for path in (ROOT / "core" / "routes").glob("*.py"):
-        allowed = ("core.route", "core.steps", "core.domain.types", "typing", "__future__")
+        allowed = ("core.routes.declare", "core.steps", "core.domain.types", "typing", "__future__")
         assert all(name.startswith(allowed) for name in imported(path)), path
 
 
 def test_a_cold_process_imports_nothing_heavy():
     code = (
-        "import sys, core.engine, core.route; core.route.routes();"
+        "import sys, core.engine, core.routes.declare; core.routes.declare.routes();"
         "print([m for m in ('torch','transformers','sentence_transformers','faiss','openai','pandas',"
         "'sklearn','streamlit','scipy') if m in sys.modules])"
     )

@@ -268,7 +268,7 @@ def steps(tmp_path):
 
     from core.backends.web import Snapshot
     from core.steps import Memo, Steps
-    from core.trace import Trace
+    from core.steps.trace import Trace
 
     engine = FakeEngine(tmp_path)
     corpus = engine.fakes["tiny"]

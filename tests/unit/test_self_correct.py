@@ -13,7 +13,7 @@ from core.domain.errors import ModelFailed
 from core.domain.outputs import ClaimChanges
 from core.domain.types import Query
 from core.engine import Request
-from core.steps.redraft import after_critique, claim_changes, kept, likeness, settled
+from core.steps.self_refine import after_critique, claim_changes, kept, likeness, settled
 from tests.fakes import FakeEngine, ScriptedLLM
 
 FIRST = "Take photos of all six sides [1]. Towels are free [2]."

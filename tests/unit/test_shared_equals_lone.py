@@ -14,9 +14,9 @@ from core.domain.errors import ModelTimedOut
 from core.domain.outputs import Reply
 from core.domain.types import Answer, AnswerStyle, Passage, Query, RouteResult, Span, Turn
 from core.engine import Request
-from core.route import route, routes
+from core.routes.declare import route, routes
 from core.steps import Steps
-from core.trace import Trace
+from core.steps.trace import Trace
 from tests.fakes import FakeEngine, ScriptedLLM
 
 ALL = sorted(routes())
@@ -157,7 +157,7 @@ def registered(monkeypatch, *functions):
         function.__name__: replace(route("Test", family="baseline")(function), name=function.__name__)
         for function in functions
     }
-    monkeypatch.setattr("core.route.routes", lambda: made)
+    monkeypatch.setattr("core.routes.declare.routes", lambda: made)
     monkeypatch.setattr("core.job.Job._order", lambda self: (list(self._plan.routes), []))
 
 

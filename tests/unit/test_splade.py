@@ -9,16 +9,16 @@ import pytest
 from core import engine as engine_module
 from core.backends.learned_sparse import SpladeEncoder
 from core.cli import main
+from core.corpus.enrichments import store
+from core.corpus.enrichments.learned import LearnedSparse
 from core.domain import settings as settings_module
 from core.domain.errors import Cancelled, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import Engine, Request
-from core.enrich import store
-from core.enrich.learned import LearnedSparse
 from core.needs import missing
-from core.route import Need
-from core.steps.learned import TERMS, TOLD
+from core.routes.declare import Need
+from core.steps.learned_sparse import TERMS, TOLD
 from tests.fakes import TEXTS, FakeEngine, HashTerms, MemoryCorpus
 from tests.tiny import splade
 

@@ -14,7 +14,7 @@ from core.evaluate import sets
 from core.evaluate.dataset import LabelledSet, Question
 from core.evaluate.metrics import by_question
 from core.job import Job
-from core.route import routes
+from core.routes.declare import routes
 from core.store import Store
 from core.whatif import survey as module
 from core.whatif.effect import SHOWN, after, base, compare, of_question

@@ -23,7 +23,7 @@ from core.evaluate.evaluation import Prepared, perform
 from core.evaluate.metrics import by_question
 from core.evaluate.runner import Plan
 from core.evaluate.spec import Spec
-from core.route import KnobSpec, routes
+from core.routes.declare import KnobSpec, routes
 from core.tune import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
 from core.tune.sweep_words import counted, told
 from tests.fakes import FakeEngine, ScriptedLLM

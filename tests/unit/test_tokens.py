@@ -17,17 +17,17 @@ from core.backends.late import MatchMatrix, TokenVectors
 from core.cli import main
 from core.corpus.build import Stages
 from core.corpus.embeddings import Checkpoint, Vectors
+from core.corpus.enrichments import store
+from core.corpus.enrichments.recipe import Tools
+from core.corpus.enrichments.tokens import STEP, TokenIndex, Tokens
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import Engine, Request
-from core.enrich import store
-from core.enrich.recipe import Tools
-from core.enrich.tokens import STEP, TokenIndex, Tokens
 from core.needs import missing
-from core.route import Need
-from core.steps.late import COLUMNS, DRAWN, ROWS, TOLD, matched
+from core.routes.declare import Need
+from core.steps.late_interaction import COLUMNS, DRAWN, ROWS, TOLD, matched
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus, words
 from tests.tiny import colbert
 

@@ -15,7 +15,7 @@ from core.domain.outputs import Embedding, Rerank, Search, Selection, Written
 from core.domain.outputs import Fusion as Fused
 from core.domain.types import Answer, Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.engine import Request
-from core.route import Route, routes
+from core.routes.declare import Route, routes
 from core.store.codec import dumps, from_document, to_document
 from core.whatif.fusion import counterpart, fusions, outcome, recompute, shares
 from core.whatif.knobs import as_knobs, controls, sets

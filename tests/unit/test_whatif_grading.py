@@ -16,7 +16,7 @@ from core.reading import Recorded, gradings, strippings
 from core.reading_answers import decisions
 from core.reading_grades import decided, findings, held
 from core.reading_thresholds import changed, told
-from core.route import routes
+from core.routes.declare import routes
 from core.whatif.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
 from core.whatif.keeping import threshold_knobs
 from core.whatif.labelled_grades import follows, graded

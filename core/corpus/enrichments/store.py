@@ -20,16 +20,16 @@ from core.corpus import manifest
 from core.corpus.build import Progress, Stages
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Checkpoint, Vectors
+from core.corpus.enrichments.children import Children
+from core.corpus.enrichments.contexts import Contexts
+from core.corpus.enrichments.headings import Headings
+from core.corpus.enrichments.learned import LearnedSparse
+from core.corpus.enrichments.questions import Questions
+from core.corpus.enrichments.recipe import Recipe, Spent, Tools
+from core.corpus.enrichments.tokens import Tokens
 from core.corpus.lock import alone
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.settings import Settings
-from core.enrich.children import Children
-from core.enrich.contexts import Contexts
-from core.enrich.headings import Headings
-from core.enrich.learned import LearnedSparse
-from core.enrich.questions import Questions
-from core.enrich.recipe import Recipe, Spent, Tools
-from core.enrich.tokens import Tokens
 
 log = logging.getLogger(__name__)
 RECIPES: Mapping[str, Recipe] = {

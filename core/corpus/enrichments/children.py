@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from core.corpus.chunk import pieces
 from core.corpus.corpus import Corpus
+from core.corpus.enrichments.keys import Key, KeyRecipe
+from core.corpus.enrichments.recipe import Tools
 from core.corpus.passages import searchable
-from core.enrich.keys import Key, KeyRecipe
-from core.enrich.recipe import Tools
 
 SIZE = 200  # characters of a piece at most, about two sentences
 

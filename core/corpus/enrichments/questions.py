@@ -5,8 +5,8 @@ from __future__ import annotations
 from core.backends.base import LLMRequest
 from core.backends.prompting.prompts import QUESTIONS
 from core.corpus.corpus import Corpus
-from core.enrich.keys import Key, KeyRecipe
-from core.enrich.recipe import Tools
+from core.corpus.enrichments.keys import Key, KeyRecipe
+from core.corpus.enrichments.recipe import Tools
 from core.steps.transform import reply_lines
 
 PER_PASSAGE = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from core.corpus.corpus import Corpus
+from core.corpus.enrichments import store
 from core.domain.once import Once
 from core.domain.settings import Settings
-from core.enrich import store
 
 State = tuple[str, object]  # of the corpus, and of what was made for it
 

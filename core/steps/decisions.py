@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from core.domain.outputs import Decision
-from core.trace import plain
+from core.steps.trace import plain
 
 _KNOWN: dict[type, tuple[str, ...]] = {}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from core.corpus.corpus import Corpus
+from core.corpus.enrichments.keys import Key, KeyRecipe
+from core.corpus.enrichments.recipe import Tools, siblings
 from core.corpus.passages import searchable
 from core.domain.types import Passage
-from core.enrich.keys import Key, KeyRecipe
-from core.enrich.recipe import Tools, siblings
 
 # A line is looked at once: text is anybody's, and must not take time with its square.
 _HEADING = re.compile(r"^(#{1,6})[^\S\n]+(?=\S)(.*)$", re.MULTILINE)

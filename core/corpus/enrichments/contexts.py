@@ -8,10 +8,10 @@ from core.backends.base import LLMRequest
 from core.backends.llm.text import looks_refused
 from core.backends.prompting.prompts import CONTEXT
 from core.corpus.corpus import Corpus
+from core.corpus.enrichments.keys import Key, KeyRecipe
+from core.corpus.enrichments.recipe import Tools, siblings
 from core.corpus.passages import searchable
 from core.domain.types import Passage
-from core.enrich.keys import Key, KeyRecipe
-from core.enrich.recipe import Tools, siblings
 
 DOCUMENT = 6_000  # characters of a document in one prompt; a longer one is read in parts
 HEAD = 400  # of its beginning, which the other parts are told too

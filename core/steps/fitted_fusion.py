@@ -10,11 +10,11 @@ from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights, Row
 from core.domain.errors import BadInput
 from core.domain.outputs import Fusion
 from core.domain.types import Hit, Ranking
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.fuse import Fuse, min_max
 from core.steps.indexed import Indexed
-from core.steps.late import LateInteraction
-from core.steps.learned import LearnedTerms
+from core.steps.late_interaction import LateInteraction
+from core.steps.learned_sparse import LearnedTerms
 from core.steps.retrieve import POOL, Retrieve
 from core.steps.step import step
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from core.backends.base import Rows
 from core.backends.late import MatchMatrix, TokenVectors, match_matrix
+from core.corpus.enrichments.tokens import TokenIndex
 from core.domain.outputs import Embedding, MatchedPassage, Rerank, Search, TokenMatches
 from core.domain.types import Hit, Ranking
-from core.enrich.tokens import TokenIndex
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step

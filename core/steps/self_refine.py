@@ -14,7 +14,7 @@ from core.backends.prompting.untrusted import in_line, quoted
 from core.domain.errors import ModelFailed
 from core.domain.outputs import ClaimChanges, Criticised, Critique, DraftChoice
 from core.domain.types import Ranking
-from core.steps.decided import ways
+from core.steps.decisions import ways
 from core.steps.generate import Generate
 from core.steps.step import step
 from core.steps.transform import wording

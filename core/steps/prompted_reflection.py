@@ -11,12 +11,12 @@ from core.backends.prompting.prompts import Prompt
 from core.backends.prompting.prompts_corrective import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL
 from core.backends.prompting.token_probabilities import DIGITS, By, Odds, odds
 from core.backends.prompting.untrusted import between, in_line
-from core.branches import score_of
 from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.outputs import Rerank, Reranked, Segment, SegmentTree
 from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
-from core.steps.decided import Decided
+from core.steps.beam import score_of
+from core.steps.decisions import Decided
 from core.steps.step import step
 
 SUPPORT = ("fully", "partially", "no")
@@ -37,7 +37,7 @@ class LookUp(Decided):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A segment written from one passage, with what the model says of both, as `core.branches` reads it.
+    """A segment written from one passage, with what the model says of both, as `core.steps.beam` reads it.
 
     `relevance` is P(yes), `support` the odds of its three words, `utility` the expected digit from 1 to 5 put
     on -1 to 1. `why` says what is missing of a segment that could not be judged in full.
@@ -157,8 +157,9 @@ class Imitate(StepBase):
     def choose_segment(self, segments: tuple[Judged | None, ...], weights: Mapping[str, float]) -> Draft:
         """The segment with the highest weighted sum of its judgements, cited as [1]: its passage comes first.
 
-        The span keeps all of them (see `core.branches`). Those not judged in full are listed apart and never
-        chosen. If all say that their passages do not answer, so does this; if they failed, so does the step.
+        The span keeps all of them (see `core.steps.beam`). Those not judged in full are listed apart and are
+        never chosen. If all say that their passages do not answer, so does this; if they failed, so does the
+        step.
         """
         full = [one for one in segments if judged_in_full(one)]
         rest = [one for one in segments if one is not None and not judged_in_full(one)]

@@ -20,9 +20,9 @@ from core.backends.vector import FaissIndex, write_graph
 from core.corpus.build import BM25, GRAPH
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import VECTORS
+from core.corpus.enrichments.recipe import Tools
 from core.domain.settings import Settings
 from core.domain.types import Hit, Ranking
-from core.enrich.recipe import Tools
 
 TEXTS, OWNERS = "texts.jsonl", "owners.npy"
 

@@ -15,7 +15,7 @@ from core.backends.prompting.prompts_confidence import CLOSED_ANSWER, CONFIDENCE
 from core.domain.outputs import Written
 from core.domain.types import Answer
 from core.steps.base import StepBase
-from core.steps.decided import Decided
+from core.steps.decisions import Decided
 from core.steps.step import step
 
 WRITTEN = 40  # tokens of the answer at most

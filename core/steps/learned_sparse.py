@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from core.corpus.enrichments.learned import TermIndex
 from core.domain.outputs import Search, Terms
 from core.domain.types import Hit, Ranking
-from core.enrich.learned import TermIndex
-from core.route import Need
+from core.routes.declare import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step
