@@ -25,7 +25,7 @@ from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import Engine, Request
-from core.evaluate import sets
+from core.evaluation import sets
 from core.needs import missing, why_not
 from core.routes.declare import routes
 from core.store import Store

@@ -27,7 +27,7 @@ from core.domain.machine import processor
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, Run
 from core.engine import Engine, Request
-from core.evaluate import sets
+from core.evaluation import sets
 from core.routes.declare import routes
 
 log = logging.getLogger("bench")

@@ -36,10 +36,10 @@ from core.backends.llm import server_state
 from core.corpus.index import open_corpus
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query
-from core.evaluate import keeping
-from core.evaluate.dataset import Question
-from core.labels import desk
-from core.labels.types import Judgement, Pooled
+from core.evaluation import experiment_store
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from scripts.serving import served
 
@@ -281,7 +281,7 @@ def lost(told: Told, settings: Settings) -> list[str]:
     missing += [
         f"evaluation {name} has no figures"
         for name in told.evaluated
-        if not (keeping.place(settings, name) / keeping.FIGURES).is_file()
+        if not (experiment_store.place(settings, name) / experiment_store.FIGURES).is_file()
     ]
     return missing if sound == "ok" else [*missing, f"the file is damaged: {sound}"]
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.run import CORPUS, OUT, machine, spread
+from core.analysis.waits import waited
 from core.domain import settings as settings_module
 from core.domain.types import Query, RouteResult
 from core.engine import Engine, Request
-from core.evaluate import sets
-from core.reading_waits import waited
+from core.evaluation import sets
 
 log = logging.getLogger("bench")
 

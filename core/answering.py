@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core import reading_waits
+from core.analysis import waits as reading_waits
+from core.analysis.answers import being_written
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
 from core.job import with_answer
-from core.reading_answers import being_written
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:

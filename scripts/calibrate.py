@@ -14,12 +14,12 @@ import json
 import sys
 from typing import get_args
 
+from core.analysis.run_view import gradings
 from core.backends.evaluators import Which
 from core.domain import settings
 from core.engine import Engine, Request
-from core.evaluate import sets
-from core.evaluate.calibration import fit
-from core.reading import gradings
+from core.evaluation import sets
+from core.evaluation.calibration import fit
 
 ROUTE, STEP = "crag", "grade and decide"
 SEED = 0  # as `python -m core eval --queries`

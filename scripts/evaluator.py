@@ -18,8 +18,8 @@ from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
 from core.engine import Engine
-from core.evaluate import sets
-from core.evaluate.training import Pairs, measure, train, worth
+from core.evaluation import sets
+from core.evaluation.training import Pairs, measure, train, worth
 
 SEED = 0
 

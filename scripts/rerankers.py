@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # times are those of one thread
 
+from core.analysis.run_view import recorded
 from core.cli.common import Bar
 from core.corpus import catalogue
 from core.domain import settings
@@ -25,9 +26,8 @@ from core.domain.errors import RouteScopeError
 from core.domain.outputs import Rerank
 from core.domain.types import RouteResult, Scored
 from core.engine import Engine, Request
-from core.evaluate import metrics, sets
-from core.evaluate.dataset import LabelledSet, Question
-from core.reading import recorded
+from core.evaluation import metrics, sets
+from core.evaluation.dataset import LabelledSet, Question
 from core.routes.declare import Need
 from core.steps.rerank import by_score
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from core.backends.embedder import load_embedder
 from core.domain import settings
 from core.domain.types import Query
-from core.evaluate import sets
-from core.evaluate.routing import confusion, matrix
+from core.evaluation import sets
+from core.evaluation.routing import confusion, matrix
 from core.steps.classes import EXAMPLES, by_examples, by_rules
 from core.steps.classify import NEAREST, decide
 

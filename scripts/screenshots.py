@@ -34,13 +34,13 @@ FLAGS = [
 def measure() -> None:
     """An evaluation and a label set of support to show; those that are there already stay."""
     from core.domain import settings
-    from core.evaluate import keeping
-    from core.labels import desk
+    from core.evaluation import experiment_store
+    from core.evaluation.labels import desk
     from core.store import Store
 
     now = settings.current()
     core = [sys.executable, "-m", "core"]
-    if KEPT not in keeping.names(now):
+    if KEPT not in experiment_store.names(now):
         subprocess.run([*core, "eval", "support", "--split", "all", "--keep", KEPT], cwd=PROJECT, check=True)
     with closing(Store(now.home / "routescope.sqlite")) as store:
         known = {one.name for one in desk.sets(store)}

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from core.evaluate.statistics import ALPHA
+from core.evaluation.statistics import ALPHA
 
 _WORTH = ("supported_accuracy", "correct", "f1")
 COLUMNS = ("ndcg@10", "recall@10", "recall@100")

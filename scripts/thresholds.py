@@ -21,10 +21,10 @@ from core.domain import settings
 from core.domain.errors import ModelFailed
 from core.domain.types import Ranking
 from core.engine import Engine
-from core.evaluate import sets
-from core.evaluate.answers import Given, correct
-from core.evaluate.calibration import cut, worth
-from core.evaluate.dataset import LabelledSet, Question
+from core.evaluation import sets
+from core.evaluation.answers import Given, correct
+from core.evaluation.calibration import cut, worth
+from core.evaluation.dataset import LabelledSet, Question
 from core.steps import Memo, Steps
 from core.steps.generate import SHOWN
 from core.steps.trace import Trace

@@ -9,10 +9,10 @@ from typing import Any
 
 from core.domain.outputs import Decision, Grading, PassageGrade, Written
 from core.domain.types import Query, RouteResult, Run, Span
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.journal import Journal
-from core.evaluate.keeping import RUNS, write_labelled
-from core.evaluate.runner import Outcome
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment_store import RUNS, write_labelled
+from core.evaluation.journal import Journal
+from core.evaluation.runner import Outcome
 from core.store import Store
 
 LOW, HIGH = 0.2, 0.5

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from core.domain.types import Query
-from core.evaluate import keeping, report, summary
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.journal import Journal
-from core.evaluate.keeping import Evaluation
-from core.evaluate.runner import Outcome, Outcomes
-from core.evaluate.spec import Spec
+from core.evaluation import experiment_store, report, summary
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.journal import Journal
+from core.evaluation.runner import Outcome, Outcomes
+from core.evaluation.spec import Spec
 
 MODES = ("plain", "hard")
 
@@ -60,7 +60,7 @@ def evaluation(
     with Journal.open(folder, {"corpus": "tiny"}) as journal:
         for question, by in outcomes.items():
             journal.add(question, by)
-    keeping.write_labelled(folder, found, Spec("tiny", tuple(by_route)).document())
+    experiment_store.write_labelled(folder, found, Spec("tiny", tuple(by_route)).document())
     figures = {
         **summary.summarise(found, outcomes, list(by_route), baseline=baseline),
         "corpus": "tiny",
@@ -74,7 +74,7 @@ def evaluation(
         **(more or {}),
     }
     report.write(folder, figures, found, outcomes)
-    return keeping.opened(folder)
+    return experiment_store.opened(folder)
 
 
 def figures_of(folder: Path) -> dict[str, Any]:

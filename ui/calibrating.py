@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.evaluate import keeping
-from core.evaluate.dataset import LabelledSet
-from core.evaluate.keeping import Evaluation
-from core.tune import gather
-from core.tune.calibrate import OBJECTIVES, WANTED, Objective, split
-from core.tune.calibrate_told import NAMES
-from core.tune.targets import Found, Target
+from core.evaluation import experiment_store
+from core.evaluation.dataset import LabelledSet
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning import threshold_candidates
+from core.evaluation.tuning.calibrate import OBJECTIVES, WANTED, Objective, split
+from core.evaluation.tuning.calibrate_text import NAMES
+from core.evaluation.tuning.targets import Found, Target
 from ui import address, calibrating_shown, calibrating_survey, evaluated, opened, routes, state
 from ui.markup import cut, md
 
@@ -36,7 +36,7 @@ def _of(evaluation: Evaluation) -> None:
     """The choice of a threshold of the evaluation, or of a route that can be asked now, and what it shows."""
     kept = gathered(evaluation)
     names = list(dict.fromkeys(target.route for target in kept.targets))
-    asked_now = [route.name for route in gather.surveyable() if route.name not in names]
+    asked_now = [route.name for route in threshold_candidates.surveyable() if route.name not in names]
     if not names:
         _nothing(evaluation, kept)
     offered = [*names, *asked_now]
@@ -53,7 +53,7 @@ def _of(evaluation: Evaluation) -> None:
         address.keep("route", route)
         steps = st.container()
     if route in names:
-        where = (str(evaluation.folder), *map(str, keeping.stamp(evaluation.folder)))
+        where = (str(evaluation.folder), *map(str, experiment_store.stamp(evaluation.folder)))
         _chosen(kept, route, evaluation.labelled, where, evaluation, steps)
         return
     survey = calibrating_survey.surveyed(evaluation, route)
@@ -127,14 +127,14 @@ def named(target: Target) -> str:
 
 def gathered(evaluation: Evaluation) -> Found:
     """The thresholds in the runs of an evaluation; read once while its folder does not change."""
-    known, key = _remembered(), (str(evaluation.folder), keeping.stamp(evaluation.folder))
+    known, key = _remembered(), (str(evaluation.folder), experiment_store.stamp(evaluation.folder))
     if key not in known:
         bar = st.progress(0.0, "Reading the steps of the runs")
 
         def count(done: int, of: int) -> None:
             bar.progress(done / max(1, of), f"Reading the steps of the runs: {done} of {of}")
 
-        known[key] = gather.gathered(state.engine().settings, evaluation, count)
+        known[key] = threshold_candidates.gathered(state.engine().settings, evaluation, count)
         bar.empty()
         while len(known) > LATELY:
             known.pop(next(iter(known)))
@@ -160,7 +160,7 @@ def _nothing(evaluation: Evaluation, found: Found) -> None:
             f" judge.{kept} {told}"
         )
     )
-    names = ",".join(route.name for route in gather.having())
+    names = ",".join(route.name for route in threshold_candidates.having())
     st.caption("Measure routes that grade, on dev and test questions:")
     st.code(f"python -m core eval {corpus} --routes {names} --split all --keep NAME", language=None)
     st.page_link("evaluate.py", label="Go to Evaluate")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import BadInput
-from core.evaluate.keeping import Evaluation
-from core.tune.calibrate import Calibration
-from core.tune.calibrate_told import note
-from core.tune.saving import setting
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning.calibrate import Calibration
+from core.evaluation.tuning.calibrate_text import note
+from core.evaluation.tuning.saving import setting
 from ui import named_saving
 from ui.markup import md
 

@@ -9,11 +9,11 @@ from core.charts.calibration import curves
 from core.charts.reliability import reliability_curve
 from core.charts.reliability import reliability_told as curve_told
 from core.domain.errors import BadInput
-from core.evaluate.keeping import Evaluation
-from core.tune.calibrate import Calibration, Measured, Objective, Split, calibrate
-from core.tune.calibrate_told import about, halves, left_out, reliability_told, told
-from core.tune.curves import Curve, curve, reliable
-from core.tune.targets import Target
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning.calibrate import Calibration, Measured, Objective, Split, calibrate
+from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
+from core.evaluation.tuning.curves import Curve, curve, reliable
+from core.evaluation.tuning.targets import Target
 from ui import calibrating_save
 from ui.markup import EMPTY, md, show, tag
 from ui.plot import dark, plot

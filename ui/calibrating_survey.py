@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.types import RouteResult
-from core.evaluate.keeping import Evaluation
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning import batch_run as surveys
+from core.evaluation.tuning import threshold_candidates, threshold_cases
+from core.evaluation.tuning.batch_run import Survey
+from core.evaluation.tuning.targets import Found
 from core.routes.declare import routes
-from core.tune import cases, gather
-from core.tune.targets import Found
-from core.whatif import survey as surveys
-from core.whatif.survey import Survey
 from ui import labelled, state
 from ui.markup import md
 from ui.routes import title
@@ -41,6 +41,6 @@ def surveyed(evaluation: Evaluation, route: str) -> Survey | None:
 @st.cache_resource(max_entries=4, show_spinner="Reading the scores")
 def found(name: str, _survey: Survey) -> Found:  # noqa: ARG001 - the name is the cache key
     """The thresholds in a finished survey."""
-    quotes = gather.quoted(state.engine().settings, {"corpus": _survey.corpus, "split": "all"})
+    quotes = threshold_candidates.quoted(state.engine().settings, {"corpus": _survey.corpus, "split": "all"})
     pairs = ((id, result) for id, by in _survey.results.items() for result in by.values())
-    return cases.found(pairs, _survey.labelled, quotes)
+    return threshold_cases.found(pairs, _survey.labelled, quotes)

@@ -6,10 +6,10 @@ import re
 
 from markupsafe import Markup
 
+from core.analysis.answers import Checked, checked, decisions
+from core.analysis.run_view import title_of
 from core.domain.outputs import Written
 from core.domain.types import Passage, RouteResult, Run
-from core.reading import title_of
-from core.reading_answers import Checked, checked, decisions
 from ui.markup import EMPTY, cut, join, tag
 
 _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
+from core.analysis.answers import decisions, warned
+from core.analysis.run_view import Recorded
+from core.analysis.what_if.scored import Gate, gates
 from core.charts.look import milliseconds
 from core.domain.outputs import Decided, Selection
 from core.domain.types import RouteResult, Run, Span
-from core.reading import Recorded
-from core.reading_answers import decisions, warned
-from core.whatif.scored import Gate, gates
 from ui.markup import EMPTY, cut, tag
 
 Step = Recorded[Decided | Selection]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from core.analysis.answers import Writing, writing
+from core.analysis.run_view import Recorded
 from core.charts.look import milliseconds
 from core.domain.outputs import ClaimChanges, Criticised, Critique
 from core.domain.types import RouteResult, Run
-from core.reading import Recorded
-from core.reading_answers import Writing, writing
 from ui.markup import EMPTY, cut, join, tag
 from ui.rewrites import word_diff
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.evaluate import keeping
-from core.evaluate.keeping import Evaluation
+from core.evaluation import experiment_store
+from core.evaluation.experiment_store import Evaluation
 from ui import address, state
 from ui.markup import md
 
@@ -18,7 +18,7 @@ CHOSEN = "evaluation"
 def chosen(*, label: str = "Evaluation") -> Evaluation | None:
     """Draw the choice of a kept evaluation and open it; None, with what to do, where there is none."""
     settings = state.engine().settings
-    names = keeping.names(settings)
+    names = experiment_store.names(settings)
     if not names:
         st.subheader("No evaluation is kept here", anchor=False)
         st.caption("Measure routes on labelled questions first; what they did with each question is kept.")
@@ -38,10 +38,10 @@ def chosen(*, label: str = "Evaluation") -> Evaluation | None:
 
 def reopened(name: str) -> Evaluation:
     """The evaluation of that name, opened again when its folder changed; BadInput where it cannot be."""
-    folder = keeping.place(state.engine().settings, name)
-    return _opened(str(folder), keeping.stamp(folder))
+    folder = experiment_store.place(state.engine().settings, name)
+    return _opened(str(folder), experiment_store.stamp(folder))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Opening the evaluation")
 def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG001 - part of the cache key
-    return keeping.opened(Path(folder))
+    return experiment_store.opened(Path(folder))

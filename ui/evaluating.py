@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.evaluate import leaders
-from core.evaluate.keeping import Evaluation
-from core.evaluate.naming import named
-from core.evaluate.shelf import Entry
+from core.evaluation import leaderboard
+from core.evaluation.experiment_index import Entry
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.naming import named
 from ui import (
     address,
     evaluated,
@@ -111,7 +111,7 @@ def _look(evaluation: Evaluation) -> Look:
         persist_state="session", help="The others are compared with it; another one is computed at once",
     )  # fmt: skip
     found = figures(evaluation, baseline)
-    options = leaders.metrics(found)
+    options = leaderboard.metrics(found)
     address.take("metric", METRIC, address.one_of(options))
     if st.session_state.get(METRIC) not in options:
         st.session_state[METRIC] = options[0]

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from core.charts.forest import forest, lines
-from core.evaluate import effects, leaders
-from core.evaluate.naming import named
+from core.evaluation import effects, leaderboard
+from core.evaluation.naming import named
 from ui import frames
 from ui.evaluating_look import Look, sentences
 from ui.markup import md, show
@@ -48,9 +48,9 @@ def draw(look: Look) -> None:
 def compared(look: Look) -> dict[str, Mapping[str, Any]]:
     """Route -> what its difference from the baseline shows, the best route first."""
     rows = look.figures["routes"]
-    order = leaders.ranked(look.figures, look.metric)
+    order = leaderboard.ranked(look.figures, look.metric)
     return {
-        route: one for route in order if (one := leaders.difference(rows[route], look.metric)) is not None
+        route: one for route in order if (one := leaderboard.difference(rows[route], look.metric)) is not None
     }
 
 

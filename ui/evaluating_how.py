@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.domain.types import AnswerBy, AnswerOrder
-from core.evaluate.spec import Spec
+from core.evaluation.spec import Spec
 from core.routes.declare import routes
 from core.store import presets
 from ui import state

@@ -8,10 +8,10 @@ import streamlit as st
 
 from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
-from core.evaluate import background, keeping, shelf
-from core.evaluate.background import Evaluating
-from core.evaluate.keeping import Evaluation
-from core.evaluate.shelf import Entry
+from core.evaluation import background, experiment_index, experiment_store
+from core.evaluation.background import Evaluating
+from core.evaluation.experiment_index import Entry
+from core.evaluation.experiment_store import Evaluation
 from ui import frames, redraw, state
 from ui.evaluated import CHOSEN
 from ui.markup import md
@@ -26,9 +26,9 @@ def entries() -> list[Entry]:
     """All kept evaluations, the one changed last first."""
     engine = state.engine()
     found = []
-    for name in keeping.names(engine.settings):
-        folder = keeping.place(engine.settings, name)
-        found.append(shelf.now(engine, _entry(str(folder), keeping.stamp(folder))))
+    for name in experiment_store.names(engine.settings):
+        folder = experiment_store.place(engine.settings, name)
+        found.append(experiment_index.now(engine, _entry(str(folder), experiment_store.stamp(folder))))
     return found
 
 
@@ -36,7 +36,7 @@ def entries() -> list[Entry]:
 def _entry(folder: str, stamp: tuple[float, ...]) -> Entry:  # noqa: ARG001 - part of the cache key
     from pathlib import Path
 
-    return shelf.entry(Path(folder))
+    return experiment_index.entry(Path(folder))
 
 
 def choose_begun(names: Sequence[str]) -> None:
@@ -165,6 +165,6 @@ def _resume(name: str, retry: bool) -> None:
 
 def _remove(name: str) -> None:
     try:
-        keeping.remove(state.engine().settings, name)
+        experiment_store.remove(state.engine().settings, name)
     except RouteScopeError as error:
         st.session_state["evaluate_said"] = str(error)

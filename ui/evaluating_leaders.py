@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.costs import Totals, price
-from core.evaluate import leaders
-from core.evaluate.naming import named
+from core.analysis.token_usage import Totals, price
+from core.evaluation import leaderboard
+from core.evaluation.naming import named
 from ui import frames, state
 from ui.cost import HOW
 from ui.evaluating_look import Look, leader, sentences
@@ -22,9 +22,9 @@ ANSWERED = ("supported_accuracy", "correct", "abstention_precision", "abstention
 def draw(look: Look) -> None:
     """Draw it."""
     found = look.figures
-    show(sentences(leaders.words(found, leader(look), look.metric, title)))
+    show(sentences(leaderboard.words(found, leader(look), look.metric, title)))
     _table(look)
-    said = leaders.counted(found, len(look.evaluation.questions), title)
+    said = leaderboard.counted(found, len(look.evaluation.questions), title)
     said += [f"{warning}." for warning in found["warnings"]]
     name, measure = named(look.metric), found["measures"].get(look.metric)
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
@@ -43,7 +43,7 @@ def rows(look: Look) -> list[dict[str, Any]]:
     table = look.figures["routes"]
     unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
     made = []
-    for route in leaders.ranked(look.figures, look.metric):
+    for route in leaderboard.ranked(look.figures, look.metric):
         row = table[route]
         tokens = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
         cost = price(tokens, *prices)

@@ -9,11 +9,11 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.evaluate import answered, keeping, leaders, leading
-from core.evaluate.answers import ANSWERS
-from core.evaluate.comparison import ByRoute
-from core.evaluate.keeping import Evaluation
-from core.evaluate.leading import Leader
+from core.evaluation import answer_figures, experiment_store, leaderboard, leading
+from core.evaluation.answers import ANSWERS
+from core.evaluation.comparison import ByRoute
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.leading import Leader
 from ui.markup import tag
 
 
@@ -29,13 +29,13 @@ class Look:
     @property
     def key(self) -> tuple[str, tuple[float, ...]]:
         """What changes when the evaluation does."""
-        return str(self.evaluation.folder), keeping.stamp(self.evaluation.folder)
+        return str(self.evaluation.folder), experiment_store.stamp(self.evaluation.folder)
 
 
 def figures(evaluation: Evaluation, baseline: str) -> Mapping[str, Any]:
     """The figures against a baseline, computed once."""
     folder = evaluation.folder
-    return _figures(str(folder), keeping.stamp(folder), baseline, evaluation)
+    return _figures(str(folder), experiment_store.stamp(folder), baseline, evaluation)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Comparing all routes with the baseline")
@@ -45,7 +45,7 @@ def _figures(
     baseline: str,
     _evaluation: Evaluation,
 ) -> Mapping[str, Any]:
-    return leaders.against(_evaluation, baseline)
+    return leaderboard.against(_evaluation, baseline)
 
 
 def sentences(said: Sequence[str]) -> Markup:
@@ -69,7 +69,7 @@ def _answers(
     stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
     _evaluation: Evaluation,
 ) -> ByRoute:
-    return answered.measured(_evaluation.labelled, _evaluation.outcomes, _evaluation.routes)
+    return answer_figures.measured(_evaluation.labelled, _evaluation.outcomes, _evaluation.routes)
 
 
 def leader(look: Look) -> Leader | None:

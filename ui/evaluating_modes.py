@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from core.charts.modes import mode_heatmap, scored
-from core.evaluate import effects, leaders
-from core.evaluate.naming import named
+from core.evaluation import effects, leaderboard
+from core.evaluation.naming import named
 from ui.evaluating_look import Look, sentences
 from ui.markup import md, show
 from ui.plot import dark, plot
@@ -31,7 +31,7 @@ def draw(look: Look) -> None:
         st.caption(md(f"By mode there are {', '.join(map(named, known))}: shown is {named(metric)}."))
     said = told(look, metric)
     show(sentences(said))
-    routes = leaders.ranked(look.figures, metric)
+    routes = leaderboard.ranked(look.figures, metric)
     names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
     plot(mode_heatmap(by_mode, routes, names, metric, dark=dark()), "evaluate_modes", " ".join(said))
     left = [mode for mode in by_mode if mode not in modes]
@@ -54,7 +54,7 @@ def told(look: Look, metric: str) -> list[str]:
         for route, row in by_mode[mode].items()
         if (one := row.get("vs_baseline", {}).get(metric)) and one["verdict"] in ("better", "worse")
     ]
-    leader = leaders.ranked(look.figures, metric)[0]
+    leader = leaderboard.ranked(look.figures, metric)[0]
     best = {mode: v for mode in modes if (v := by_mode[mode][leader].get(metric)) is not None}
     said = []
     enough = {mode: v for mode, v in best.items() if modes[mode] >= ENOUGH}

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.analysis.latency_percentiles import Latency, by_route
 from core.charts.look import milliseconds
 from core.corpus import catalogue
 from core.domain.errors import BadInput, RouteScopeError
-from core.evaluate import background, dataset, keeping, sets, shelf
-from core.evaluate.spec import SEED, Spec
-from core.latencies import Latency, by_route
+from core.evaluation import background, dataset, experiment_index, experiment_store, sets
+from core.evaluation.spec import SEED, Spec
 from core.needs import missing, why_not
 from core.routes.declare import Need, routes
 from ui import address, opening, state
@@ -99,7 +99,7 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
 
 def _label_sets(corpus: str) -> list[str]:
     """The sets labelled here for a corpus."""
-    from core.labels import desk
+    from core.evaluation.labels import desk
 
     store = state.engine().store
     made = desk.sets(store) if store is not None else ()
@@ -108,7 +108,7 @@ def _label_sets(corpus: str) -> list[str]:
 
 def _asked_for() -> None:
     """Take over the set of labels that the address names, with its corpus; before either is drawn."""
-    from core.labels import desk
+    from core.evaluation.labels import desk
 
     store = state.engine().store
     made = {one.name: (one.name, one.corpus) for one in desk.sets(store)} if store is not None else {}
@@ -125,7 +125,7 @@ def _kinds(corpus: str, labels: str | None, home: str) -> Kinds:  # noqa: ARG001
         origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
         found: dataset.Found = sets.read(origin.name, origin.path, split="all")
     else:
-        from core.labels.final import labelled_set
+        from core.evaluation.labels.final import labelled_set
 
         if engine.store is None:
             return {ALL: Counter()}
@@ -210,8 +210,8 @@ def _choose(names: list[str]) -> None:
 def _begin(spec: Spec, count: int) -> None:
     """The name, what it would take, and the button."""
     engine = state.engine()
-    taken = keeping.names(engine.settings)
-    usual = shelf.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
+    taken = experiment_store.names(engine.settings)
+    usual = experiment_index.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         name = st.text_input("Name", value=usual, max_chars=80, key=f"ev_name:{usual}", width=320)
         begun = st.button(
@@ -225,7 +225,7 @@ def _begin(spec: Spec, count: int) -> None:
     if begun:
         try:
             with st.spinner("Checking the questions and the routes"):
-                keeping.place(engine.settings, name.strip())
+                experiment_store.place(engine.settings, name.strip())
                 if name.strip() in taken:
                     st.error(md(f"The name {name.strip()} is taken; give another one."))
                     return
@@ -244,8 +244,8 @@ def _told(spec: Spec, count: int) -> str:
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
     times = _times(spec.corpus, newest[0].id, newest[0].status) if newest else []
-    history = shelf.medians(times, answered=spec.answers)
-    found = shelf.estimate(history, spec.routes, count * spec.repeats)
+    history = experiment_index.medians(times, answered=spec.answers)
+    found = experiment_index.estimate(history, spec.routes, count * spec.repeats)
     if not found.seconds:
         return "None of these routes was run here on this corpus yet, so how long it takes is not known."
     together = spec.timing != "isolated" and len(spec.routes) > 1

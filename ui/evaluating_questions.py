@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import BadInput
-from core.evaluate import disagreement, leaders
-from core.evaluate.disagreement import Disagreement, Moved
-from core.evaluate.keeping import Evaluation
-from core.evaluate.naming import named
+from core.evaluation import disagreement, leaderboard
+from core.evaluation.disagreement import Disagreement, Moved
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.naming import named
 from ui import address, frames, state
 from ui.evaluating_look import Look, sentences, values
 from ui.markup import EMPTY, cut, join, show, tag
@@ -138,7 +138,7 @@ def _table(look: Look, kept: list[Disagreement], pair: tuple[str, str] | None) -
     import pandas as pd
 
     evaluation, by = look.evaluation, values(look)
-    shown = list(pair) if pair else leaders.ranked(look.figures, look.metric)
+    shown = list(pair) if pair else leaderboard.ranked(look.figures, look.metric)
 
     def cells(id: str) -> dict[str, Any]:
         found = {title(route): by.get(route, {}).get(id, {}).get(look.metric) for route in shown}

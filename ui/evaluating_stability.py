@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluate import stability
-from core.evaluate.effects import counted
-from core.evaluate.naming import named
+from core.evaluation import stability
+from core.evaluation.effects import counted
+from core.evaluation.naming import named
 from ui import frames
 from ui.evaluating_look import Look, sentences
 from ui.markup import md, show

@@ -7,14 +7,14 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.token_usage import Totals, price
 from core.charts.confusion import confusion
 from core.charts.tradeoff import tradeoff
-from core.costs import Totals, price
-from core.evaluate import fronts, leaders, oracle
-from core.evaluate.effects import counted
-from core.evaluate.fronts import Point
-from core.evaluate.naming import named
-from core.evaluate.oracle import Oracle
+from core.evaluation import leaderboard, oracle, pareto
+from core.evaluation.effects import counted
+from core.evaluation.naming import named
+from core.evaluation.oracle import Oracle
+from core.evaluation.pareto import Point
 from ui import address, frames, state
 from ui.evaluating_look import Look, sentences, values
 from ui.markup import md, show
@@ -79,10 +79,10 @@ def points(look: Look, cost: str) -> dict[str, Point] | None:
             for route, r in rows.items()
         }
     else:
-        costs = {route: at for route, (_, at) in fronts.points(look.figures, look.metric, cost).items()}
+        costs = {route: at for route, (_, at) in pareto.points(look.figures, look.metric, cost).items()}
     if cost not in TIMES and not any(costs.values()):
         return None
-    return {route: (leaders.value(row, look.metric), costs[route]) for route, row in rows.items()}
+    return {route: (leaderboard.value(row, look.metric), costs[route]) for route, row in rows.items()}
 
 
 def _thousand(whole: float | None, row: Mapping[str, Any]) -> float | None:
@@ -92,14 +92,14 @@ def _thousand(whole: float | None, row: Mapping[str, Any]) -> float | None:
 
 def told(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
     """Which routes are worth their cost, and what beats the baseline."""
-    on = fronts.front(found)
+    on = pareto.front(found)
     if not on:
         return ["No route has both a value and a cost."]
     said = [
         f"{len(on)} of {len(found)} routes are worth their cost, the cheapest first: "
         f"{', '.join(map(title, on))}."
     ]
-    better = fronts.beaten_by(found, look.baseline)
+    better = pareto.beaten_by(found, look.baseline)
     if better:
         said.append(
             f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: at least "

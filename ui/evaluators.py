@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 
 import streamlit as st
 
+from core.analysis.answers import decisions, warned, writing
+from core.analysis.grades import JUDGING, decided, findings, held
 from core.domain.types import Run
-from core.reading_answers import decisions, warned, writing
-from core.reading_grades import JUDGING, decided, findings, held
 from core.routes.declare import routes
 from core.steps.beam import trees
 from ui import branches, gates, grades, strips, thresholds, trust

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from core.labels.cells import shielded
+from core.evaluation.labels.csv_format import shielded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.run_view import worked
+from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
+from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows
+from core.analysis.what_if.parameters import as_knobs
+from core.analysis.what_if.parameters import controls as controls_of
 from core.charts.shares import named, share_bars, told
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
-from core.reading import worked
+from core.evaluation.tuning.fusion_effect import SHOWN, of_question
 from core.routes.declare import routes
-from core.whatif.effect import SHOWN, of_question
-from core.whatif.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
-from core.whatif.knobs import as_knobs
-from core.whatif.knobs import controls as controls_of
-from core.whatif.shown import Row, arrow, list_names, moved, places, rows
 from ui import address, fusion_controls, fusion_labelled, kept, opened, picked
 from ui.markup import cut, md, show, tag
 from ui.plot import dark, plot

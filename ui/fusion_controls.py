@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.whatif.knobs import Control
+from core.analysis.what_if.parameters import Control
 from ui import address
 from ui.markup import cut, md
 

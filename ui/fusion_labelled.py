@@ -8,12 +8,12 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.what_if.fusion import Fusion
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run
+from core.evaluation.tuning.batch_run import Survey
+from core.evaluation.tuning.fusion_effect import SHOWN, Base, Change, after, base, compare
 from core.routes.declare import routes
-from core.whatif.effect import SHOWN, Base, Change, after, base, compare
-from core.whatif.fusion import Fusion
-from core.whatif.survey import Survey
 from ui import address, labelled
 from ui.markup import cut, md, show, tag
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.what_if.scored import Gate, gates
 from core.domain.types import Run
-from core.whatif.scored import Gate, gates
 from ui import address, keep_thresholds
 from ui.markup import cut, md, show, tag
 

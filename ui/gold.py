@@ -12,12 +12,12 @@ from core.corpus import catalogue
 from core.corpus.samples import question_files
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
-from core.labels.desk import sets
-from core.labels.desk import version as version_of
+from core.evaluation.labels.desk import sets
+from core.evaluation.labels.desk import version as version_of
 from ui import opening, state
 
 if TYPE_CHECKING:
-    from core.evaluate.dataset import Found, Written
+    from core.evaluation.dataset import Found, Written
 
 
 def gold_grades(run: Run) -> Mapping[str, int]:
@@ -73,7 +73,7 @@ def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
 @st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
 def _read(corpus: str, fingerprint: str) -> Found | None:  # noqa: ARG001 - part of the cache key
     """The questions and judgements in a corpus' folder (BEIR); None where it has none."""
-    from core.whatif.survey import questions
+    from core.evaluation.tuning.batch_run import questions
 
     try:
         return questions(state.engine(), corpus)
@@ -88,7 +88,7 @@ def _of_folder(
     fingerprint: str,  # noqa: ARG001 - part of the cache key
 ) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
     """Grades by question; {} where they cannot be tied to the corpus as it is."""
-    from core.evaluate.sets import tie
+    from core.evaluation.sets import tie
 
     try:
         return tie(_found, state.engine().corpus(corpus))[0].grades()
@@ -105,7 +105,7 @@ def _of_people(
     """Grades by question, of a set that people labelled; what cannot be used is kept as none, as it would be
     read anew at each rerun of a page.
     """
-    from core.labels.final import labelled_set
+    from core.evaluation.labels.final import labelled_set
 
     engine = state.engine()
     try:
@@ -145,7 +145,7 @@ def labelled_mode(run: Run) -> str | None:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _written(corpus: str) -> Written | None:
-    from core.evaluate.dataset import written
+    from core.evaluation.dataset import written
 
     files = question_files(corpus)
     return written(files, name=corpus) if files else None
@@ -153,7 +153,7 @@ def _written(corpus: str) -> Written | None:
 
 @st.cache_data(max_entries=500, show_spinner=False)
 def _placed(corpus: str, fingerprint: str | None, question: str) -> dict[str, int]:  # noqa: ARG001 - part of the cache key
-    from core.evaluate.labels import place
+    from core.evaluation.labels_file import place
 
     known = _written(corpus)
     if known is None or not known.evidence.get(question):
@@ -168,7 +168,7 @@ def _placed(corpus: str, fingerprint: str | None, question: str) -> dict[str, in
 @st.cache_data(max_entries=8, show_spinner=False)
 def questions_of(corpus: str, fingerprint: str) -> dict[str, list[tuple[str, str, int]]]:  # noqa: ARG001 - part of the cache key
     """By passage id: (id, text, grade) of the labelled questions that it answers, best grade first."""
-    from core.evaluate.labels import place
+    from core.evaluation.labels_file import place
 
     try:
         known = _written(corpus)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.run_view import Reuse, reuse, top
+from core.analysis.searches import rewrites
+from core.analysis.term_contributions import Marker
 from core.charts.look import milliseconds
-from core.contributions import Marker
 from core.domain.rank_changes import Moves, moves
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
-from core.reading import Reuse, reuse, top
-from core.reading_texts import rewrites
 from ui import cited
 from ui.hits import Scene, hits
 from ui.markup import EMPTY, cut, join, tag

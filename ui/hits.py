@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from core.contributions import Marker
+from core.analysis.passage_trace import Funnel
+from core.analysis.run_view import title_of
+from core.analysis.term_contributions import Marker
 from core.domain.rank_changes import Move, Moves, ranks
 from core.domain.types import Hit, Passage, RouteResult, Run
-from core.funnel import Funnel
-from core.reading import title_of
 from ui.markup import EMPTY, cut, join, tag
 
 _MARKS = re.compile(r"[#*|`]+|-{3,}")  # of markdown: noise in a line or two; the full text keeps them

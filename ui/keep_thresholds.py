@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.analysis.what_if.saved_parameters import threshold_knobs
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Span
 from core.routes.declare import routes
-from core.whatif.keeping import threshold_knobs
 from ui import kept
 
 

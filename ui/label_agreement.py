@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.labels import agreement
-from core.labels.agreement import LEVELS, Agreement
-from core.labels.bands import landis_koch
-from core.labels.types import Desk
+from core.evaluation.labels import agreement
+from core.evaluation.labels.agreement import LEVELS, Agreement
+from core.evaluation.labels.bands import landis_koch
+from core.evaluation.labels.types import Desk
 from ui import label_settle, label_suggested
 from ui.markup import join, md, show, tag
 

@@ -8,10 +8,10 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import RouteScopeError, Unavailable
-from core.labels import desk as desks
-from core.labels import queue
-from core.labels.latest import caught_up
-from core.labels.types import Desk, Pair
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import queue
+from core.evaluation.labels.refresh import caught_up
+from core.evaluation.labels.types import Desk, Pair
 from core.store import Store
 from ui import address, state
 from ui.markup import md

@@ -8,11 +8,11 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.labels import desk as desks
-from core.labels import exchange, listing
-from core.labels.final import final, tie
-from core.labels.listing import Counts, Line
-from core.labels.types import Desk
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import exchange, listing
+from core.evaluation.labels.final import final, tie
+from core.evaluation.labels.listing import Counts, Line
+from core.evaluation.labels.types import Desk
 from ui import address, frames, opening, state
 from ui.label_desk import store
 from ui.label_words import SHORT

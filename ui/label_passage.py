@@ -8,14 +8,14 @@ from dataclasses import replace
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.term_contributions import Marker
 from core.backends.terms import Analyzer, analyzer
-from core.contributions import Marker
 from core.corpus import catalogue
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage
-from core.evaluate.dataset import Question
-from core.labels.types import Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels.types import Pooled
 from ui import state
 from ui.hits import marked
 from ui.markup import EMPTY, cut, join, tag

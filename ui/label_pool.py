@@ -7,11 +7,11 @@ import streamlit as st
 from core import needs
 from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
-from core.evaluate import keeping
-from core.labels import pool
-from core.labels.coverage import Coverage, coverage
-from core.labels.pool import Pooling
-from core.labels.types import Desk
+from core.evaluation import experiment_store
+from core.evaluation.labels import pool
+from core.evaluation.labels.coverage import Coverage, coverage
+from core.evaluation.labels.pool import Pooling
+from core.evaluation.labels.types import Desk
 from core.routes.declare import routes
 from ui import corpora, frames, redraw, state
 from ui.evaluated import reopened
@@ -140,7 +140,7 @@ def _found_before(desk: Desk) -> None:
     engine, name = state.engine(), desk.set.name
     origins = [
         *([SESSIONS] if store().count(corpus=desk.set.corpus) else []),
-        *keeping.names(engine.settings),
+        *experiment_store.names(engine.settings),
     ]
     if not origins:
         return

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.labels import queue
-from core.labels.queue import Progress
-from core.labels.types import Desk, Pair
+from core.evaluation.labels import queue
+from core.evaluation.labels.queue import Progress
+from core.evaluation.labels.types import Desk, Pair
 from ui import frames
 from ui.label_passage import told
 from ui.markup import join, show, tag

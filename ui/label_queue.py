@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.labels import desk as desks
-from core.labels.going import onward
-from core.labels.types import GRADES, Desk, Judgement, Kind, Pair
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.next_item import onward
+from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
 from ui import address, label_passage, label_progress, label_sets, label_suggested
 from ui.label_desk import SET, annotator, held, opened, store
 from ui.label_words import KEYS, SHORT, said

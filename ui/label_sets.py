@@ -9,10 +9,10 @@ import streamlit as st
 
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels import origins
-from core.labels.types import Desk, LabelSet
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import origins
+from core.evaluation.labels.types import Desk, LabelSet
 from ui import address, state
 from ui.label_desk import SET, choose_annotator, store, told
 from ui.markup import md

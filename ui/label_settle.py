@@ -6,10 +6,10 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.domain.errors import RouteScopeError
-from core.labels import agreement
-from core.labels import desk as desks
-from core.labels.agreement import Disagreement
-from core.labels.types import GRADES, Desk, Judgement, Kind, Pair
+from core.evaluation.labels import agreement
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.agreement import Disagreement
+from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
 from ui import address, label_passage
 from ui.label_desk import SET, annotator, held, opened, store
 from ui.label_words import KEYS, SHORT, now, said

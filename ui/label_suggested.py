@@ -6,9 +6,9 @@ import streamlit as st
 
 from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
-from core.labels import suggest
-from core.labels.suggest import Suggesting
-from core.labels.types import GRADES, MODEL, Desk, Pair
+from core.evaluation.labels import suggest
+from core.evaluation.labels.suggest import Suggesting
+from core.evaluation.labels.types import GRADES, MODEL, Desk, Pair
 from ui import address, redraw, state
 from ui.markup import cut, md, show, tag
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from core.labels.types import Judgement
+from core.evaluation.labels.types import Judgement
 from ui.markup import cut
 
 KEYS = {0: "a", 1: "s", 2: "d", 3: "f"}  # the home row

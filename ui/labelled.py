@@ -10,8 +10,8 @@ import streamlit as st
 from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
 from core.domain.types import RouteResult
-from core.whatif import survey as surveys
-from core.whatif.survey import Survey
+from core.evaluation.tuning import batch_run as surveys
+from core.evaluation.tuning.batch_run import Survey
 from ui import opening, redraw, state
 from ui.markup import md
 

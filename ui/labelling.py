@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.labels.types import Desk
+from core.evaluation.labels.types import Desk
 from ui import address, label_agreement, label_labels, label_pool, label_queue, label_sets, opened
 from ui.label_desk import held
 from ui.markup import md

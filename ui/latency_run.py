@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.critical_path import Path, critical, ended, on_path, timed
+from core.analysis.run_view import reuse, source, worked
+from core.analysis.timeline import ALONE, lead, path_told, without_model
 from core.charts.look import KINDS, brief, milliseconds
 from core.charts.waterfall import waterfall, zooms
-from core.critical import Path, critical, ended, on_path, timed
 from core.domain.types import RouteResult, Run, Span
-from core.reading import reuse, source, worked
-from core.reading_times import ALONE, lead, path_told, without_model
 from ui import address
 from ui.grid import STATUS
 from ui.latency_words import SHOWN, meter, sentences, switch

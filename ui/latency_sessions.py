@@ -7,13 +7,13 @@ from dataclasses import replace
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.latency_percentiles import FROM, NEEDED, Latency, Usage, by_route, by_step, usage
+from core.analysis.timeline import against, sessions_told
+from core.analysis.token_usage import price
 from core.charts.look import milliseconds
 from core.charts.percentiles import SHOWN, range_plot
-from core.costs import price
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
-from core.latencies import FROM, NEEDED, Latency, Usage, by_route, by_step, usage
-from core.reading_times import against, sessions_told
 from core.store.traces import Traces
 from ui import frames, state
 from ui.cost import costs, money

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from core.analysis.time_breakdown import Spent, by_kind, by_step
+from core.analysis.timeline import label, percent, spent_told
 from core.charts.look import KINDS, brief, milliseconds
 from core.domain.types import Run
-from core.reading_times import label, percent, spent_told
-from core.seconds import Spent, by_kind, by_step
 from ui.latency_words import SHOWN, meter, sentences, switch
 from ui.markup import cut, join, show, tag
 

@@ -8,9 +8,9 @@ from core.backends import fusion_weights as kept
 from core.backends.fusion_weights import LISTS
 from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
-from core.evaluate.keeping import Evaluation
-from core.tune import fitting
-from core.tune.fitting import Fitting, Wanted
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning import fusion_weights
+from core.evaluation.tuning.fusion_weights import Fitting, Wanted
 from ui import address, evaluated, learning_shown, opened, redraw, state
 from ui.markup import md
 
@@ -36,17 +36,21 @@ def draw() -> None:
 def _fit(evaluation: Evaluation, corpus: str) -> None:
     """What would be fitted, the button, and how a fit goes or went."""
     st.markdown("##### Fit")
-    running = fitting.under_way(state.engine(), corpus)
+    running = fusion_weights.under_way(state.engine(), corpus)
     split = _split(evaluation)
-    _, questions, rest = fitting.divided(evaluation.labelled, split)
+    _, questions, rest = fusion_weights.divided(evaluation.labelled, split)
     lists = _lists(corpus)
-    there = fitting.relevant(evaluation.labelled, questions)
+    there = fusion_weights.relevant(evaluation.labelled, questions)
     held = f"; {len(rest)} are held out to show what the weights are worth" if rest else ""
     st.caption(
         md(f"{len(questions)} labelled questions with {there} relevant passages to fit on{held}.")
         + ("" if rest else " None is held out, so what the weights are worth is told out of fold alone.")
     )
-    lacking = fitting.too_few(evaluation.labelled, questions, len(lists)) if lists else "Choose what to fuse."
+    lacking = (
+        fusion_weights.too_few(evaluation.labelled, questions, len(lists))
+        if lists
+        else "Choose what to fuse."
+    )
     if lacking:
         st.info(md(lacking[:1].upper() + lacking[1:] + ("" if lacking.endswith(".") else ".")))
     if running is not None and not running.done:
@@ -71,8 +75,8 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
 
 def _split(evaluation: Evaluation) -> str:
     """The questions to fit on."""
-    options = fitting.splits(evaluation.labelled)
-    usual = fitting.divided(evaluation.labelled)[0]
+    options = fusion_weights.splits(evaluation.labelled)
+    usual = fusion_weights.divided(evaluation.labelled)[0]
     address.take("split", SPLIT, address.one_of(options))
     if st.session_state.get(SPLIT) not in options:
         st.session_state[SPLIT] = usual
@@ -81,7 +85,7 @@ def _split(evaluation: Evaluation) -> str:
         chosen = (
             st.segmented_control(
                 "Questions to fit on", options, key=SPLIT, required=True, persist_state="session",
-                format_func=lambda one: "all of them" if one == fitting.ALL else md(one),
+                format_func=lambda one: "all of them" if one == fusion_weights.ALL else md(one),
             )
             or usual
         )  # fmt: skip
@@ -111,7 +115,7 @@ def _lists(corpus: str) -> tuple[str, ...]:
 
 @st.cache_data(ttl=10, max_entries=8, show_spinner=False)
 def _available(corpus: str, home: str) -> dict[str, str | None]:  # noqa: ARG001 - part of the cache key
-    return fitting.available(state.engine(), corpus)
+    return fusion_weights.available(state.engine(), corpus)
 
 
 def _begin(wanted: Wanted) -> None:
@@ -119,7 +123,7 @@ def _begin(wanted: Wanted) -> None:
     st.session_state.pop(FAILED, None)
     st.session_state[learning_shown.WEIGHTS] = wanted.name
     try:
-        fitting.begin(state.engine(), wanted)
+        fusion_weights.begin(state.engine(), wanted)
     except RouteScopeError as error:
         st.session_state[FAILED] = str(error)
 

@@ -13,10 +13,10 @@ from core.backends.fusion_weights import FittedWeights
 from core.charts.fitted import weight_bars
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
+from core.evaluation.tuning import learn_text as told
+from core.evaluation.tuning.learn import METRIC
+from core.evaluation.tuning.learn_text import Rival
 from core.routes.declare import Need, Route, routes
-from core.tune import learn_told as told
-from core.tune.learn import METRIC
-from core.tune.learn_told import Rival
 from ui import address, kept, state
 from ui.markup import cut, join, md, show, tag
 from ui.plot import dark, plot

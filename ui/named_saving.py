@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import BadInput, RouteScopeError
+from core.evaluation.tuning.saving import Setting, changes, merged
 from core.store import Store, presets
 from core.store.presets import Preset
-from core.tune.saving import Setting, changes, merged
 from ui import state
 from ui.markup import cut, md
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
+from core.evaluation.tuning.saving import settled, told
 from core.routes.declare import routes
 from core.store import Store, presets
 from core.store.presets import Preset
-from core.tune.saving import settled, told
 from ui import kept, state
 from ui.markup import cut, md, show, tag
 from ui.routes import also

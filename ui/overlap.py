@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.rank_overlap import PERSISTENCE, Overlap, alone, overlap, weight
+from core.analysis.run_view import title_of
 from core.domain.types import Run
-from core.overlap import PERSISTENCE, Overlap, alone, overlap, weight
-from core.reading import title_of
 from ui import address
 from ui.grid import View
 from ui.markup import EMPTY, cut, join, md, show, tag

@@ -7,17 +7,17 @@ from dataclasses import replace
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.passage_trace import Funnel
+from core.analysis.run_view import worked
+from core.analysis.term_contributions import Marker, searched_texts
+from core.analysis.token_matches import TokenMatch, expansions, token_matches
 from core.backends.terms import Analyzer, analyzer
 from core.charts import match_heatmap, match_told
-from core.contributions import Marker, searched_texts
 from core.corpus import catalogue
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.rank_changes import ranks
 from core.domain.types import Passage, Run
-from core.funnel import Funnel
-from core.matches import TokenMatch, expansions, token_matches
-from core.reading import worked
 from ui import opened, opening, state, terms
 from ui.grid import View
 from ui.hits import GRADES, marked

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from core.analysis.rank_matrix import contenders
 from core.domain.types import Passage, Run
-from core.rank_matrix import contenders
 from ui import address
 from ui.markup import cut
 

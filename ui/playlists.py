@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import streamlit as st
 
+from core.analysis.presentation import sample_entries
 from core.domain.errors import RouteScopeError, Unavailable
 from core.domain.types import Run
-from core.slides import sample_entries
 from core.store import Store
 from core.store.playlists import Entry
 from ui import frames, slide, state

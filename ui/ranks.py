@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.analysis.rank_matrix import Row, rank_rows, strength
+from core.analysis.run_view import worked
 from core.charts.look import shade
 from core.domain.types import Run
-from core.rank_matrix import Row, rank_rows, strength
-from core.reading import worked
 from ui import frames, picked
 from ui.grid import View
 from ui.markup import cut, md

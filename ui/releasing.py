@@ -8,18 +8,18 @@ import streamlit as st
 
 from core.charts.release import draws, ranked
 from core.domain.errors import RouteScopeError
-from core.evaluate import keeping
-from core.evaluate.keeping import Evaluation
-from core.release import words
-from core.release.command import command
-from core.release.criteria import Criteria
-from core.release.facts import limits
-from core.release.gate import Decision, decide
-from core.release.losses import Loss, losses
-from core.release.measured import Measured, Prices, of_evaluation
-from core.release.report import report
-from core.release.snapshot import snapshot
-from core.release.sureness import HOW
+from core.evaluation import experiment_store
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.release import text
+from core.evaluation.release.command import command
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.facts import limits
+from core.evaluation.release.gate import Decision, decide
+from core.evaluation.release.losses import Loss, losses
+from core.evaluation.release.measured import Measured, Prices, of_evaluation
+from core.evaluation.release.report import report
+from core.evaluation.release.selection_stability import HOW
+from core.evaluation.release.snapshot import snapshot
 from ui import (
     evaluated,
     opened,
@@ -53,7 +53,7 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
     with st.expander("What a route must meet", expanded=True, key="release_criteria"):
         criteria = releasing_criteria.chosen(measured)
     decision = _decision(
-        str(evaluation.folder), keeping.stamp(evaluation.folder), measured.prices, criteria, measured
+        str(evaluation.folder), experiment_store.stamp(evaluation.folder), measured.prices, criteria, measured
     )
     with verdict:
         _verdict(decision)
@@ -73,10 +73,10 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
 
 def _verdict(decision: Decision) -> None:
     tell = {"ship": st.success, "nothing passes": st.error}.get(decision.verdict, st.warning)
-    tell(f"**{md(words.headline(decision))}**")
-    for said in words.why(decision):
+    tell(f"**{md(text.headline(decision))}**")
+    for said in text.why(decision):
         st.markdown(md(said))
-    said = words.sure(decision)
+    said = text.sure(decision)
     (st.warning if said.startswith("Not sure") else st.caption)(md(said))
 
 
@@ -87,7 +87,7 @@ def _table(measured: Measured, decision: Decision) -> None:
 
 
 def _sure(decision: Decision) -> None:
-    st.markdown(md(words.sure(decision)))
+    st.markdown(md(text.sure(decision)))
     found = decision.sureness
     if found is None:
         return
@@ -95,7 +95,7 @@ def _sure(decision: Decision) -> None:
     st.caption(md(f"{told}{found.none:.0%}. Outlined: draws in which a route passes; filled: is chosen."))
     if ranked(found):
         titles = {one.route: one.title for one in decision.candidates}
-        plot(draws(found, titles, dark=dark()), "release_draws", words.sure(decision))
+        plot(draws(found, titles, dark=dark()), "release_draws", text.sure(decision))
 
 
 def _taken(measured: Measured, decision: Decision) -> None:
@@ -131,7 +131,7 @@ def _taken(measured: Measured, decision: Decision) -> None:
 def _measured(evaluation: Evaluation) -> Measured:
     settings = state.engine().settings
     prices = settings.llm_price_prompt, settings.llm_price_completion
-    return _kept(str(evaluation.folder), keeping.stamp(evaluation.folder), prices, evaluation)
+    return _kept(str(evaluation.folder), experiment_store.stamp(evaluation.folder), prices, evaluation)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

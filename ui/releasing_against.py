@@ -7,11 +7,11 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.evaluate.naming import named
-from core.release.against import Against, Change, compare
-from core.release.gate import Decision
-from core.release.measured import Measured
-from core.release.snapshot import read
+from core.evaluation.naming import named
+from core.evaluation.release.against import Against, Change, compare
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.measured import Measured
+from core.evaluation.release.snapshot import read
 from ui import frames
 from ui.markup import md
 

@@ -8,9 +8,9 @@ from math import isfinite
 
 import streamlit as st
 
-from core.evaluate.naming import named
-from core.release.criteria import Criteria, derived
-from core.release.measured import Measured
+from core.evaluation.naming import named
+from core.evaluation.release.criteria import Criteria, derived
+from core.evaluation.release.measured import Measured
 from ui import address
 from ui.markup import md
 

@@ -7,10 +7,10 @@ from typing import Any
 import streamlit as st
 
 from core.charts.look import milliseconds
-from core.evaluate.naming import named
-from core.release.gate import Decision
-from core.release.ladder import Ladder, Rung, climb, in_words
-from core.release.measured import Measured
+from core.evaluation.naming import named
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.ladder import Ladder, Rung, climb, in_words
+from core.evaluation.release.measured import Measured
 from ui import frames
 from ui.markup import md
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.release.gate import Decision
-from core.release.measured import Measured
-from core.release.module import module
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.measured import Measured
+from core.evaluation.release.module import module
 from ui import address, state
 from ui.markup import md
 

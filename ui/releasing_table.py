@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from core.charts.look import milliseconds
-from core.release.checks import Check, number
-from core.release.gate import Candidate, Decision
-from core.release.words import brief, limit
+from core.evaluation.release.checks import Check, number
+from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.text import brief, limit
 from ui.markup import EMPTY, join, tag
 
 SIGNS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "cannot be told": "?"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.evaluate.naming import named
-from core.release.facts import Worse, opponent, worse_at
-from core.release.gate import Decision
-from core.release.measured import Measured
+from core.evaluation.naming import named
+from core.evaluation.release.facts import Worse, opponent, worse_at
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.measured import Measured
 from ui import address, frames
 from ui.evaluating_questions import to_sessions
 from ui.markup import md

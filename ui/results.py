@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core import reading_waits
+from core.analysis import waits as reading_waits
+from core.analysis.answers import being_written
+from core.analysis.run_view import worked
+from core.analysis.searches import rewrites
 from core.charts.look import milliseconds
 from core.domain.types import Run, Span
 from core.engine import Job
-from core.reading import worked
-from core.reading_answers import being_written
-from core.reading_texts import rewrites
 from ui import (
     address,
     answers,

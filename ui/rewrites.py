@@ -8,12 +8,12 @@ from difflib import SequenceMatcher
 
 from markupsafe import Markup
 
+from core.analysis.run_view import asked_again, source, title_of, worked
+from core.analysis.searches import Found, changed, finds, rewrites, searches
 from core.charts.look import milliseconds
 from core.domain.outputs import Rewrite
 from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run, Span
-from core.reading import asked_again, source, title_of, worked
-from core.reading_texts import Found, changed, finds, rewrites, searches
 from ui.markup import EMPTY, cut, join, tag
 from ui.routes import title
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.analysis.run_diff import RouteDiff, RunDiff, run_diff
+from core.analysis.run_diff_text import headline
 from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
-from core.run_diff import RouteDiff, RunDiff, run_diff
-from core.run_diff_told import headline
 from ui import address, session_pair, state
 from ui.markup import cut, join, md, show, tag
 from ui.session_diff import asked, routes_table, settings_table, words

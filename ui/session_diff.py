@@ -6,10 +6,10 @@ import re
 
 from markupsafe import Markup
 
+from core.analysis.run_diff import RouteDiff, RunDiff
+from core.analysis.run_diff_text import came_to, value, was, why
+from core.analysis.trace_diff import MISSING, Change
 from core.charts.look import milliseconds
-from core.run_diff import RouteDiff, RunDiff
-from core.run_diff_told import came_to, value, was, why
-from core.trace_diff import MISSING, Change
 from ui.markup import EMPTY, join, tag
 from ui.rewrites import word_diff
 

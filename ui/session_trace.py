@@ -6,14 +6,14 @@ import json
 
 from markupsafe import Markup
 
+from core.analysis.run_diff import RouteDiff, RunDiff
+from core.analysis.run_diff_text import came_to, ranking, was, why
+from core.analysis.run_view import facts, texts
+from core.analysis.trace_diff import DEPTH, Change, StepDiff
 from core.charts.look import milliseconds
 from core.domain.outputs import Output
 from core.domain.rank_changes import moves
 from core.domain.types import Ranking, Run, Span
-from core.reading import facts, texts
-from core.run_diff import RouteDiff, RunDiff
-from core.run_diff_told import came_to, ranking, was, why
-from core.trace_diff import DEPTH, Change, StepDiff
 from ui.markup import EMPTY, cut, join, show, tag
 from ui.rewrites import word_diff
 from ui.session_diff import side, words

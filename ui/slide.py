@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from core.analysis.presentation import arranged, found, headline
 from core.charts.look import milliseconds
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
@@ -15,7 +16,6 @@ from core.domain.relevance import relevant
 from core.domain.types import Query, Run
 from core.engine import Job, Request
 from core.routes.declare import routes
-from core.slides import arranged, found, headline
 from core.store.playlists import Entry
 from ui import redraw, state
 from ui.gold import gold_grades

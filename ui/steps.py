@@ -8,9 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from core.analysis.run_view import describe, facts
 from core.charts.look import milliseconds
 from core.domain.types import RouteResult, Run, Span
-from core.reading import describe, facts
 from ui.markup import EMPTY, cut, join, tag
 
 LONG = 1500  # characters of a value that are shown

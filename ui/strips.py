@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis.run_view import Recorded, strippings, title_of
+from core.analysis.what_if.scored import floor_of, nears, reaching, refloored
 from core.charts.look import milliseconds
 from core.domain.outputs import Selection, Sentence, SentenceFilter
 from core.domain.types import RouteResult, Run, Span
-from core.reading import Recorded, strippings, title_of
-from core.whatif.scored import floor_of, nears, reaching, refloored
 from ui import address, keep_thresholds
 from ui.markup import EMPTY, cut, join, show, tag
 

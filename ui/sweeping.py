@@ -11,15 +11,15 @@ from markupsafe import Markup
 from core.charts.sweep import sweep_curve, sweep_map, sweep_told
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult
-from core.evaluate.keeping import Evaluation, stamp
+from core.evaluation.experiment_store import Evaluation, stamp
+from core.evaluation.tuning import sweep_run
+from core.evaluation.tuning.sweep import METRICS, Curve, Fresh, curve, waiting
+from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown, written
+from core.evaluation.tuning.sweep_load import results
+from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
+from core.evaluation.tuning.sweep_text import counted, difference, told
 from core.routes.declare import KnobSpec, Route
 from core.routes.declare import routes as known_routes
-from core.tune import sweep_run
-from core.tune.sweep import METRICS, Curve, Fresh, curve, waiting
-from core.tune.sweep_grid import Grid, cells, default, read, shown, written
-from core.tune.sweep_load import results
-from core.tune.sweep_subject import Point, Rankings, subject
-from core.tune.sweep_words import counted, difference, told
 from ui import address, evaluated, opened, routes, state, sweeping_keep, sweeping_run
 from ui.markup import cut, md, show, tag
 from ui.plot import dark, plot

@@ -6,11 +6,11 @@ from typing import Any
 
 import streamlit as st
 
+from core.evaluation.tuning.saving import Setting
+from core.evaluation.tuning.sweep import Curve
+from core.evaluation.tuning.sweep_subject import Point
+from core.evaluation.tuning.sweep_text import named, note
 from core.routes.declare import Route
-from core.tune.saving import Setting
-from core.tune.sweep import Curve
-from core.tune.sweep_subject import Point
-from core.tune.sweep_words import named, note
 from ui import kept, named_saving, state
 from ui.markup import cut, md
 from ui.routes import also

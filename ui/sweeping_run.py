@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.charts.look import milliseconds
-from core.tune import sweep_run
-from core.tune.sweep_grid import shown
-from core.tune.sweep_run import Running, Todo
+from core.evaluation.tuning import sweep_run
+from core.evaluation.tuning.sweep_grid import shown
+from core.evaluation.tuning.sweep_run import Running, Todo
 from ui import redraw, state
 from ui.markup import cut, md
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from core.analysis.run_view import Recorded, recorded
 from core.charts.look import milliseconds
 from core.domain.outputs import Attempt, TableResult
 from core.domain.types import RouteResult, Run
-from core.reading import Recorded, recorded
 from ui.markup import EMPTY, cut, join, tag
 
 SHOWN = 50  # rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.contributions import Contribution, contributions, searched_by_terms
+from core.analysis.term_contributions import Contribution, contributions, searched_by_terms
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.types import Passage, Run
 from ui import opening, state

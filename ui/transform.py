@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
+from core.analysis.run_view import title_of, worked
+from core.analysis.searches import Outcome, outcome
 from core.domain.types import Run
-from core.reading import title_of, worked
-from core.reading_texts import Outcome, outcome
 from ui import transform_map, transform_proxies, transform_tree
 from ui.gold import gold_grades
 from ui.markup import cut, md, show

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from core.analysis.embedding_map import Plane, cosine, nearest, nearest_on, points
 from core.charts.map import map_told, query_map
 from core.domain.types import Run
-from core.query_map import Plane, cosine, nearest, nearest_on, points
 from ui import frames, picked
 from ui.markup import cut, md
 from ui.plot import dark, pick_point

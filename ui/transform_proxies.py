@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import streamlit as st
 from markupsafe import Markup
 
-from core.contributions import Marker
+from core.analysis.embedding_map import Nearness, Point, nearest, nearness, points
+from core.analysis.searches import searched_keys, standing_for
+from core.analysis.term_contributions import Marker
 from core.corpus.passages import searchable
 from core.domain.types import Passage, Run
-from core.query_map import Nearness, Point, nearest, nearness, points
-from core.reading_texts import searched_keys, standing_for
 from ui import picked
 from ui.markup import join, show, tag
 from ui.rewrites import passage as titled

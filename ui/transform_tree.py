@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
+from core.analysis.query_tree import Branch, tree
 from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run
-from core.reading_tree import Branch, tree
 from ui.markup import EMPTY, cut, join, tag
 from ui.rewrites import passage
 

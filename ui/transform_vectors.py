@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from core.analysis.embedding_map import Plane, Point, embed, plane
 from core.backends.base import Matrix, Vector
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.corpus import Corpus
 from core.domain.errors import RouteScopeError, Unavailable
 from core.domain.types import Run
-from core.query_map import Plane, Point, embed, plane
 from ui import opening, state
 from ui.markup import md
 

@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 import streamlit as st
 
+from core.analysis.run_view import gradings
 from core.backends import evaluators
 from core.charts import reliability_curve, reliability_told
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
-from core.evaluate.reliability import Reliability, read
-from core.reading import gradings
+from core.evaluation.reliability import Reliability, read
 from ui import state
 from ui.markup import md
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import streamlit as st
 
+from core.analysis.run_view import worked
 from core.domain.types import Run
-from core.reading import worked
 from ui import address, picked
 from ui.grid import View
 from ui.routes import title

@@ -9,12 +9,12 @@ from itertools import groupby
 
 from markupsafe import Markup
 
+from core.analysis.diagnosis import Diagnosis, Mode, ranked_ms
+from core.analysis.lineage import is_search
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import Fate, Funnel
 from core.charts.look import ERROR, KINDS
-from core.diagnosis import Diagnosis, Mode, ranked_ms
 from core.domain.types import Passage, Span
-from core.flow import is_search
-from core.funnel import Fate, Funnel
-from core.held import held
 from ui.markup import EMPTY, cut, join, tag
 
 STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import Funnel
+from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus
-from core.diagnosis import Diagnosis, diagnose, disputed, mode_of
 from core.domain.relevance import relevant
 from core.domain.types import Run
-from core.funnel import Funnel
-from core.held import held
-from core.reading_texts import rewrites
 from ui import address, opened, picked, why, why_find, why_picture
 from ui.gold import labelled_mode
 from ui.markup import cut, join, md, show, tag

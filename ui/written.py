@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from core.analysis.answers import writing
 from core.domain.types import Run
-from core.reading_answers import writing
 from core.steps.beam import trees
 from ui import opened
 from ui.cited import answers

@@ -1,6 +1,6 @@
 """Weights of several lists that were fitted on labels of a corpus: numbers in JSON files, nothing pickled.
 
-`HOME/learned/CORPUS/NAME.json`, made by `core.tune.learn`.
+`HOME/learned/CORPUS/NAME.json`, made by `core.evaluation.tuning.learn`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from core.charts.look import KINDS, base, faint, ink, words
-from core.tune.curves import Curve
+from core.evaluation.tuning.curves import Curve
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -30,7 +30,9 @@ class Compared:
 def lines(
     found: Mapping[str, Mapping[str, Any]], names: Mapping[str, str], told: Mapping[str, str]
 ) -> list[Compared]:
-    """The comparisons of an evaluation, route -> what `core.evaluate.effects.family` says; largest first."""
+    """The comparisons of an evaluation, route -> what `core.evaluation.effects.family` says; largest
+    first.
+    """
     made = [
         Compared(
             names[route], float(one["delta"]), tuple(one["ci95"]) if one["ci95"] else None, one["verdict"],

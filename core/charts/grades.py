@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from core.analysis.what_if.grading import ACTIONS, Edge, Tally, bands
 from core.charts.look import KINDS, base, faint, ink, words
 from core.domain.outputs import PassageGrade
-from core.whatif.grading import ACTIONS, Edge, Tally, bands
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from core.analysis.embedding_map import Kind, Plane, Point
 from core.charts.look import base, faint, ink, words
-from core.query_map import Kind, Plane, Point
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

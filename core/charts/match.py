@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.analysis.token_matches import TokenMatch
 from core.charts.look import ERROR, base, scale, words
-from core.matches import TokenMatch
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from core.analysis.latency_percentiles import FROM, Latency
 from core.charts.look import KINDS, base, faint, ink, milliseconds, words
-from core.latencies import FROM, Latency
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

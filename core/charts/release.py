@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from core.charts.look import base, brief, faint, ink, scale, words
-from core.release.sureness import Sureness
+from core.evaluation.release.selection_stability import Sureness
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from core.charts.look import KINDS, base, faint, words
-from core.evaluate.reliability import Reliability
+from core.evaluation.reliability import Reliability
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

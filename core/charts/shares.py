@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from core.analysis.what_if.fusion import Fusion
+from core.analysis.what_if.fusion_change import Row, given
 from core.charts.look import KINDS, base, faint, ink, words
 from core.domain.types import Run
-from core.whatif.fusion import Fusion
-from core.whatif.shown import Row, given
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.charts.look import ERROR, KINDS, base, faint, ink, scale, words
-from core.tune.sweep import METRICS, Curve, Tried
-from core.tune.sweep_grid import shown
-from core.tune.sweep_words import difference, named
+from core.evaluation.tuning.sweep import METRICS, Curve, Tried
+from core.evaluation.tuning.sweep_grid import shown
+from core.evaluation.tuning.sweep_text import difference, named
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from core.charts.look import ERROR, KINDS, base, faint, ink, milliseconds, words
-from core.evaluate.fronts import Point, front
+from core.evaluation.pareto import Point, front
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

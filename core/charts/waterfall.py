@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from core.analysis.critical_path import Path, covered, critical, ended, on_path, timed
+from core.analysis.run_view import below, source, top
 from core.charts.look import ERROR, KINDS, base, brief, faint, ink, milliseconds, words
-from core.critical import Path, covered, critical, ended, on_path, timed
 from core.domain.types import RouteResult, Run, Span
-from core.reading import below, source, top
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

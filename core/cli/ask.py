@@ -155,7 +155,7 @@ def read_knobs(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, dict[
 
 def read_history(path: Path) -> tuple[Turn, ...]:
     """A conversation, oldest turn first; a line without a speaker goes on with the turn before it."""
-    from core.evaluate.dataset import turns
+    from core.evaluation.dataset import turns
 
     try:
         text = path.read_text(encoding="utf-8-sig").strip()
@@ -230,7 +230,7 @@ def _ranks(results: Sequence[RouteResult]) -> str:
 
 def _wrote(result: RouteResult) -> list[str]:
     """Texts that steps made of the question, and the answer."""
-    from core.reading import texts, top
+    from core.analysis.run_view import texts, top
 
     told = [
         f"  {span.name}: {one_line(text)}"

@@ -110,11 +110,11 @@ def eval_(
     from core.corpus import catalogue
     from core.domain import settings
     from core.engine import shared_engine
-    from core.evaluate import dataset, sets
-    from core.evaluate.evaluation import perform, prepare
-    from core.evaluate.keeping import place
-    from core.evaluate.spec import Spec
-    from core.evaluate.summary import check_baseline
+    from core.evaluation import dataset, sets
+    from core.evaluation.experiment import perform, prepare
+    from core.evaluation.experiment_store import place
+    from core.evaluation.spec import Spec
+    from core.evaluation.summary import check_baseline
     from core.routes.declare import pick
 
     now = settings.current()

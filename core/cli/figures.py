@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from core.cli.text import amount, one_line, table
-from core.evaluate import told
-from core.evaluate.metrics import UNJUDGED, title
+from core.evaluation import text
+from core.evaluation.metrics import UNJUDGED, title
 
 SHOWN = {  # measures of answers, and what their columns are called
     "correct": "correct",
@@ -36,7 +36,7 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     """What was found, what differs from the baseline, how it is by kind of question, and what went wrong."""
     parts = [
         _head(figures),
-        *told.found(figures),
+        *text.found(figures),
         "",
         _overall(figures["routes"]),
         "",
@@ -45,9 +45,9 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     against = _against(figures["routes"])
     if against:
         parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", KEY, against]
-    if best := told.chosen_by_question(figures):
+    if best := text.chosen_by_question(figures):
         parts += ["", best]
-    if rounds := told.rounds(figures):
+    if rounds := text.rounds(figures):
         parts += ["", "Asked again", *rounds]
     if figures.get("answers"):
         parts += ["", "Answers", _answers(figures["routes"]), figures["answers"]["support"]]

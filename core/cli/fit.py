@@ -45,18 +45,18 @@ def fit_(
     from core.corpus import catalogue
     from core.domain import settings
     from core.engine import shared_engine
-    from core.tune import fitting
+    from core.evaluation.tuning import fusion_weights
 
     if evaluation is not None and labels is not None:
         raise BadInput("--evaluation and --labels are two sets of labels; give one")
     if evaluation is None:
         ensure(catalogue.source(corpus, settings=settings.current(), known_only=True), settings.current())
     chosen = tuple(one.strip() for one in lists.split(",") if one.strip()) if lists else ()
-    wanted = fitting.Wanted(corpus, name, chosen, evaluation, labels, split)
+    wanted = fusion_weights.Wanted(corpus, name, chosen, evaluation, labels, split)
     bar = Bar("q")
     with stoppable() as asked:
         try:
-            fitted = fitting.perform(
+            fitted = fusion_weights.perform(
                 shared_engine(), wanted, lambda done, of: bar("questions", done, of), note, asked.is_set
             )
         except Cancelled:
@@ -70,7 +70,7 @@ def fit_(
 
 def fitted_text(fitted: FittedWeights) -> str:
     """The finding, the weights, and each comparison."""
-    from core.tune import learn_told as told
+    from core.evaluation.tuning import learn_text as told
 
     lines = [f"{fitted.name}: {fitted.made['of']}: {told.labels(fitted.made['counts'])}", ""]
     lines += [*told.worth(fitted), told.weights(fitted)]

@@ -12,8 +12,8 @@ from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.release.against import Against
-    from core.release.gate import Candidate, Decision
+    from core.evaluation.release.against import Against
+    from core.evaluation.release.gate import Candidate, Decision
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SHARE = click.FloatRange(0, 1)
@@ -68,12 +68,12 @@ def gate_(
     from dataclasses import asdict
 
     from core.domain import settings
-    from core.release.against import compare
-    from core.release.criteria import Criteria
-    from core.release.gate import decide
-    from core.release.measured import find
-    from core.release.report import report
-    from core.release.snapshot import read, snapshot
+    from core.evaluation.release.against import compare
+    from core.evaluation.release.criteria import Criteria
+    from core.evaluation.release.gate import decide
+    from core.evaluation.release.measured import find
+    from core.evaluation.release.report import report
+    from core.evaluation.release.snapshot import read, snapshot
 
     if report_to is not None and report_to.suffix not in (".html", ".md"):
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
@@ -103,7 +103,7 @@ def gate_(
 
 
 def _text(decision: Decision, change: Against | None) -> str:
-    from core.release import words
+    from core.evaluation.release import text as words
 
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
     said = [words.headline(decision), *words.why(decision), words.sure(decision)]
@@ -115,7 +115,7 @@ def _text(decision: Decision, change: Against | None) -> str:
 
 def _table(ordered: list[Candidate], decision: Decision) -> str:
     from core.charts.look import milliseconds
-    from core.release.words import lacking
+    from core.evaluation.release.text import lacking
 
     rows = [
         (

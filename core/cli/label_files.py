@@ -31,7 +31,7 @@ def export_(
     name: str, kind: Format, annotator: str | None, unjudged: bool, out: Path | None, as_json: bool
 ) -> int:
     """Write the labels of a set to a file."""
-    from core.labels import desk, exchange
+    from core.evaluation.labels import desk, exchange
 
     if annotator is not None and kind != "qrels":
         raise BadInput("--annotator is about qrels; a CSV file has every annotator")
@@ -72,7 +72,7 @@ def export_(
 def import_(name: str, file: Path, annotator: str | None, as_json: bool) -> int:
     """Add the judgements of a file to a set, all or none: CSV (.csv), or TREC or BEIR judgements."""
     from core.engine import shared_engine
-    from core.labels import desk, exchange
+    from core.evaluation.labels import desk, exchange
 
     store = open_store()
     try:

@@ -16,11 +16,11 @@ from core.cli.text import amount, table
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
-    from core.evaluate.dataset import Question
-    from core.labels.agreement import Agreement
-    from core.labels.pool import Pooling
-    from core.labels.suggest import Suggesting
-    from core.labels.types import Desk
+    from core.evaluation.dataset import Question
+    from core.evaluation.labels.agreement import Agreement
+    from core.evaluation.labels.pool import Pooling
+    from core.evaluation.labels.suggest import Suggesting
+    from core.evaluation.labels.types import Desk
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -41,7 +41,7 @@ labels_.add_command(import_)
 @output_options
 def list_(as_json: bool) -> int:
     """List the label sets with how far they are."""
-    from core.labels import desk
+    from core.evaluation.labels import desk
 
     store = open_store()
     found = [_summary(desk.load(store, one.name)) for one in desk.sets(store)]
@@ -82,7 +82,7 @@ def create_(
     """Make a label set of questions; `labels pool` then finds the passages to judge."""
     from core.corpus import catalogue
     from core.domain import settings
-    from core.labels import desk
+    from core.evaluation.labels import desk
 
     if questions and from_sessions:
         raise BadInput("--questions and --from-sessions are two sources; give one")
@@ -113,14 +113,14 @@ def create_(
 def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_json: bool) -> int:
     """Find the passages to judge: the best of every route for each question. What is there stays."""
     from core.engine import shared_engine
-    from core.evaluate import keeping
-    from core.labels import desk, pool
+    from core.evaluation import experiment_store
+    from core.evaluation.labels import desk, pool
     from core.routes.declare import pick
 
     engine, store = shared_engine(), open_store()
     names = tuple(route.name for route in pick(routes)) if routes else ()
     if evaluation is not None:
-        opened = keeping.opened(keeping.place(engine.settings, evaluation))
+        opened = experiment_store.opened(experiment_store.place(engine.settings, evaluation))
         corpus = engine.corpus(desk.load(store, name).set.corpus)
         added = pool.from_evaluation(store, name, opened, corpus, names=names, depth=depth)
         if added.missing:
@@ -156,7 +156,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
 def suggest_(name: str, as_json: bool) -> int:
     """Have the language model suggest grades, which are shown apart and count for nothing."""
     from core.engine import shared_engine
-    from core.labels import suggest
+    from core.evaluation.labels import suggest
 
     under_way = suggest.begin(shared_engine(), name)
     _followed(under_way, "passages")
@@ -181,7 +181,7 @@ def suggest_(name: str, as_json: bool) -> int:
 @output_options
 def agreement_(name: str, as_json: bool) -> int:
     """Tell how far annotators agree beyond chance: Cohen's kappa for each pair; models apart."""
-    from core.labels import agreement, desk
+    from core.evaluation.labels import agreement, desk
 
     opened = desk.load(open_store(), name)
     pairs, models = agreement.between(opened), agreement.suggestions(opened)
@@ -222,7 +222,7 @@ def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], doc
 
 
 def _summary(opened: Desk) -> dict[str, Any]:
-    from core.labels.final import final
+    from core.evaluation.labels.final import final
 
     counted = final(opened).values()
     return {
@@ -236,8 +236,8 @@ def _summary(opened: Desk) -> dict[str, Any]:
 
 def _questions(corpus: str, files: Sequence[Path], *, from_sessions: bool) -> tuple[Question, ...]:
     from core.domain import settings
-    from core.evaluate import dataset
-    from core.labels import origins
+    from core.evaluation import dataset
+    from core.evaluation.labels import origins
 
     if files:
         return dataset.written(files, name=corpus).questions

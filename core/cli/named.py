@@ -25,8 +25,8 @@ class Applied:
 
 def preset_of(engine: Engine, name: str) -> Preset:
     """The named settings, checked against the routes there are; BadInput or Unavailable with the reason."""
+    from core.evaluation.tuning.saving import settled
     from core.store import presets
-    from core.tune.saving import settled
 
     if engine.store is None:
         raise Unavailable(f"sessions are not stored here, so the named settings {name!r} cannot be read")

@@ -48,7 +48,7 @@ def raft_(
     from core.cli.corpora import ensure
     from core.corpus import catalogue, index
     from core.domain import settings
-    from core.evaluate import raft, sets
+    from core.evaluation import raft, sets
 
     now = settings.current()
     source = catalogue.source(target, settings=now, name=name)

@@ -11,9 +11,9 @@ from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.domain.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
+    from core.evaluation.tuning.sweep import Curve, Effect
+    from core.evaluation.tuning.sweep_run import Running, Todo
     from core.routes.declare import KnobSpec
-    from core.tune.sweep import Curve, Effect
-    from core.tune.sweep_run import Running, Todo
 
 
 @click.command("sweep")
@@ -37,18 +37,18 @@ def sweep_(
     """
     from core.domain import settings
     from core.engine import shared_engine
-    from core.evaluate import keeping
+    from core.evaluation import experiment_store
+    from core.evaluation.tuning import sweep_run
+    from core.evaluation.tuning.sweep import METRICS, curve, waiting
+    from core.evaluation.tuning.sweep_subject import Rankings, subject
     from core.routes.declare import pick
-    from core.tune import sweep_run
-    from core.tune.sweep import METRICS, curve, waiting
-    from core.tune.sweep_subject import Rankings, subject
 
     if metric not in METRICS:
         raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
     route, names = _named(knobs)
     (known,) = pick([route])
     now = settings.current()
-    about = subject(keeping.opened(keeping.place(now, evaluation)), route, names)
+    about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
     points = _points(dict(zip(names, about.way.knobs, strict=True)), grids, route, about.now)
     rankings = Rankings(about)
     todo = waiting(rankings, points, metric, {})
@@ -83,7 +83,7 @@ def _named(knobs: Sequence[str]) -> tuple[str, list[str]]:
 def _points(
     specs: dict[str, KnobSpec], given: Sequence[str], route: str, now: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], ...]:
-    from core.tune.sweep_grid import cells, default, read
+    from core.evaluation.tuning.sweep_grid import cells, default, read
 
     texts: dict[str, str] = {}
     for one in given:
@@ -129,7 +129,7 @@ def _price(cost: Any) -> str:
 
 
 def _document(found: Curve) -> dict[str, Any]:
-    from core.tune.sweep_words import counted, told
+    from core.evaluation.tuning.sweep_text import counted, told
 
     about = found.subject
     return {
@@ -166,8 +166,8 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 
 def _text(found: Curve) -> str:
-    from core.tune.sweep import METRICS
-    from core.tune.sweep_words import counted, difference, named, told
+    from core.evaluation.tuning.sweep import METRICS
+    from core.evaluation.tuning.sweep_text import counted, difference, named, told
 
     lines = [*told(found), ""]
     wide = max(len(named(found.subject, one.point)) for one in found.tried)

@@ -10,8 +10,8 @@ from pathlib import Path
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
 from core.domain.types import Query
-from core.evaluate.dataset import turns
-from core.evaluate.files import lines
+from core.evaluation.dataset import turns
+from core.evaluation.files import lines
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 

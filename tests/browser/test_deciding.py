@@ -12,10 +12,10 @@ import pytest
 
 from core.domain import settings
 from core.domain.types import Passage, Query
-from core.evaluate import keeping
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels.types import Judgement, Pooled
+from core.evaluation import experiment_store
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from tests.browser.acting import MAIN, eventually, failures, settle, still, text
 from tests.browser.conftest import ROOT
@@ -105,14 +105,14 @@ def test_an_evaluation_goes_on_without_its_tab(tab, labels, home):
     name.press("Tab")
     settle(page)
     page.locator(".st-key-ev_begin button").click()
-    folder = keeping.place(settings.load(home=home), "left-alone")
-    eventually(page, (folder / keeping.LABELLED).is_file, 60)
+    folder = experiment_store.place(settings.load(home=home), "left-alone")
+    eventually(page, (folder / experiment_store.LABELLED).is_file, 60)
     page.context.close()  # the tab is closed as soon as it has begun
     for _ in range(1200):
-        if (folder / keeping.FIGURES).is_file():
+        if (folder / experiment_store.FIGURES).is_file():
             break
         time.sleep(0.1)
-    evaluation = keeping.opened(folder)
+    evaluation = experiment_store.opened(folder)
     assert len(evaluation.outcomes) == len(ASKED)
     again = tab("/evaluate?evaluation=left-alone")
     settle(again)

@@ -10,9 +10,9 @@ from contextlib import closing
 import pytest
 
 from core.domain.types import Passage, Query
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from tests.browser.acting import eventually, settle
 from tests.browser.conftest import served

@@ -10,13 +10,13 @@ from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
 from core.domain.types import Query
-from core.evaluate import keeping, sets
-from core.evaluate.dataset import LabelledSet, Question
+from core.evaluation import experiment_store, sets
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.tuning.calibrate import calibrate, choose, split
+from core.evaluation.tuning.calibrate_text import told
+from core.evaluation.tuning.threshold_cases import found
 from core.store import presets
 from core.store.presets import Preset
-from core.tune.calibrate import calibrate, choose, split
-from core.tune.calibrate_told import told
-from core.tune.cases import found
 from tests.calibrated import asked, crag, kept, result
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
@@ -33,7 +33,7 @@ def write(engine, once):
 
     def keep(name, labelled, of):
         results = {q.id: [of(n)] for n, q in enumerate(labelled.questions)}
-        folder = keeping.place(engine.settings, name)
+        folder = experiment_store.place(engine.settings, name)
         once(folder, repr((labelled, results)), lambda made: kept(made, labelled, results))
 
     return keep
@@ -49,7 +49,7 @@ def _known(monkeypatch):
 def evaluation(engine, write):
     """40 questions, half of them dev, at which one route graded and asked for evidence."""
     write("made", asked(40), crag)
-    return keeping.opened(keeping.place(engine.settings, "made"))
+    return experiment_store.opened(experiment_store.place(engine.settings, "made"))
 
 
 def target(step="grade and decide:high:question"):
@@ -144,7 +144,7 @@ def test_questions_of_one_split_are_cut_in_halves_and_it_is_said(visit, write):
 
 
 def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatch, write):
-    monkeypatch.setattr("core.tune.gather.surveyable", list)
+    monkeypatch.setattr("core.evaluation.tuning.threshold_candidates.surveyable", list)
     write("plain", asked(4), lambda n: result("bm25"))
     app = visit("tune.py")
     assert "No threshold in this evaluation" in shown(app)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from core import reading_waits
+from core.analysis import waits
 from core.backends.admission import Turns
 from core.domain.types import Query
 from core.engine import MAX_QUESTION, Request
@@ -400,7 +400,7 @@ def test_a_run_that_waits_for_the_model_says_so_with_its_place(visit, engine):
     with turns.slot(1):  # somebody else's call
         app.button(key="run").click().run()
         job = engine.job(app.session_state["run_id"])
-        until(lambda: "waits for the model" in reading_waits.now(job.pending()[0][2]))
+        until(lambda: "waits for the model" in waits.now(job.pending()[0][2]))
         app.run()
         assert "HyDE waits for the model" in app.get("progress")[0].proto.text
         assert "waits for the model, which serves it next" in html(app)

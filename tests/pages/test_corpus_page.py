@@ -324,7 +324,7 @@ def test_a_passage_in_full_tells_its_neighbours_and_its_questions():
 
 def test_labelled_questions_are_listed_under_their_passages(real, monkeypatch):
     from core.domain.types import Query
-    from core.evaluate.dataset import Evidence, Question, Written
+    from core.evaluation.dataset import Evidence, Question, Written
 
     corpus = real.corpus("shop")
     asked = (Question("a", Query("When?")), Question("b", Query("Gone?")))

@@ -11,10 +11,10 @@ from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
 from core.domain.types import Query
-from core.evaluate import background, keeping, sets
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.evaluation import perform, prepare
-from core.evaluate.spec import Spec
+from core.evaluation import background, experiment_store, sets
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment import perform, prepare
+from core.evaluation.spec import Spec
 from tests.pages.reading import address, html, shown
 from tests.runs import HOSTILE
 from ui.routes import title
@@ -63,9 +63,14 @@ def made(engine, questions, once):
     """Make an evaluation, to its end."""
 
     def make(name="first", routes=ROUTES, **more):
-        spec, folder = Spec("tiny", routes, split="all", **more), keeping.place(engine.settings, name)
+        spec, folder = (
+            Spec("tiny", routes, split="all", **more),
+            experiment_store.place(engine.settings, name),
+        )
         of = repr((spec, questions["set"]))
-        return keeping.opened(once(folder, of, lambda made: perform(engine, prepare(engine, spec), out=made)))
+        return experiment_store.opened(
+            once(folder, of, lambda made: perform(engine, prepare(engine, spec), out=made))
+        )
 
     return make
 
@@ -180,7 +185,7 @@ def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, e
     app.run()
     assert address(app, "evaluation") == name
     assert app.selectbox(key="evaluate_baseline").value == "dense"
-    spec = keeping.opened(keeping.place(engine.settings, name)).spec
+    spec = experiment_store.opened(experiment_store.place(engine.settings, name)).spec
     assert (spec["routes"], spec["split"], spec["baseline"]) == (["bm25", "dense"], "all", "dense")
 
 
@@ -211,7 +216,7 @@ def test_a_sample_of_each_mode(visit, questions, engine):
     app.button(key="ev_begin").click().run()
     one = background.under_way(engine, name)
     assert one.wait(30)
-    spec = keeping.opened(keeping.place(engine.settings, name)).spec
+    spec = experiment_store.opened(experiment_store.place(engine.settings, name)).spec
     assert (spec["per_mode"], spec["queries"]) == (1, None)
 
 
@@ -261,7 +266,7 @@ def test_deleting_says_what_is_lost(look, made, engine):
     app = look()
     assert "5 asked questions" in shown(app)
     app.button(key="evaluate_remove").click().run()
-    assert keeping.names(engine.settings) == []
+    assert experiment_store.names(engine.settings) == []
     assert "No evaluation is kept here yet" in shown(app)
 
 
@@ -272,7 +277,7 @@ def test_a_damaged_folder_is_told_and_can_be_deleted(visit, made, engine, damage
     app = visit("evaluate.py", evaluation="broken")
     assert "is damaged" in shown(app)
     app.button(key="evaluate_remove").click().run()
-    assert keeping.names(engine.settings) == []
+    assert experiment_store.names(engine.settings) == []
 
 
 def test_the_list_tells_the_state_of_each(visit, made):
@@ -353,7 +358,7 @@ def test_a_corpus_that_changed_is_told_when_it_is_asked_again(visit, made, engin
 
 
 def test_labels_in_the_address_open_the_form_with_them(visit, made, engine):
-    from core.labels import desk
+    from core.evaluation.labels import desk
 
     made("first", ("bm25",))
     desk.create(engine.store, "mine", "tiny", labelled_set().questions)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.analysis.run_view import gradings, strippings
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput
 from core.domain.outputs import (
@@ -18,9 +19,8 @@ from core.domain.outputs import (
 )
 from core.domain.types import Query, Span
 from core.engine import Request
-from core.evaluate.dataset import LabelledSet, Question
-from core.reading import gradings, strippings
-from core.whatif import survey as surveys
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.tuning import batch_run as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
@@ -232,7 +232,7 @@ def labels(engine, monkeypatch):
         Question("q2", Query("keys"), split="test", answerable=True),
     )
     made = LabelledSet("tiny", questions, {"q1": {"crushed:0-400": 3}, "q2": {"keys:0-80": 3}}, 2)
-    monkeypatch.setattr("core.whatif.survey.labelled", lambda *_: made)
+    monkeypatch.setattr("core.evaluation.tuning.batch_run.labelled", lambda *_: made)
     return made
 
 
@@ -272,7 +272,7 @@ def test_a_corpus_without_labels_says_how_to_get_some(page, engine, monkeypatch)
     def none(*_):
         raise BadInput("corpus tiny has no labelled questions; labels come as a BEIR folder")
 
-    monkeypatch.setattr("core.whatif.survey.labelled", none)
+    monkeypatch.setattr("core.evaluation.tuning.batch_run.labelled", none)
     run = engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", ("crag",)))
     assert engine.store.flush()
     app = page(run.id)

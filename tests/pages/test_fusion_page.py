@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from core.analysis.what_if.fusion import fusions, recompute
 from core.domain.outputs import Fusion, Selection
 from core.domain.types import Link, Query
 from core.engine import Request
-from core.evaluate import sets
-from core.evaluate.dataset import LabelledSet, Question
+from core.evaluation import sets
+from core.evaluation.dataset import LabelledSet, Question
 from core.routes.declare import routes
-from core.whatif.fusion import fusions, recompute
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from core.domain.types import Query
-from core.evaluate.dataset import Question
-from core.labels import desk
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Judgement, Pooled
 from tests.fakes import TEXTS, MemoryCorpus
 from tests.runs import make_run
 from ui import gold

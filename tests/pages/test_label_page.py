@@ -7,11 +7,11 @@ import pytest
 
 from core.domain.errors import ModelTimedOut
 from core.domain.types import Passage, Query, Turn
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels import exchange, pool, suggest
-from core.labels.final import final
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import exchange, pool, suggest
+from core.evaluation.labels.final import final
+from core.evaluation.labels.types import Judgement, Pooled
 from core.request import Request
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run

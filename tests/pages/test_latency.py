@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from core.analysis.critical_path import critical, ended
+from core.analysis.latency_percentiles import by_route, by_step
+from core.analysis.run_view import reuse
+from core.analysis.time_breakdown import by_kind
 from core.charts.look import milliseconds
-from core.critical import critical, ended
 from core.domain.types import Span
-from core.latencies import by_route, by_step
-from core.reading import reuse
-from core.seconds import by_kind
 from tests.pages.reading import address, html, shown
 from tests.runs import make_run
 

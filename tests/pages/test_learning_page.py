@@ -9,13 +9,13 @@ import pytest
 from core.backends import fusion_weights as files
 from core.domain.background_job import jobs
 from core.domain.types import Query
-from core.evaluate import keeping
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.evaluation import Prepared, perform
-from core.evaluate.runner import Plan
-from core.evaluate.spec import Spec
+from core.evaluation import experiment_store
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment import Prepared, perform
+from core.evaluation.runner import Plan
+from core.evaluation.spec import Spec
+from core.evaluation.tuning import fusion_weights
 from core.routes.declare import Need, routes
-from core.tune import fitting
 from tests.fakes import some_weights
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
@@ -33,7 +33,7 @@ def evaluated(engine, once):
 
     def keep(name, count):
         ready = prepared(count)
-        folder = keeping.place(engine.settings, name)
+        folder = experiment_store.place(engine.settings, name)
         return once(folder, f"learning {count}", lambda made: perform(engine, ready, out=made))
 
     return keep
@@ -123,7 +123,7 @@ def test_a_fit_that_fails_tells_why(evaluation, visit, monkeypatch):
     def broken(*_args, **_kwargs):
         raise RuntimeError("the disk <b>is</b> full")
 
-    monkeypatch.setattr(fitting, "perform", broken)
+    monkeypatch.setattr(fusion_weights, "perform", broken)
     app = learning(visit, evaluation="mine")
     button(app, "fit_begin").click().run()
     settled(app)

@@ -4,11 +4,11 @@ why a passage is where it is.
 
 import pytest
 
+from core.analysis.passage_trace import Funnel
+from core.analysis.what_if.fusion import fusions, recompute
 from core.domain.background_job import jobs
 from core.domain.types import Query
 from core.engine import Request
-from core.funnel import Funnel
-from core.whatif.fusion import fusions, recompute
 from tests.added import added
 from tests.pages.reading import html, shown
 from tests.unit.test_lineage import QUESTION, made, texts

@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 from markupsafe import Markup
 
-from core.contributions import Marker, searched_by_terms
+from core.analysis.term_contributions import Marker, searched_by_terms
 from core.domain.background_job import jobs
 from core.domain.types import Hit, Passage, Query
 from core.engine import Request
@@ -309,7 +309,7 @@ def test_the_large_run_is_the_same_every_time():
 
 
 def test_the_overlap_is_told_in_words(visit, stored):
-    from core.overlap import overlap
+    from core.analysis.rank_overlap import overlap
 
     app = visit(run="good", tab="Overlap")
     said = plain(app.main.markdown[0].value)
@@ -323,7 +323,7 @@ def test_the_overlap_is_told_in_words(visit, stored):
 
 
 def test_costs_are_the_stores_and_priced_where_prices_are_told(visit, engine, stored, monkeypatch):
-    from core.costs import add, price, totals
+    from core.analysis.token_usage import add, price, totals
 
     app = visit(run="good", tab="Cost")
     page = html(app)

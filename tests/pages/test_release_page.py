@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 
-from core.evaluate import keeping
-from core.evaluate.keeping import RUNS
-from core.release.criteria import Criteria, derived
-from core.release.gate import decide
-from core.release.measured import of_evaluation
-from core.release.snapshot import snapshot
+from core.evaluation import experiment_store
+from core.evaluation.experiment_store import RUNS
+from core.evaluation.release.criteria import Criteria, derived
+from core.evaluation.release.gate import decide
+from core.evaluation.release.measured import of_evaluation
+from core.evaluation.release.snapshot import snapshot
 from core.store import Store
 from tests.pages.reading import address, html, plain, shown
 from tests.released import evaluation, labelled, outcome
@@ -39,8 +39,10 @@ def kept(engine, once):
 
     def keep(name="first", by_route=None, **more):
         found = by_route or routes()
-        folder = keeping.place(engine.settings, name)
-        return keeping.opened(once(folder, repr((found, more)), lambda made: evaluation(made, found, **more)))
+        folder = experiment_store.place(engine.settings, name)
+        return experiment_store.opened(
+            once(folder, repr((found, more)), lambda made: evaluation(made, found, **more))
+        )
 
     return keep
 

@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from core.analysis.run_view import gradings, strippings
 from core.domain.outputs import SentenceFilter
 from core.domain.types import Query
 from core.engine import Request
-from core.reading import gradings, strippings
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
 from ui.grades import table

@@ -7,13 +7,13 @@ import pytest
 
 from core.domain.background_job import jobs
 from core.domain.types import Query
-from core.evaluate import keeping
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.evaluation import Prepared, perform
-from core.evaluate.runner import Plan
-from core.evaluate.spec import Spec
+from core.evaluation import experiment_store
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment import Prepared, perform
+from core.evaluation.runner import Plan
+from core.evaluation.spec import Spec
+from core.evaluation.tuning import sweep_run
 from core.store import presets
-from core.tune import sweep_run
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
@@ -39,8 +39,8 @@ def labelled():
 def evaluation(engine, once):
     engine.fake_llm = ScriptedLLM({"variants": "claim a box\nexpress label\nphoto of it"})
     ready = Prepared(Spec("tiny", ROUTES, split="all"), labelled(), Plan("tiny", ROUTES), ROUTES[0], (), None)
-    folder = keeping.place(engine.settings, "mine")
-    return keeping.opened(once(folder, "sweeps", lambda made: perform(engine, ready, out=made)))
+    folder = experiment_store.place(engine.settings, "mine")
+    return experiment_store.opened(once(folder, "sweeps", lambda made: perform(engine, ready, out=made)))
 
 
 def chart(app):
@@ -172,7 +172,7 @@ def test_without_an_evaluation_it_says_what_to_do(visit):
 
 
 def test_routes_without_knobs_say_so(visit, engine):
-    folder = keeping.place(engine.settings, "mine")
+    folder = experiment_store.place(engine.settings, "mine")
     spec = Spec("tiny", ("dense",), split="all")
     perform(engine, Prepared(spec, labelled(), Plan("tiny", ("dense",)), "dense", (), None), out=folder)
     app = sweeps(visit)

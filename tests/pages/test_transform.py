@@ -5,11 +5,11 @@ from html.parser import HTMLParser
 
 import pytest
 
+from core.analysis.embedding_map import cosine
+from core.analysis.searches import finds
 from core.domain.errors import Unavailable
 from core.domain.outputs import Search
 from core.domain.types import Query, Span
-from core.query_map import cosine
-from core.reading_texts import finds
 from core.request import Request
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import plain

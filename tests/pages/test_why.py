@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from markupsafe import escape
 
-from core.diagnosis import relevant
-from core.funnel import Funnel
+from core.analysis.diagnosis import relevant
+from core.analysis.passage_trace import Funnel
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 
 from core.domain.types import Query, Turn
-from core.evaluate.dataset import Question
-from core.labels import desk
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Entry, presets
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE

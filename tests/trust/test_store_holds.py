@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from core.domain.types import Passage, Query
-from core.evaluate.dataset import Question
-from core.labels import desk
-from core.labels.types import Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Pooled
 from core.store import Store
 from tests.runs import make_run
 
@@ -28,8 +28,8 @@ WRITE = """
 import sys, threading
 from dataclasses import replace
 from pathlib import Path
-from core.labels import desk
-from core.labels.types import Judgement
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Judgement
 from core.store import Store
 from tests.runs import make_run
 

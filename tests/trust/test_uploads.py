@@ -16,8 +16,8 @@ from core.corpus.load import ENDINGS
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query
-from core.evaluate.dataset import Question
-from core.labels import desk, exchange
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk, exchange
 from core.store import Store
 from core.store.exchange import MAX_MEMBER
 

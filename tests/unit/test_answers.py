@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from core.domain.settings import PROJECT
 from core.domain.types import AnswerStyle, Query
-from core.evaluate import answered, dataset, report, sets, statistics, summary
-from core.evaluate.answers import ANSWERS, ANSWERS_COMPARED, Given, against_golds, holds, measure, words
-from core.evaluate.comparison import compared
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.journal import JOURNAL, Journal
-from core.evaluate.runner import Outcome, Plan, run
+from core.evaluation import answer_figures, dataset, report, sets, statistics, summary
+from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED, Given, against_golds, holds, measure, words
+from core.evaluation.comparison import compared
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.journal import JOURNAL, Journal
+from core.evaluation.runner import Outcome, Plan, run
 from scripts import tables
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -332,7 +332,7 @@ def test_answers_are_copied_without_a_model(tmp_path):
     outcomes, _ = run(FakeEngine(tmp_path, llm=llm), SET, plan)
     assert {by["bm25"].status for by in outcomes.values()} == {"ok"}
     assert all(by["bm25"].answer for by in outcomes.values())
-    values = answered.measured(SET, outcomes, ["bm25"])["bm25"]
+    values = answer_figures.measured(SET, outcomes, ["bm25"])["bm25"]
     assert values["q1"]["supported_accuracy"] in (0.0, 1.0)
 
 

@@ -14,10 +14,10 @@ from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_sup
 from core.charts.calibration import curves
 from core.domain.errors import BadInput
 from core.domain.types import Query
-from core.evaluate.calibration import cut, fit
-from core.evaluate.calibration import worth as old_worth
-from core.evaluate.dataset import LabelledSet, Question
-from core.tune.calibrate import (
+from core.evaluation.calibration import cut, fit
+from core.evaluation.calibration import worth as old_worth
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.tuning.calibrate import (
     OBJECTIVES,
     WANTED,
     Measured,
@@ -32,9 +32,9 @@ from core.tune.calibrate import (
     tidy,
     worth,
 )
-from core.tune.calibrate_told import about, halves, left_out, reliability_told, told
-from core.tune.curves import curve, reliable
-from core.tune.targets import Judged, Target
+from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
+from core.evaluation.tuning.curves import curve, reliable
+from core.evaluation.tuning.targets import Judged, Target
 
 SCORES = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
 RIGHT = (False, False, True, False, False, True, True, True)

@@ -17,13 +17,13 @@ from core.domain.outputs import (
 )
 from core.domain.settings import Settings
 from core.domain.types import Link, Query, Span
-from core.evaluate import keeping
-from core.evaluate.dataset import LabelledSet, Question
+from core.evaluation import experiment_store
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.tuning import threshold_candidates
+from core.evaluation.tuning.saving import Setting, changes, merged, setting, settled, told
+from core.evaluation.tuning.targets import BEST, NO_GOLD, NO_GRADE, NO_QUOTE, NOT_TOLD, UNLABELLED
+from core.evaluation.tuning.threshold_cases import found
 from core.store.presets import Preset
-from core.tune import gather
-from core.tune.cases import found
-from core.tune.saving import Setting, changes, merged, setting, settled, told
-from core.tune.targets import BEST, NO_GOLD, NO_GRADE, NO_QUOTE, NOT_TOLD, UNLABELLED
 from tests.calibrated import asked, crag, evidence, graded, kept, result
 
 LABELLED = LabelledSet(
@@ -159,9 +159,11 @@ def test_floors_of_passages_and_of_pieces():
 def test_an_evaluation_is_read_from_its_folder(tmp_path):
     labelled = asked(6)
     kept(tmp_path / "e", labelled, {f"q{n}": [crag(n)] for n in range(6)})
-    evaluation = keeping.opened(tmp_path / "e")
+    evaluation = experiment_store.opened(tmp_path / "e")
     seen = []
-    got = gather.gathered(Settings(home=tmp_path), evaluation, lambda done, of: seen.append((done, of)))
+    got = threshold_candidates.gathered(
+        Settings(home=tmp_path), evaluation, lambda done, of: seen.append((done, of))
+    )
     direct = found([(f"q{n}", crag(n)) for n in range(6)], labelled)
     assert [(t.key, t.cases) for t in got.targets] == [(t.key, t.cases) for t in direct.targets]
     assert seen == [(n, 6) for n in range(6)]

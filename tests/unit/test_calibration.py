@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
-from core.evaluate.calibration import cut, fit, worth
+from core.evaluation.calibration import cut, fit, worth
 
 
 def test_by_hand():

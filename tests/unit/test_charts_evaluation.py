@@ -8,7 +8,7 @@ from core.charts.confusion import confusion
 from core.charts.forest import forest, lines
 from core.charts.modes import cell, mode_heatmap, scored
 from core.charts.tradeoff import tradeoff
-from core.evaluate import effects
+from core.evaluation import effects
 from tests.runs import HOSTILE
 
 NAMES = {"a": "Route A", "b": "Route B", "c": "Route C", "d": "Route D"}

@@ -11,7 +11,7 @@ from core.corpus.enrichments.children import SIZE
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Query
 from core.engine import Request
-from core.evaluate.kept import best_sentence, survived
+from core.evaluation.quotes import best_sentence, survived
 from core.routes.declare import Need, routes
 from core.steps.compress import numbers, tokens
 from core.steps.refine import cut

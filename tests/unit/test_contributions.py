@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.term_contributions import Marker, contributions, searched_by_terms, searched_texts
 from core.backends.sparse import K1, B, BM25Index, write_index
 from core.backends.terms import Analyzer, analyzer
-from core.contributions import Marker, contributions, searched_by_terms, searched_texts
 from core.corpus.passages import searchable
 from core.domain.outputs import Embedding, Search
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.costs import Totals, add, price, totals
+from core.analysis.token_usage import Totals, add, price, totals
 from core.domain.errors import BadInput
 from core.domain.settings import load
 from core.domain.types import RouteResult, Span, Tokens

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.critical import between_ms, critical, ended, on_path, own_ms
+from core.analysis.critical_path import between_ms, critical, ended, on_path, own_ms
 from core.domain.types import RouteResult, Span
 from core.steps.trace import Trace
 from tests.runs import make_run

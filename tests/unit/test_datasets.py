@@ -9,9 +9,9 @@ from core.corpus.chunk import Chunking, passages
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
-from core.evaluate import dataset, labels
-from core.evaluate.dataset import Evidence, LabelledSet, Question, Written
-from core.evaluate.files import read_qrels
+from core.evaluation import dataset, labels_file
+from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
+from core.evaluation.files import read_qrels
 
 
 @pytest.fixture
@@ -156,29 +156,29 @@ SHELF = Shelf(TEXT, CUT)
     ],
 )
 def test_a_quote_labels_the_passages_that_hold_half_of_it(quote, carriers):
-    assert labels.holding(Evidence("d", 3, quote), TEXT, CUT) == [CUT[n].id for n in carriers]
+    assert labels_file.holding(Evidence("d", 3, quote), TEXT, CUT) == [CUT[n].id for n in carriers]
 
 
 def test_overlapping_passages_both_carry_the_grade():
     cut = [piece(0, "alpha beta gamma"), piece(6, "beta gamma delta")]
-    assert labels.holding(Evidence("d", 3, "beta gamma"), TEXT, cut) == [p.id for p in cut]
+    assert labels_file.holding(Evidence("d", 3, "beta gamma"), TEXT, cut) == [p.id for p in cut]
 
 
 def test_a_quote_over_many_passages_goes_to_the_one_that_holds_most():
     cut = [piece(0, "aa bb"), piece(6, "cc dd e"), piece(14, "ff gg")]
     text = "aa bb cc dd e ff gg"
-    assert labels.holding(Evidence("d", 3, text), text, cut) == ["d:6-13"]
+    assert labels_file.holding(Evidence("d", 3, text), text, cut) == ["d:6-13"]
 
 
 def test_labels_need_the_corpus_and_the_highest_grade_wins():
     evidence = {"q": (Evidence("d", 1), Evidence("d", 3, "gamma"), Evidence("d", 2, "delta"))}
-    placed = labels.place(Written("s", (Question("q", Query("x")),), evidence), SHELF)
+    placed = labels_file.place(Written("s", (Question("q", Query("x")),), evidence), SHELF)
     assert placed.qrels == {"q": {CUT[0].id: 1, CUT[1].id: 3}}
     assert placed.relevant_from == 2
     with pytest.raises(BadInput, match="f line 1: 'd' as indexed does not hold the quote 'omega'"):
-        labels.place(Written("s", (), {"q": (Evidence("d", 3, "omega", "f line 1"),)}), SHELF)
+        labels_file.place(Written("s", (), {"q": (Evidence("d", 3, "omega", "f line 1"),)}), SHELF)
     with pytest.raises(BadInput, match="f line 2: corpus shelf has no document 'e'"):
-        labels.place(Written("s", (), {"q": (Evidence("e", 1, None, "f line 2"),)}), SHELF)
+        labels_file.place(Written("s", (), {"q": (Evidence("e", 1, None, "f line 2"),)}), SHELF)
 
 
 def test_labels_are_found_again_whatever_the_chunking():
@@ -194,14 +194,14 @@ def test_labels_are_found_again_whatever_the_chunking():
             at = text.index(quote)
             share = {p.id: max(0, min(p.end, at + len(quote)) - max(p.start, at)) / len(quote) for p in cut}
             wanted = {id for id, part in share.items() if part >= 0.5} or {max(share, key=share.__getitem__)}
-            found = set(labels.holding(Evidence("doc.txt", 3, quote), text, cut))
+            found = set(labels_file.holding(Evidence("doc.txt", 3, quote), text, cut))
             assert found == wanted or max(share.values()) < 0.5  # then a tie may go either way
 
 
 def test_document_ids_are_spread_over_passages_and_strangers_are_told():
     judged = LabelledSet("s", (), {"q": {"d": 2, CUT[0].id: 1, "gone": 1}})
-    settled, unknown = labels.with_judgements(judged, SHELF)
+    settled, unknown = labels_file.with_judgements(judged, SHELF)
     assert settled.qrels == {"q": {CUT[0].id: 2, CUT[1].id: 2, "gone": 1}}
     assert unknown == {"gone"}
     with pytest.raises(BadInput, match="none of the 1 judged ids"):
-        labels.with_judgements(LabelledSet("s", (), {"q": {"gone": 1}}), SHELF)
+        labels_file.with_judgements(LabelledSet("s", (), {"q": {"gone": 1}}), SHELF)

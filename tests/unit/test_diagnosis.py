@@ -5,12 +5,12 @@ from math import log2
 
 import pytest
 
+from core.analysis.diagnosis import diagnose, disputed, mode_of, ndcg
+from core.analysis.passage_trace import Funnel
 from core.backends.terms import Analyzer
-from core.diagnosis import diagnose, disputed, mode_of, ndcg
 from core.domain.outputs import Rerank, Rewrite, Search, Written
 from core.domain.relevance import relevant
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
-from core.funnel import Funnel
 
 
 def passage(id, text="a text"):

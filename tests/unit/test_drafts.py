@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from core.analysis.answers import writing
+from core.analysis.run_view import gradings
+from core.analysis.searches import rewrites
 from core.domain.outputs import ClaimChanges, Criticised, Critique, DraftChoice, Written
 from core.domain.types import Query, Span
 from core.engine import Request
-from core.reading import gradings
-from core.reading_answers import writing
-from core.reading_texts import rewrites
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import HOSTILE, make_run
 from ui.drafts import drafts

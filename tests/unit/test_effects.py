@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from core.evaluate import comparison, effects, statistics
+from core.evaluation import comparison, effects, statistics
 from tests.uncompiled import ranx
 
 DIFFERENCES = st.lists(st.floats(-1, 1, allow_nan=False).map(lambda x: round(x, 6)), min_size=1, max_size=30)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from core.domain import trec
 from core.domain.errors import BadInput
 from core.domain.types import Query
-from core.evaluate import report, statistics, summary
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.journal import JOURNAL, Journal
-from core.evaluate.metrics import COMPARED, METRICS, by_question, measures
-from core.evaluate.runner import Outcome, Plan, run
+from core.evaluation import report, statistics, summary
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.journal import JOURNAL, Journal
+from core.evaluation.metrics import COMPARED, METRICS, by_question, measures
+from core.evaluation.runner import Outcome, Plan, run
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.uncompiled import ranx
 

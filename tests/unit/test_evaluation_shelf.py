@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from core.analysis.latency_percentiles import Latency
 from core.domain.types import Query
-from core.evaluate import leaders, leading, shelf
-from core.evaluate.background import begin
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.keeping import NAME, opened, place
-from core.evaluate.spec import Spec
-from core.latencies import Latency
+from core.evaluation import experiment_index, leaderboard, leading
+from core.evaluation.background import begin
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment_store import NAME, opened, place
+from core.evaluation.spec import Spec
 from tests.fakes import FakeEngine
 
 ASKED = {
@@ -28,7 +28,7 @@ def evaluation(tmp_path, monkeypatch):
     from core.corpus import catalogue
     from core.corpus.chunk import WHOLE
     from core.corpus.source import Source
-    from core.evaluate import sets
+    from core.evaluation import sets
 
     questions = tuple(Question(id, Query(text), "plain") for id, (text, _) in ASKED.items())
     found = LabelledSet("tiny", questions, {id: {hit: 1} for id, (_, hit) in ASKED.items() if hit})
@@ -40,7 +40,7 @@ def evaluation(tmp_path, monkeypatch):
 
 
 def test_a_finished_one(evaluation):
-    one = shelf.entry(evaluation.folder)
+    one = experiment_index.entry(evaluation.folder)
     assert (one.state, one.done, one.total, one.routes, one.failed) == ("finished", 4, 4, 3, 0)
     assert (one.corpus, one.split, one.why) == ("tiny", "test", "")
 
@@ -49,32 +49,38 @@ def test_one_that_lost_its_last_questions_or_its_figures_is_stopped(evaluation):
     journal = evaluation.folder / "questions.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(lines[:-1]) + lines[-1][:20])  # killed in the middle of a line
-    one = shelf.entry(evaluation.folder)
+    one = experiment_index.entry(evaluation.folder)
     assert (one.state, one.done, one.total) == ("stopped", 3, 4)
     journal.write_text("".join(lines))
     (evaluation.folder / "metrics.json").unlink()
-    assert (shelf.entry(evaluation.folder).state, shelf.entry(evaluation.folder).routes) == ("stopped", 3)
+    assert (
+        experiment_index.entry(evaluation.folder).state,
+        experiment_index.entry(evaluation.folder).routes,
+    ) == ("stopped", 3)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"spec": {}}', '{"spec": 1, "set": 2}', "\x00"])
 def test_a_damaged_one_says_why(evaluation, content):
     (evaluation.folder / "labelled.json").write_text(content)
-    one = shelf.entry(evaluation.folder)
+    one = experiment_index.entry(evaluation.folder)
     assert one.state == "damaged"
     assert one.why
 
 
 def test_what_this_process_knows_goes_first(evaluation, monkeypatch):
-    one = shelf.entry(evaluation.folder)
+    one = experiment_index.entry(evaluation.folder)
     engine = SimpleNamespace(settings=SimpleNamespace(home=evaluation.folder.parents[1]))
     known = SimpleNamespace(done=False, finished=1, total=9, error=None)
-    monkeypatch.setattr(shelf.background, "under_way", lambda *_: known)
-    assert shelf.now(engine, one).state == "under way"
-    assert (shelf.now(engine, one).done, shelf.now(engine, one).total) == (1, 9)
+    monkeypatch.setattr(experiment_index.background, "under_way", lambda *_: known)
+    assert experiment_index.now(engine, one).state == "under way"
+    assert (experiment_index.now(engine, one).done, experiment_index.now(engine, one).total) == (1, 9)
     known.done, known.error = True, "the disk is full"
-    assert (shelf.now(engine, one).state, shelf.now(engine, one).why) == ("finished", "the disk is full")
-    stopped = shelf.Entry("x", "c", "test", 1, 1, 2, "stopped", "")
-    told = shelf.now(engine, stopped)
+    assert (experiment_index.now(engine, one).state, experiment_index.now(engine, one).why) == (
+        "finished",
+        "the disk is full",
+    )
+    stopped = experiment_index.Entry("x", "c", "test", 1, 1, 2, "stopped", "")
+    told = experiment_index.now(engine, stopped)
     assert (told.state, told.why) == ("failed", "the disk is full")
 
 
@@ -86,32 +92,32 @@ def test_medians_are_of_runs_that_did_the_same_and_rather_of_now():
         one("a", "now", 10.0), one("a", "recording", 99.0), one("a", "now", 500.0, answered=True),
         one("b", "recording", 70.0), one("c", "now", None),
     ]  # fmt: skip
-    assert shelf.medians(found, answered=False) == {"a": 10.0, "b": 70.0}
-    assert shelf.medians(found[::-1], answered=False) == {"a": 10.0, "b": 70.0}
-    assert shelf.medians(found, answered=True) == {"a": 500.0}
+    assert experiment_index.medians(found, answered=False) == {"a": 10.0, "b": 70.0}
+    assert experiment_index.medians(found[::-1], answered=False) == {"a": 10.0, "b": 70.0}
+    assert experiment_index.medians(found, answered=True) == {"a": 500.0}
 
 
 def test_an_estimate_adds_medians_and_names_what_it_does_not_know():
-    found = shelf.estimate({"a": 100.0, "b": 50.0, "z": 1e9}, ["a", "b", "c"], 20)
+    found = experiment_index.estimate({"a": 100.0, "b": 50.0, "z": 1e9}, ["a", "b", "c"], 20)
     assert (found.seconds, found.unknown) == (3.0, ("c",))
-    assert shelf.estimate({}, ["a"], 20) == shelf.Estimate(0.0, ("a",))
+    assert experiment_index.estimate({}, ["a"], 20) == experiment_index.Estimate(0.0, ("a",))
 
 
 @pytest.mark.parametrize("wanted", ["support-2026-01-01", "../x", "", "ünï", ".hidden", "a" * 200, "-"])
 def test_free_names_are_allowed_and_free(wanted):
-    first = shelf.free_name(wanted, [])
+    first = experiment_index.free_name(wanted, [])
     assert NAME.fullmatch(first)
     taken = [first]
     for _ in range(3):
-        taken.append(shelf.free_name(wanted, taken))
+        taken.append(experiment_index.free_name(wanted, taken))
     assert len(set(taken)) == 4
     assert all(NAME.fullmatch(name) for name in taken)
 
 
 def test_the_figures_of_the_folder_are_taken_as_they_are(evaluation):
     kept = json.loads((evaluation.folder / "metrics.json").read_text())
-    assert leaders.against(evaluation, "bm25") is evaluation.figures
-    other = leaders.against(evaluation, "dense")
+    assert leaderboard.against(evaluation, "bm25") is evaluation.figures
+    other = leaderboard.against(evaluation, "dense")
     assert other["baseline"] == "dense"
     assert "vs_baseline" not in other["routes"]["dense"] or not other["routes"]["dense"]["vs_baseline"]
     for route, row in kept["routes"].items():
@@ -130,27 +136,27 @@ def rows(**means):
 
 def test_routes_are_ranked_and_those_without_a_value_are_last():
     figures = {"routes": rows(a=0.2, b=None, c=0.9, d=0.2)}
-    assert leaders.ranked(figures, "ndcg@10") == ["c", "a", "d", "b"]
-    assert leaders.metrics(figures) == ["ndcg@10"]
+    assert leaderboard.ranked(figures, "ndcg@10") == ["c", "a", "d", "b"]
+    assert leaderboard.metrics(figures) == ["ndcg@10"]
 
 
 def test_words_say_who_leads_and_how_all_stand_to_the_baseline(evaluation):
-    figures = leaders.against(evaluation, "bm25")
-    said = leaders.words(figures, leading.leader(evaluation.values, "ndcg@10"), "ndcg@10", str.upper)
+    figures = leaderboard.against(evaluation, "bm25")
+    said = leaderboard.words(figures, leading.leader(evaluation.values, "ndcg@10"), "ndcg@10", str.upper)
     assert "has the highest nDCG@10" in said[0]
     assert all(line.endswith(".") for line in said)
     assert any(line.startswith("Against BM25 in nDCG@10, no difference shown: 2 routes") for line in said)
-    none = leaders.words(figures, None, "ndcg@10", str)
+    none = leaderboard.words(figures, None, "ndcg@10", str)
     assert none == ["No route was scored in nDCG@10, so none leads."]
 
 
 def test_what_is_not_scored_is_counted(evaluation):
     figures = {**evaluation.figures, "routes": {**rows(a=0.1, b=0.2)}}
     figures["routes"]["b"] |= {"n": 7, "failed": 3}
-    said = " ".join(leaders.counted(figures, 9, str))
+    said = " ".join(leaderboard.counted(figures, 9, str))
     assert "figures of 4 of 9 questions" in said
     assert "1 of 4 questions have no relevant passage" in said
     assert "not counted as 0: b 3." in said
     assert "means are over different questions" in said
     figures["routes"]["b"] |= {"n": 10, "failed": 0}
-    assert leaders.counted({**figures, "unlabelled": 0}, 4, str) == []
+    assert leaderboard.counted({**figures, "unlabelled": 0}, 4, str) == []

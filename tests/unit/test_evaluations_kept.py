@@ -9,10 +9,10 @@ import pytest
 
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput
-from core.evaluate import background, keeping, shelf
-from core.evaluate.evaluation import perform, prepare
-from core.evaluate.journal import JOURNAL, alone
-from core.evaluate.spec import Spec
+from core.evaluation import background, experiment_index, experiment_store
+from core.evaluation.experiment import perform, prepare
+from core.evaluation.journal import JOURNAL, alone
+from core.evaluation.spec import Spec
 from tests.fakes import FakeEngine, ScriptedLLM
 
 ASKED = {
@@ -68,8 +68,8 @@ def ended(one):
 def test_what_is_kept_opens_with_the_figures_and_the_runs(engine, spec):
     one = ended(background.begin(engine, "first", spec))
     assert (one.finished, one.total, one.cancelled) == (4, 4, False)
-    assert keeping.names(engine.settings) == ["first"]
-    kept = keeping.opened(one.folder)
+    assert experiment_store.names(engine.settings) == ["first"]
+    kept = experiment_store.opened(one.folder)
     assert Spec.read(kept.spec) == spec
     assert kept.routes == ("bm25", "dense")
     assert kept.baseline == "bm25"
@@ -89,7 +89,7 @@ def test_what_is_kept_opens_with_the_figures_and_the_runs(engine, spec):
 def test_it_is_the_same_as_in_the_foreground(engine, spec, tmp_path):
     ended(background.begin(engine, "first", spec))
     figures, labelled, outcomes = perform(engine, prepare(engine, spec))
-    kept = keeping.opened(keeping.place(engine.settings, "first"))
+    kept = experiment_store.opened(experiment_store.place(engine.settings, "first"))
     assert kept.labelled == labelled
     for route, row in figures["routes"].items():
         for metric in ("ndcg@10", "recall@10", "map", "ci95", "n", "failed"):
@@ -109,7 +109,7 @@ def test_stopped_it_keeps_what_was_asked_and_goes_on_without_repeating(engine, s
     ended(one)
     assert one.cancelled
     assert background.active(engine) == []
-    stopped = keeping.opened(one.folder)
+    stopped = experiment_store.opened(one.folder)
     assert stopped.figures["interrupted"] is True
     assert len(stopped.outcomes) < 4
     before = len(stopped.outcomes)
@@ -120,7 +120,7 @@ def test_stopped_it_keeps_what_was_asked_and_goes_on_without_repeating(engine, s
     again = ended(background.resume(engine, "first"))
     assert len(engine.asked) == 4 - before
     assert again.finished == 4
-    whole = keeping.opened(one.folder)
+    whole = experiment_store.opened(one.folder)
     assert whole.figures["interrupted"] is False
     assert len(whole.outcomes) == 4
     assert {q: whole.outcomes[q] for q in stopped.outcomes} == stopped.outcomes
@@ -176,28 +176,28 @@ def test_what_cannot_be_measured_is_told_at_once_and_leaves_nothing(engine, spec
 
     with pytest.raises(RouteScopeError, match=said):
         background.begin(engine, "first", replace(spec, **change))
-    assert keeping.names(engine.settings) == []
+    assert experiment_store.names(engine.settings) == []
 
 
 def test_damage_is_told_and_what_is_deleted_is_gone(engine, spec):
     one = ended(background.begin(engine, "first", spec))
     copy = one.folder.parent / "second"
     shutil.copytree(one.folder, copy)
-    (copy / keeping.LABELLED).write_text('{"spec": {}, "set": []}')
+    (copy / experiment_store.LABELLED).write_text('{"spec": {}, "set": []}')
     with pytest.raises(BadInput, match="is damaged"):
-        keeping.opened(copy)
-    (copy / keeping.LABELLED).unlink()
+        experiment_store.opened(copy)
+    (copy / experiment_store.LABELLED).unlink()
     with pytest.raises(BadInput, match="holds no evaluation"):
-        keeping.opened(copy)
-    (one.folder / keeping.RUNS).unlink()
+        experiment_store.opened(copy)
+    (one.folder / experiment_store.RUNS).unlink()
     with pytest.raises(BadInput, match="kept no run"):
-        keeping.opened(one.folder).run("q1")
-    stamp = keeping.stamp(one.folder)
-    assert stamp == keeping.stamp(one.folder)
-    keeping.remove(engine.settings, "first")
-    assert keeping.names(engine.settings) == []
+        experiment_store.opened(one.folder).run("q1")
+    stamp = experiment_store.stamp(one.folder)
+    assert stamp == experiment_store.stamp(one.folder)
+    experiment_store.remove(engine.settings, "first")
+    assert experiment_store.names(engine.settings) == []
     with pytest.raises(BadInput, match="there are: none"):
-        keeping.remove(engine.settings, "first")
+        experiment_store.remove(engine.settings, "first")
 
 
 def test_an_error_of_the_work_is_told(engine, spec, monkeypatch):
@@ -212,13 +212,13 @@ def test_an_error_of_the_work_is_told(engine, spec, monkeypatch):
 
 def test_one_that_another_process_is_at_is_under_way(engine, spec):
     one = ended(background.begin(engine, "first", spec))
-    assert shelf.now(engine, shelf.entry(one.folder)).state == "finished"
+    assert experiment_index.now(engine, experiment_index.entry(one.folder)).state == "finished"
     with alone(one.folder):
-        there = shelf.now(engine, shelf.entry(one.folder))
+        there = experiment_index.now(engine, experiment_index.entry(one.folder))
         assert (there.state, there.why) == ("under way", "another process is at it")
         with pytest.raises(BadInput, match="let it end"):
-            keeping.remove(engine.settings, "first")
-    assert shelf.now(engine, shelf.entry(one.folder)).state == "finished"
+            experiment_store.remove(engine.settings, "first")
+    assert experiment_index.now(engine, experiment_index.entry(one.folder)).state == "finished"
 
 
 def test_weights_fitted_on_the_questions_asked_are_told(engine, spec, monkeypatch):

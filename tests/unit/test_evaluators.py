@@ -17,9 +17,9 @@ from core.charts import reliability_curve, reliability_told
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
 from core.engine import Request
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.reliability import reliability
-from core.evaluate.training import GRADED, Pairs, by_question, joined, measure, train, worth
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.reliability import reliability
+from core.evaluation.training import GRADED, Pairs, by_question, joined, measure, train, worth
 from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
 from core.steps.trace import Trace

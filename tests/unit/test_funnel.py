@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.lineage import Flow, Source
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import Funnel
 from core.domain.outputs import (
     NOTHING,
     DraftChoice,
@@ -25,9 +28,6 @@ from core.domain.outputs import (
 )
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
 from core.engine import Request
-from core.flow import Flow, Source
-from core.funnel import Funnel
-from core.held import held
 from core.routes.declare import routes
 from tests.fakes import FakeEngine
 from tests.runs import make_run

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.answers import checked, decisions
 from core.backends.prompting.citations import NOT_ANSWERED
 from core.domain.errors import ModelFailed
 from core.domain.types import Query
 from core.engine import Request
-from core.reading_answers import checked, decisions
 from core.request import AnswerStyle
 from core.steps.generate import reading_order
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -156,7 +156,7 @@ def test_the_text_can_be_read_while_it_is_written(tmp_path):
                     seen.extend(job.pending())
             return super().complete(request, timeout=timeout, cancel=cancel)
 
-    from core.reading_answers import being_written
+    from core.analysis.answers import being_written
 
     engine = FakeEngine(tmp_path, llm=Writing({"evidence": "0.9", "answer": "For 24 hours [1]."}))
     job = engine.start(Request(QUESTION, "tiny", ("bm25",), answers="all"))

@@ -10,8 +10,8 @@ from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import PassageGrade
 from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.evaluate import runner, summary
-from core.evaluate.dataset import LabelledSet, Question
+from core.evaluation import runner, summary
+from core.evaluation.dataset import LabelledSet, Question
 from core.routes.declare import Need, routes
 from core.steps import Steps
 from core.steps.fuse import linear, rrf

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels import listing, origins
-from core.labels.bands import landis_koch
-from core.labels.coverage import Share, coverage
-from core.labels.final import Tied, final
-from core.labels.going import onward
-from core.labels.latest import caught_up
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import listing, origins
+from core.evaluation.labels.bands import landis_koch
+from core.evaluation.labels.coverage import Share, coverage
+from core.evaluation.labels.final import Tied, final
+from core.evaluation.labels.next_item import onward
+from core.evaluation.labels.refresh import caught_up
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from tests.runs import make_run
 

@@ -9,10 +9,10 @@ from scipy.stats import bootstrap
 from sklearn.metrics import cohen_kappa_score
 
 from core.domain.types import Passage, Query
-from core.evaluate import statistics
-from core.evaluate.dataset import Question
-from core.labels import agreement, queue
-from core.labels.types import Desk, Judgement, LabelSet, Pooled
+from core.evaluation import statistics
+from core.evaluation.dataset import Question
+from core.evaluation.labels import agreement, queue
+from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled
 
 
 def desk(*judgements, passages=("a", "b", "c", "d"), questions=("q1",), name="set"):

@@ -14,10 +14,10 @@ from core.corpus.source import Source
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels import pool
-from core.labels.types import Judgement
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import pool
+from core.evaluation.labels.types import Judgement
 from core.request import Request
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query, Turn
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels import rows
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import rows
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -272,8 +272,8 @@ def test_any_text_is_kept(store):
 JUDGING = """
 import sys
 from pathlib import Path
-from core.labels import desk
-from core.labels.types import Judgement
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Judgement
 from core.store import Store
 
 store = Store(Path(sys.argv[1]))

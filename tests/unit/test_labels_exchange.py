@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluate.dataset import Question
-from core.evaluate.files import read_qrels
-from core.labels import desk as desks
-from core.labels import exchange
-from core.labels.cells import COLUMNS, bare, shielded
-from core.labels.final import final
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.files import read_qrels
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import exchange
+from core.evaluation.labels.csv_format import COLUMNS, bare, shielded
+from core.evaluation.labels.final import final
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from tests.fakes import MemoryCorpus
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluate.dataset import Question
-from core.labels import desk as desks
-from core.labels.final import final, labelled_set
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.final import final, labelled_set
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from tests.unit.test_labels_agreement import desk, grades
 

@@ -7,15 +7,15 @@ import pytest
 
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.keeping import Evaluation
-from core.evaluate.runner import Outcome
-from core.labels import desk as desks
-from core.labels import pool as module
-from core.labels import suggest
-from core.labels.final import final
-from core.labels.pool import Added, best, from_evaluation, from_runs
-from core.labels.types import Judgement, Pooled
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import pool as module
+from core.evaluation.labels import suggest
+from core.evaluation.labels.final import final
+from core.evaluation.labels.pool import Added, best, from_evaluation, from_runs
+from core.evaluation.labels.types import Judgement, Pooled
+from core.evaluation.runner import Outcome
 from core.request import Request
 from core.store import Store
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.critical_path import between_ms
+from core.analysis.latency_percentiles import NEEDED, by_route, by_step, origin, percentiles, usage
+from core.analysis.time_breakdown import by_kind, clocks, sources
+from core.analysis.time_breakdown import by_step as spent_by_step
+from core.analysis.timeline import against, lead, of, path_told, percent, sessions_told, spent_told, wall_told
 from core.charts.percentiles import SHOWN, range_plot
-from core.critical import between_ms
 from core.domain.types import RouteResult, Span, Tokens
-from core.latencies import NEEDED, by_route, by_step, origin, percentiles, usage
-from core.reading_times import against, lead, of, path_told, percent, sessions_told, spent_told, wall_told
-from core.seconds import by_kind, clocks, sources
-from core.seconds import by_step as spent_by_step
 from core.store.traces import Traces
 from tests.runs import make_run
 

@@ -14,22 +14,22 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from core import engine as engine_module
+from core.analysis.what_if.fusion import fusions, recompute, shares
 from core.backends import fusion_weights as files
 from core.backends.fusion_weights import FEATURES, FittedWeights
 from core.cli import main
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.evaluate.dataset import LabelledSet, Question
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.tuning import fusion_weights, learn, learn_text
+from core.evaluation.tuning.fusion_weights import Wanted
+from core.evaluation.tuning.learn import EQUAL, LEAST_QUESTIONS, LEAST_RELEVANT
+from core.evaluation.tuning.pairs import Collected, collect, counts, pairs
 from core.needs import missing
 from core.routes.declare import Need, routes
 from core.steps.fitted_fusion import features, ordered, parts
 from core.steps.fuse import linear
-from core.tune import fitting, learn, learn_told
-from core.tune.fitting import Wanted
-from core.tune.learn import EQUAL, LEAST_QUESTIONS, LEAST_RELEVANT
-from core.tune.pairs import Collected, collect, counts, pairs
-from core.whatif.fusion import fusions, recompute, shares
 from tests.fakes import FakeEngine, some_weights
 
 TRUE = ((2.0, 0.0, 0.0), (8.0, 0.0, 0.0))  # of two lists: the second's score counts four times as much
@@ -92,7 +92,7 @@ def test_the_truth_is_recovered(fitted):
     """Labels drawn with the second list's score counting four times the first's."""
     score = {name: row[0] for name, row in zip(fitted.lists, fitted.weights, strict=True)}
     assert 2.7 < score["dense"] / score["bm25"] < 6
-    (first, _), _ = learn_told.most(fitted)
+    (first, _), _ = learn_text.most(fitted)
     assert first == files.LISTS["dense"]
     against = fitted.made["out of fold"]["against"]
     assert against["hybrid_linear"]["verdict"] == against["bm25"]["verdict"] == "better"
@@ -198,7 +198,7 @@ def test_pairs_count_what_is_judged_and_what_is_not(material):
     there = counts(changed, found)
     assert (there.questions, there.relevant, there.labelled) == (1, 1, 2)
     assert (there.passages, there.unjudged) == (40, 38)
-    said = learn_told.labels(there)
+    said = learn_text.labels(there)
     assert "1 no list has" in said
     assert "38 of the found are not judged and count as not relevant" in said
 
@@ -222,7 +222,7 @@ def test_it_is_compared_with_what_the_routes_do(material):
 
 
 def test_held_out_questions_are_told_apart_from_those_fitted_on(material, two_strengths):
-    split, chosen, rest = fitting.divided(material.labelled)
+    split, chosen, rest = fusion_weights.divided(material.labelled)
     assert (split, len(chosen), len(rest)) == ("dev", 90, 30)
     rivals = {"some_route": dict.fromkeys(material.lists, 0.0)}
     found = learn.learned(material, "split", ("bm25", "dense"), chosen, rest, rivals=rivals)
@@ -232,9 +232,9 @@ def test_held_out_questions_are_told_apart_from_those_fitted_on(material, two_st
     assert beaten["delta"] == pytest.approx(found.made["held out"]["ndcg@10"])
     low, high = found.made["held out"]["ci95"]
     assert low <= found.made["held out"]["ndcg@10"] <= high
-    assert fitting.splits(material.labelled) == ["dev", "test", "all"]
+    assert fusion_weights.splits(material.labelled) == ["dev", "test", "all"]
     with pytest.raises(BadInput, match="there are: dev, test, all"):
-        fitting.divided(material.labelled, "train")
+        fusion_weights.divided(material.labelled, "train")
 
 
 def test_what_is_served_is_what_was_fitted(tmp_path, material, fitted):
@@ -377,14 +377,14 @@ def asked(count=60):
 @pytest.fixture
 def labelled_engine(tmp_path, monkeypatch, two_strengths):
     labelled = asked()
-    monkeypatch.setattr(fitting, "_origin", lambda *_: (labelled, {}, "the questions of a test"))
+    monkeypatch.setattr(fusion_weights, "_origin", lambda *_: (labelled, {}, "the questions of a test"))
     return FakeEngine(tmp_path)
 
 
 def test_fitting_in_the_background_ends_with_kept_weights(labelled_engine):
     wanted = Wanted("tiny", "mine", ("bm25", "dense"))
-    running = fitting.begin(labelled_engine, wanted)
-    assert fitting.under_way(labelled_engine, "tiny") is running
+    running = fusion_weights.begin(labelled_engine, wanted)
+    assert fusion_weights.under_way(labelled_engine, "tiny") is running
     assert running.wait(30)
     assert (running.error, running.cancelled, running.finished, running.total) == (None, False, 60, 60)
     home = labelled_engine.settings.home
@@ -398,12 +398,12 @@ def test_fitting_in_the_background_ends_with_kept_weights(labelled_engine):
 def test_fitting_is_stopped_and_keeps_nothing(labelled_engine):
     seen = threading.Event()
     with pytest.raises(Cancelled):
-        fitting.perform(
+        fusion_weights.perform(
             labelled_engine, Wanted("tiny", "mine", ("bm25", "dense")),
             lambda done, _of: seen.set() if done == 3 else None, ended=seen.is_set,
         )  # fmt: skip
     with pytest.raises(Cancelled):
-        fitting.perform(
+        fusion_weights.perform(
             labelled_engine, Wanted("tiny", "mine", ("bm25", "dense")),
             stage=lambda said: seen.set(), ended=seen.is_set,
         )  # fmt: skip
@@ -429,14 +429,14 @@ def test_the_command_line_fits_and_tells(labelled_engine, monkeypatch, capsys):
 
 def test_what_cannot_be_fused_is_refused_before_anything_is_searched(labelled_engine):
     with pytest.raises(BadInput, match="there is no list 'nothing'; there are: bm25, dense"):
-        fitting.begin(labelled_engine, Wanted("tiny", "mine", ("nothing",)))
+        fusion_weights.begin(labelled_engine, Wanted("tiny", "mine", ("nothing",)))
     with pytest.raises(Unavailable, match="the list maxsim cannot be searched: "):
-        fitting.begin(labelled_engine, Wanted("tiny", "mine", ("maxsim",)))
+        fusion_weights.begin(labelled_engine, Wanted("tiny", "mine", ("maxsim",)))
     with pytest.raises(BadInput, match="give a name"):
-        fitting.begin(labelled_engine, Wanted("tiny", "", ("bm25",)))
-    there = fitting.available(labelled_engine, "tiny")
+        fusion_weights.begin(labelled_engine, Wanted("tiny", "", ("bm25",)))
+    there = fusion_weights.available(labelled_engine, "tiny")
     assert [name for name, why in there.items() if why is None] == ["bm25", "dense"]
-    assert fitting.chosen_lists(labelled_engine, Wanted("tiny", "mine")) == ("bm25", "dense")
+    assert fusion_weights.chosen_lists(labelled_engine, Wanted("tiny", "mine")) == ("bm25", "dense")
 
 
 def test_the_lists_of_fitting_are_those_of_the_route(tmp_path):
@@ -454,18 +454,18 @@ def test_the_lists_of_fitting_are_those_of_the_route(tmp_path):
 
 
 def test_words_say_what_the_figures_say(fitted):
-    (line,) = learn_told.worth(fitted)
+    (line,) = learn_text.worth(fitted)
     assert f"{fitted.made['out of fold']['ndcg@10']:.3f}" in line
     assert "over 120 questions" in line
-    found = learn_told.rivals(fitted, "out of fold")
+    found = learn_text.rivals(fitted, "out of fold")
     assert {one.name for one in found} == {routes()[n].title for n in ("bm25", "hybrid_rrf", "hybrid_linear")}
     for one in found:
         assert one.delta == pytest.approx(fitted.made["out of fold"]["ndcg@10"] - one.value)
         assert one.verdict in one.said
-    for one in (*found, *learn_told.left_out(fitted)):
+    for one in (*found, *learn_text.left_out(fitted)):
         assert one.low <= one.delta <= one.high, "the interval is of the difference"
-    assert learn_told.verdicts(found).startswith("better than BM25")
+    assert learn_text.verdicts(found).startswith("better than BM25")
     empty = FittedWeights("n", "c", "f", ("bm25",), ((1.0, -0.5, 0.0),), 0.0)
-    assert learn_told.worth(empty) == []
-    assert "Below 0: BM25 for being in the list" in learn_told.weights(empty)
+    assert learn_text.worth(empty) == []
+    assert "Below 0: BM25 for being in the list" in learn_text.weights(empty)
     assert len(FEATURES) == len(empty.weights[0])

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
+from core.analysis.lineage import Flow
+from core.analysis.passage_trace import Funnel
+from core.analysis.what_if.fusion import fusions
+from core.analysis.what_if.fusion_change import list_names
 from core.domain.types import Query
 from core.engine import Request
-from core.flow import Flow
-from core.funnel import Funnel
 from core.routes.declare import routes
-from core.whatif.fusion import fusions
-from core.whatif.shown import list_names
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from core.analysis.lineage import Flow, Loss, Source
+from core.analysis.passage_trace import Funnel
 from core.domain.outputs import Fusion
 from core.domain.types import Query, RouteResult, Span, Turn
 from core.engine import Request
-from core.flow import Flow, Loss, Source
-from core.funnel import Funnel
 from core.routes.declare import routes
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from core.analysis.run_view import gradings
 from core.domain.outputs import Fusion
 from core.domain.types import Link
-from core.reading import gradings
 from tests.runs import HOSTILE, make_run
 from ui.grades import table
 from ui.grid import View, Waiting, grid

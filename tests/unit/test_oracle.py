@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluate import comparison, disagreement, fronts, leading, oracle, routing, statistics
+from core.evaluation import comparison, disagreement, leading, oracle, pareto, routing, statistics
 
 M = "m"
 
@@ -177,13 +177,13 @@ def brute(points):
     st.dictionaries(st.text("abcdefghij", min_size=1, max_size=2), st.tuples(NUMBERS, NUMBERS), max_size=12)
 )
 def test_a_front_is_what_nobody_beats(points):
-    found = fronts.front(points)
+    found = pareto.front(points)
     assert len(found) == len(set(found))
     assert set(found) == brute(points)
     costs = [points[name][1] for name in found]
     assert costs == sorted(costs)
     for name, (quality, cost) in points.items():
-        beating = fronts.beaten_by(points, name)
+        beating = pareto.beaten_by(points, name)
         assert set(beating) <= set(found)
         placed = not any(value is None or math.isnan(value) for value in (quality, cost))
         assert bool(beating) == (placed and name not in found)
@@ -198,12 +198,12 @@ def test_points_of_figures():
         "completion_tokens": 30, "statuses": {"ok": 3, "failed": 1},
     }  # fmt: skip
     figures = {"routes": {"a": row, "b": {**row, "statuses": {"ok": 0}}}}
-    assert fronts.points(figures, "ndcg@10", "p50_ms")["a"] == (0.5, 12.0)
-    assert fronts.points(figures, "ndcg@10", "p95_ms")["a"] == (0.5, None)
-    assert fronts.points(figures, "ndcg@10", "calls") == {"a": (0.5, 1.5), "b": (0.5, None)}
-    assert fronts.points(figures, "ndcg@10", "tokens")["a"] == (0.5, 30.0)
+    assert pareto.points(figures, "ndcg@10", "p50_ms")["a"] == (0.5, 12.0)
+    assert pareto.points(figures, "ndcg@10", "p95_ms")["a"] == (0.5, None)
+    assert pareto.points(figures, "ndcg@10", "calls") == {"a": (0.5, 1.5), "b": (0.5, None)}
+    assert pareto.points(figures, "ndcg@10", "tokens")["a"] == (0.5, 30.0)
     with pytest.raises(ValueError, match="cost='euro'; there are: p50_ms, p95_ms, calls, tokens"):
-        fronts.points(figures, "ndcg@10", "euro")
+        pareto.points(figures, "ndcg@10", "euro")
 
 
 def test_disagreement_by_hand():

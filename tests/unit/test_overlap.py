@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.rank_overlap import Overlap, alone, jaccard, overlap, rbo, similarity_order, weight
 from core.domain.types import Hit, Passage, Query, RouteResult, Run
-from core.overlap import Overlap, alone, jaccard, overlap, rbo, similarity_order, weight
 from tests.runs import make_run
 from ui.overlap import cell_text, triangle
 from ui.routes import title

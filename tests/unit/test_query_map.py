@@ -9,8 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from core.analysis.embedding_map import (
+    Plane,
+    Point,
+    cosine,
+    embed,
+    nearest,
+    nearest_on,
+    nearness,
+    plane,
+    points,
+)
 from core.charts.map import hover, map_told, query_map
-from core.query_map import Plane, Point, cosine, embed, nearest, nearest_on, nearness, plane, points
 from tests.fakes import HashEmbedder, MemoryCorpus
 from tests.runs import HOSTILE, IMAGINED, QUESTION, STANDALONE, make_run
 

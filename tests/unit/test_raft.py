@@ -8,8 +8,8 @@ from scipy.stats import binomtest
 from core.cli import main
 from core.domain.errors import BadInput
 from core.domain.types import Query, Turn
-from core.evaluate.dataset import Evidence, LabelledSet, Question, Written
-from core.evaluate.raft import Made, examples, quotes
+from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
+from core.evaluation.raft import Made, examples, quotes
 from tests.fakes import TEXTS, MemoryCorpus
 
 CORPUS = MemoryCorpus(TEXTS)

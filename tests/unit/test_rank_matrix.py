@@ -5,10 +5,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from core.analysis.rank_matrix import Row, contenders, rank_rows, strength
+from core.analysis.run_view import worked
 from core.charts.look import shade
 from core.domain.rank_changes import ranks
-from core.rank_matrix import Row, contenders, rank_rows, strength
-from core.reading import worked
 from tests.runs import HOSTILE, make_run
 from ui import ranks as page
 from ui.grid import View

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.types import Hit, Passage, Query, RouteResult, Run
-from core.evaluate import runner
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.journal import Journal, outcomes_of
-from core.evaluate.ranked import Ids
-from core.evaluate.runner import Plan
+from core.evaluation import runner
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.journal import Journal, outcomes_of
+from core.evaluation.ranked import Ids
+from core.evaluation.runner import Plan
 from core.store import Store
 
 pairs = st.lists(st.tuples(st.text(), st.floats(allow_nan=False))).map(tuple)

@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from core.domain.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer
-from core.domain.relevance import relevant
-from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
-from core.reading_texts import (
+from core.analysis.query_tree import MOST, tree
+from core.analysis.searches import (
     changed,
     finds,
     found_in,
@@ -18,7 +16,9 @@ from core.reading_texts import (
     standing_for,
     written,
 )
-from core.reading_tree import MOST, tree
+from core.domain.outputs import NOTHING, Decision, Embedding, Rewrite, SampleSearches, Search, ShortAnswer
+from core.domain.relevance import relevant
+from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
 from tests.runs import IMAGINED, STANDALONE, VARIANTS, make_run
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from core.analysis.waits import loading, now, waited
 from core.backends.admission import WAIT
 from core.domain.outputs import NOTHING, Waited
 from core.domain.types import Span
-from core.reading_waits import loading, now, waited
 
 
 def span(id, output=NOTHING, error=None):

@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
-from core.evaluate.statistics import holm, paired_p
-from core.release.checks import LABEL_MORE, checks
-from core.release.command import command
-from core.release.criteria import Criteria, derived
-from core.release.gate import decide
-from core.release.losses import EVERY, losses, paired
-from core.release.measured import find, of_evaluation, of_figures
-from core.release.sureness import _holm, _percentiles, _tests, choices, columns_of
-from core.release.words import headline, lacking, sure, why
+from core.evaluation.release.checks import LABEL_MORE, checks
+from core.evaluation.release.command import command
+from core.evaluation.release.criteria import Criteria, derived
+from core.evaluation.release.gate import decide
+from core.evaluation.release.losses import EVERY, losses, paired
+from core.evaluation.release.measured import find, of_evaluation, of_figures
+from core.evaluation.release.selection_stability import _holm, _percentiles, _tests, choices, columns_of
+from core.evaluation.release.text import headline, lacking, sure, why
+from core.evaluation.statistics import holm, paired_p
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 
 OPEN = Criteria(max_failed=None, no_loss=False)

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.domain.types import Query
-from core.evaluate import summary
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.keeping import Evaluation
-from core.evaluate.runner import Outcome
-from core.release.criteria import Criteria
-from core.release.gate import decide
-from core.release.ladder import RUNGS, climb, in_words
-from core.release.measured import of_evaluation
+from core.evaluation import summary
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import decide
+from core.evaluation.release.ladder import RUNGS, climb, in_words
+from core.evaluation.release.measured import of_evaluation
+from core.evaluation.runner import Outcome
 from core.routes.declare import routes
 
 COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}

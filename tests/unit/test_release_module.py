@@ -11,7 +11,7 @@ import core.engine
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
 from core.engine import Request
-from core.release.module import module
+from core.evaluation.release.module import module
 from core.store import Store, presets
 from core.store.presets import Preset
 from tests.fakes import FakeEngine

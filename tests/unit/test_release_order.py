@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
-from core.release import gate
-from core.release.checks import checks
-from core.release.criteria import Criteria
-from core.release.gate import decide
-from core.release.losses import Loss, kinds, losses
-from core.release.measured import find, of_evaluation, of_figures
-from core.release.sureness import _less, choices, columns_of
+from core.evaluation.release import gate
+from core.evaluation.release.checks import checks
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import decide
+from core.evaluation.release.losses import Loss, kinds, losses
+from core.evaluation.release.measured import find, of_evaluation, of_figures
+from core.evaluation.release.selection_stability import _less, choices, columns_of
 from tests.released import evaluation, failed, figures_of, outcome
 
 BEST = Criteria(max_failed=None, no_loss=False, cheaper=False)

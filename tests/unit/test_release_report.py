@@ -8,14 +8,14 @@ import pytest
 
 from core.cli import main
 from core.domain.errors import BadInput
-from core.release import document
-from core.release.against import compare
-from core.release.criteria import Criteria
-from core.release.facts import opponent, setup, worse_at
-from core.release.gate import decide
-from core.release.measured import of_evaluation, of_figures
-from core.release.report import TOP, report
-from core.release.snapshot import read, snapshot
+from core.evaluation.release import document
+from core.evaluation.release.against import compare
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.facts import opponent, setup, worse_at
+from core.evaluation.release.gate import decide
+from core.evaluation.release.measured import of_evaluation, of_figures
+from core.evaluation.release.report import TOP, report
+from core.evaluation.release.snapshot import read, snapshot
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 from tests.runs import HOSTILE
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from core.cli.figures import figures_text
 from core.domain.errors import BadInput
 from core.domain.types import Query
-from core.evaluate import runner
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.routing import CLASS_OF, block, confusion, matrix, regret
-from core.evaluate.summary import summarise
+from core.evaluation import runner
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.routing import CLASS_OF, block, confusion, matrix, regret
+from core.evaluation.summary import summarise
 from core.steps.classes import CLASSES
 from tests.fakes import FakeEngine
 

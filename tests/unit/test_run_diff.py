@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.analysis.run_diff import RouteDiff, run_diff
+from core.analysis.run_diff_text import came_to, first_apart, headline, ranking, value, was, why
+from core.analysis.trace_diff import MISSING, Change, RankingDiff, StepDiff, ranking_diff, steps_diff
 from core.domain.outputs import Pass, Reply, Rewrite
 from core.domain.types import Hit, Link, Passage, Query, Span, Turn
-from core.run_diff import RouteDiff, run_diff
-from core.run_diff_told import came_to, first_apart, headline, ranking, value, was, why
-from core.trace_diff import MISSING, Change, RankingDiff, StepDiff, ranking_diff, steps_diff
 from tests.runs import make_run
 from tests.strategies import some_runs
 

@@ -15,7 +15,7 @@ from core.backends.embedder import load_embedder
 from core.corpus import index
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Ranking
-from core.evaluate.metrics import by_question
+from core.evaluation.metrics import by_question
 from tests.unit.test_metrics import assert_same, directly, ranx
 
 HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.run_view import gradings
+from core.analysis.searches import rewrites
 from core.backends.base import Completion, TokenLogprob
 from core.backends.prompting.replies import booleans
 from core.backends.prompting.token_probabilities import DIGITS, odds
@@ -13,8 +15,6 @@ from core.domain.errors import ModelFailed
 from core.domain.outputs import PassageGrade
 from core.domain.types import Hit, Passage, Query
 from core.engine import Request
-from core.reading import gradings
-from core.reading_texts import rewrites
 from core.steps.reflect import by_value, next_round
 from tests.fakes import FakeEngine, ScriptedLLM
 

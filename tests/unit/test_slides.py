@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.presentation import arranged, found, headline, sample_entries
 from core.domain.relevance import relevant
 from core.domain.types import Hit, Passage, RouteResult
-from core.slides import arranged, found, headline, sample_entries
 from tests.runs import make_run
 
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from core.domain.types import Query
-from core.evaluate import answered, leading, stability, summary, told
-from core.evaluate.comparison import against, differences
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.metrics import COMPARED, UNJUDGED, by_question
-from core.evaluate.runner import Outcome
+from core.evaluation import answer_figures, leading, stability, summary
+from core.evaluation import text as told
+from core.evaluation.comparison import against, differences
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.metrics import COMPARED, UNJUDGED, by_question
+from core.evaluation.runner import Outcome
 
 M = "ndcg@10"
 
@@ -209,7 +210,7 @@ def test_answers_of_further_rounds_are_compared_too():
     assert one["means"] == [0.75, 0.75]
     assert (one["sd"], one["changed"], one["deltas"]) == (0.0, 0.5, [0.75, 0.75])
     assert M not in figures["stability"]["routes"]["asks"]
-    assert answered.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
+    assert answer_figures.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
     assert figures["leader"] is None
     assert told.found(figures)[0] == "No route was scored, so none leads."
     assert told.rounds(figures)[0].startswith("asks asked 2 times: mean")

@@ -12,8 +12,8 @@ import pytest
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
-from core.labels import desk
-from core.labels.types import Pooled
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Pooled
 from core.store import Store, deletion, files
 from tests.fixtures.store.build import HERE, PURGED, QUESTION
 from tests.runs import make_run

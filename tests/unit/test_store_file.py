@@ -22,7 +22,7 @@ import core.store
 from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Reply
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
-from core.labels import desk
+from core.evaluation.labels import desk
 from core.store import Store, files, migrations, owner, presets, runs, writer
 from tests.fixtures.store.build import (
     HERE,

@@ -17,8 +17,8 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Pass
 from core.domain.settings import Settings
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
-from core.labels import desk
-from core.labels.types import Judgement, Pooled
+from core.evaluation.labels import desk
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Entry, Store, files, rescue
 from tests.fixtures.store.build import HERE, QUESTION
 

@@ -4,22 +4,22 @@ import threading
 
 import pytest
 
+from core.analysis.what_if.fusion import fusions, outcome, recompute
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
 from core.domain.background_job import Jobs
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query, RouteResult, Span
-from core.evaluate import sets
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.metrics import by_question
+from core.evaluation import sets
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.metrics import by_question
+from core.evaluation.tuning import batch_run as module
+from core.evaluation.tuning.batch_run import Survey, begun, counted, seconds, survey
+from core.evaluation.tuning.fusion_effect import SHOWN, after, base, compare, of_question
 from core.job import Job
 from core.routes.declare import routes
 from core.store import Store
-from core.whatif import survey as module
-from core.whatif.effect import SHOWN, after, base, compare, of_question
-from core.whatif.fusion import fusions, outcome, recompute
-from core.whatif.survey import Survey, begun, counted, seconds, survey
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTIONS = (

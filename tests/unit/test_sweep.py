@@ -17,15 +17,15 @@ from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from core.domain.types import Query, Turn
-from core.evaluate import keeping, runner, statistics
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.evaluation import Prepared, perform
-from core.evaluate.metrics import by_question
-from core.evaluate.runner import Plan
-from core.evaluate.spec import Spec
+from core.evaluation import experiment_store, runner, statistics
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment import Prepared, perform
+from core.evaluation.metrics import by_question
+from core.evaluation.runner import Plan
+from core.evaluation.spec import Spec
+from core.evaluation.tuning import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
+from core.evaluation.tuning.sweep_text import counted, told
 from core.routes.declare import KnobSpec, routes
-from core.tune import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
-from core.tune.sweep_words import counted, told
 from tests.fakes import FakeEngine, ScriptedLLM
 
 WORDS = (
@@ -77,7 +77,7 @@ def evaluated(engine, folder, names, knobs, found=None):
     spec = Spec("tiny", tuple(names), knobs, split="all")
     ready = Prepared(spec, found, Plan("tiny", tuple(names), knobs), names[0], (), None)
     perform(engine, ready, out=folder)
-    return keeping.opened(folder)
+    return experiment_store.opened(folder)
 
 
 @pytest.fixture(scope="module")
@@ -414,7 +414,7 @@ def test_charts_draw_what_is_known_and_escape_names(evaluation):
 def measured(engine, tmp_path_factory):
     """Settings with a home that holds an evaluation under the name "mine"."""
     made = Settings(home=tmp_path_factory.mktemp("measured"))
-    evaluated(engine, keeping.place(made, "mine"), ("hybrid_rrf", "rag_fusion", "rerank"), {})
+    evaluated(engine, experiment_store.place(made, "mine"), ("hybrid_rrf", "rag_fusion", "rerank"), {})
     return made
 
 

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core import reading_texts
+from core.analysis import searches
+from core.analysis.passage_trace import Funnel
+from core.analysis.what_if.fusion import fusions
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Embedding, Pass, Reply, Rewrite, Search, Selection, Written
 from core.domain.types import AnswerBasis, Link, Query
-from core.evaluate.dataset import LabelledSet, Question
-from core.evaluate.keeping import RUNS, Evaluation
-from core.evaluate.runner import Outcome
-from core.funnel import Funnel
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.experiment_store import RUNS, Evaluation
+from core.evaluation.runner import Outcome
+from core.evaluation.tuning import sweep_load
 from core.store import Store, codec, exchange, runs
 from core.store.files import reading
 from core.store.upgrade.earlier import STEPS
-from core.tune import sweep_load
-from core.whatif.fusion import fusions
 from tests import strategies
 from tests.fixtures.store import asked
 from tests.fixtures.store.build import HERE
@@ -191,7 +191,7 @@ def test_what_readers_say_of_a_run_before_is_what_they_say_of_the_same_run_now(p
 
 
 def searched(result):
-    return [(one.text, one.span.name, one.mean, one.step) for one in reading_texts.searches(result)]
+    return [(one.text, one.span.name, one.mean, one.step) for one in searches.searches(result)]
 
 
 def fused(result):

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from core.analysis.critical_path import ended
+from core.analysis.run_view import top
+from core.analysis.timeline import without_model
 from core.charts import waterfall
 from core.charts.look import KINDS, ink, words
 from core.charts.waterfall import bars, zooms
-from core.critical import ended
 from core.domain.types import RouteResult, Span
-from core.reading import top
-from core.reading_times import without_model
 from tests.runs import make_run
 
 RUN = make_run(mishaps=False)

@@ -9,6 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.analysis.what_if.fusion import counterpart, fusions, outcome, recompute, shares
+from core.analysis.what_if.fusion_change import arrow, list_names, moved, rows
+from core.analysis.what_if.fusion_change import given as given_shares
+from core.analysis.what_if.parameters import as_knobs, controls, sets
 from core.charts.shares import colours, label, share_bars, told
 from core.domain.errors import BadInput
 from core.domain.outputs import Embedding, Rerank, Search, Selection, Written
@@ -17,10 +21,6 @@ from core.domain.types import Answer, Hit, Link, Passage, Query, RouteResult, Ru
 from core.engine import Request
 from core.routes.declare import Route, routes
 from core.store.codec import dumps, from_document, to_document
-from core.whatif.fusion import counterpart, fusions, outcome, recompute, shares
-from core.whatif.knobs import as_knobs, controls, sets
-from core.whatif.shown import arrow, list_names, moved, rows
-from core.whatif.shown import given as given_shares
 from tests.fakes import FakeEngine, ScriptedLLM
 
 WORDS = (

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.answers import decisions
+from core.analysis.grades import decided, findings, held
+from core.analysis.run_view import Recorded, gradings, strippings
+from core.analysis.thresholds import changed, told
+from core.analysis.what_if.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
+from core.analysis.what_if.saved_parameters import threshold_knobs
+from core.analysis.what_if.scored import floor_of, gates, nears, reaching, refloored
 from core.charts.grades import grade_strip, strip_told, threshold_curves
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
 from core.domain.types import Query, RouteResult, Span
 from core.engine import Request
-from core.evaluate.dataset import LabelledSet, Question
-from core.reading import Recorded, gradings, strippings
-from core.reading_answers import decisions
-from core.reading_grades import decided, findings, held
-from core.reading_thresholds import changed, told
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.tuning.labelled_grades import follows, graded
 from core.routes.declare import routes
-from core.whatif.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
-from core.whatif.keeping import threshold_knobs
-from core.whatif.labelled_grades import follows, graded
-from core.whatif.scored import floor_of, gates, nears, reaching, refloored
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
 

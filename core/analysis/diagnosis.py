@@ -1,0 +1,251 @@
+"""Why each route of a labelled question won or lost: what it found, the step to blame, what repairs it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import Fate, Funnel
+from core.analysis.run_view import top
+from core.charts.look import milliseconds
+from core.domain.outputs import Rewrite
+from core.domain.rank_changes import ranks
+from core.domain.relevance import floor, relevant
+from core.domain.types import Hit, Passage, RouteResult, Run
+
+DEEPER = (5, 10, 20, 50)  # depths that a page offers
+MODES = {
+    "ambiguous_followup": "a follow-up that needs the conversation",
+    "vocabulary_mismatch": "other words than the passage",
+    "exact_identifier": "an exact identifier",
+    "multi_hop": "evidence in several documents",
+    "comparison": "a comparison, with evidence for each side",
+    "no_answer": "no answer in the corpus",
+    "outside_knowledge": "needs knowledge from outside the corpus",
+    "no_retrieval": "needs no retrieval",
+    "structured": "needs tables",
+    "abstract": "an abstract question",
+    "plain": "a plain question",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """What makes a question hard: as `labelled` by its author, or else derived, and from what (`why`)."""
+
+    name: str
+    labelled: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One route on one labelled question.
+
+    `found` of `of` relevant passages are in the top, `best` is the best rank of one, `lost` the fates of the
+    others. `blamed` is the fate that stands for the step which lost most of them, `there` how many it lost.
+    `repair` is the route that has most of them in its top, `repaired` how many; `advice` says it in words.
+    """
+
+    result: RouteResult
+    found: int
+    of: int
+    best: int | None
+    ndcg: float | None
+    lost: tuple[tuple[str, Fate], ...]
+    blamed: Fate | None
+    there: int
+    repair: RouteResult | None
+    repaired: int
+    advice: str
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing relevant is missing."""
+        return self.found == self.of
+
+    @property
+    def ran(self) -> bool:
+        """Whether there is a ranking to judge."""
+        return self.result.status == "ok"
+
+
+def diagnose(run: Run, funnels: Sequence[Funnel], gold: Mapping[str, int], depth: int) -> list[Diagnosis]:
+    """Every route, worst first; those that had no ranking stand after those that lost something."""
+    wanted = relevant(gold)
+    if not wanted:
+        return []
+    tops = {
+        funnel.result.route: {id for id in wanted if funnel.flow.final.get(id, depth + 1) <= depth}
+        for funnel in funnels
+        if funnel.result.status == "ok"
+    }
+    measured = ndcg([funnel.result for funnel in funnels], gold)
+    made = [_one(run, funnels, funnel, wanted, tops, measured, depth) for funnel in funnels]
+    return sorted(made, key=_badness)
+
+
+def ndcg(results: Iterable[RouteResult], gold: Mapping[str, int]) -> dict[str, float]:
+    """nDCG@10 by route, of those with a ranking, by ir_measures; gains are the grades."""
+    from core.evaluation.metrics import by_question
+
+    lists = {
+        result.route: tuple((hit.passage.id, hit.score) for hit in _distinct(result))
+        for result in results
+        if result.status == "ok"
+    }
+    values = by_question(dict.fromkeys(lists, gold), lists, relevant_from=floor(gold))
+    return {route: value["ndcg@10"] for route, value in values.items()}
+
+
+def mode_of(
+    run: Run,
+    gold: Mapping[str, int],
+    labelled: str | None,
+    passages: Mapping[str, Passage],
+    terms: Callable[[str], Iterable[str]] | None = None,
+) -> Mode | None:
+    """What makes the question hard: the author's word, else what can be measured; None where nothing shows.
+
+    `passages` are the relevant ones by id; `terms` is how BM25 sees a text here, where the corpus is at hand.
+    """
+    if labelled:
+        return Mode(MODES.get(labelled, labelled.replace("_", " ")), True, "as its author labelled it")
+    if run.query.history:
+        turns = len(run.query.history)
+        why = "a message comes before it" if turns == 1 else f"{turns} messages come before it"
+        return Mode(MODES["ambiguous_followup"], False, why)
+    from core.steps.gate import exact_terms
+
+    if exact := exact_terms(run.query.text):
+        return Mode(MODES["exact_identifier"], False, f"it names {', '.join(one.text for one in exact[:3])}")
+    wanted = relevant(gold)
+    if terms is not None and (missing := _unshared(run.query.text, wanted, passages, terms)):
+        why = f"{missing} of {len(wanted)} relevant passages share no term with it"
+        return Mode(MODES["vocabulary_mismatch"], False, why)
+    documents = {id.rsplit(":", 1)[0] for id in wanted}
+    if len(documents) > 1:
+        return Mode(MODES["multi_hop"], False, f"its relevant passages stand in {len(documents)} documents")
+    return None
+
+
+def disputed(run: Run, base: str | None, depth: int) -> str | None:
+    """Of the top `depth` of route `base` (or the first with a ranking) the passage that most other routes
+    lack in theirs; the best ranked of equals. None where no route has any.
+    """
+    able = [result for result in run.results if result.status == "ok" and result.hits]
+    first = next((result for result in able if result.route == base), able[0] if able else None)
+    if first is None:
+        return None
+    tops = [{hit.passage.id for hit in other.hits[:depth]} for other in able if other is not first]
+    lacking = [
+        (-sum(hit.passage.id not in top for top in tops), at) for at, hit in enumerate(first.hits[:depth])
+    ]
+    return first.hits[min(lacking)[1]].passage.id
+
+
+def _unshared(
+    text: str, wanted: list[str], passages: Mapping[str, Passage], terms: Callable[[str], Iterable[str]]
+) -> int:
+    asked = set(terms(text))
+    known = [passages[id] for id in wanted if id in passages]
+    return sum(not asked & set(terms(f"{one.title}\n{one.text}")) for one in known)
+
+
+def _one(
+    run: Run,
+    funnels: Sequence[Funnel],
+    funnel: Funnel,
+    wanted: list[str],
+    tops: Mapping[str, set[str]],
+    measured: Mapping[str, float],
+    depth: int,
+) -> Diagnosis:
+    result = funnel.result
+    own = tops.get(result.route, set())
+    places = [rank for id in wanted if (rank := funnel.flow.final.get(id)) is not None]
+    lost = tuple((id, funnel.fate(id, depth)) for id in wanted if id not in own)
+    counts = Counter(_step(fate) for _, fate in lost)
+    most = max(counts.values(), default=0)
+    blamed = next((fate for _, fate in lost if counts[_step(fate)] == most), None)
+    repair, repaired = _repair(run, result, {id for id, _ in lost}, tops)
+    advice = "" if not lost or result.status != "ok" else _advice(run, funnels, lost, repair, repaired, depth)
+    return Diagnosis(
+        result, len(own), len(wanted), min(places, default=None) if result.status == "ok" else None,
+        measured.get(result.route), lost, blamed, most, repair, repaired, advice,
+    )  # fmt: skip
+
+
+def _repair(
+    run: Run, result: RouteResult, lost: set[str], tops: Mapping[str, set[str]]
+) -> tuple[RouteResult | None, int]:
+    """The route with most of `lost` in its top, among equals the one that has its ranking soonest, alone."""
+    others = [one for one in run.results if one.route in tops and one.route != result.route]
+    best = min(
+        others, key=lambda one: (-len(lost & tops[one.route]), ranked_ms(one), one.route), default=None
+    )
+    if best is None or not lost & tops[best.route]:
+        return None, 0
+    return best, len(lost & tops[best.route])
+
+
+def _advice(
+    run: Run,
+    funnels: Sequence[Funnel],
+    lost: tuple[tuple[str, Fate], ...],
+    repair: RouteResult | None,
+    repaired: int,
+    depth: int,
+) -> str:
+    """Who repairs it; and where nobody does, what the spans say would."""
+    if repair is not None:
+        what = "it" if len(lost) == 1 else f"all {len(lost)}" if repaired == len(lost) else f"{repaired}"
+        of = f" of these {len(lost)}; no route has all" if repaired < len(lost) else ""
+        soon = milliseconds(ranked_ms(repair))
+        return f"{repair.title} has {what}{of} in its top {depth} ({soon} alone to its ranking)."
+    id, fate = min(lost, key=lambda one: one[1].rank or 10**9)
+    said = [f"No route of this run has {'it' if len(lost) == 1 else 'any of them'} in its top {depth}."]
+    deeper = next((one for one in DEEPER if one > depth and fate.rank and fate.rank <= one), None)
+    if deeper:
+        said.append(f"A top {deeper} of this route has {'it' if len(lost) == 1 else 'one'}.")
+    if fate.step is not None and fate.was is not None and fate.was <= depth:
+        said.append(f"Before “{fate.step.name}” it was at {fate.was}.")
+    best = next(iter(held(funnels, id)), None)
+    if best is None:
+        said.append("No list of this run holds it: only another way to search can.")
+    elif best.rank <= depth and best.span.parent is None:
+        text = f" for {best.text}" if best.text else ""
+        said.append(f"“{best.span.name}”{text} had it at {best.rank} in {best.title}.")
+    if run.query.history and not any(_rewrote(result) for result in run.results):
+        said.append("The question is a follow-up, and no route of this run rewrote it.")
+    return " ".join(said)
+
+
+def _rewrote(result: RouteResult) -> bool:
+    return any(isinstance(span.output, Rewrite) and span.output.changed for span in result.spans)
+
+
+def _step(fate: Fate) -> tuple[str, str]:
+    return (fate.step.name if fate.step is not None else "", fate.kind)
+
+
+def _badness(one: Diagnosis) -> tuple[int, float, float, int]:
+    group = 0 if one.ran and not one.well else 1 if one.result.status in ("failed", "timeout") else 2
+    if one.ran and one.well:
+        group = 3
+    if one.result.status in ("unavailable", "cancelled"):
+        group = 4
+    return group, one.found, one.ndcg or 0.0, -(one.best or 10**6)
+
+
+def _distinct(result: RouteResult) -> list[Hit]:
+    places = ranks(result.hits)
+    return [hit for at, hit in enumerate(result.hits, 1) if places[hit.passage.id] == at]
+
+
+def ranked_ms(result: RouteResult) -> float:
+    """Milliseconds on the route's own clock until its last list was made: without the answer after it."""
+    ends = [span.start_ms + span.ms for span in top(result) if span.hits is not None]
+    return max(ends, default=result.ms)

@@ -1,0 +1,154 @@
+"""What graders, floors and decisions did to the labelled passages of a run, in sentences; knows no route."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from core.analysis.answers import decisions
+from core.analysis.run_view import Recorded, gradings, strippings
+from core.analysis.what_if.grading import bands, known
+from core.analysis.what_if.scored import nears, reaching
+from core.domain.outputs import Grading, SentenceFilter
+from core.domain.rank_changes import ranks
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run
+from core.routes.declare import Family
+
+JUDGING: tuple[Family, ...] = ("corrective", "agentic")  # families of routes that judge what they do
+NAMED = 2  # passages that a sentence names
+LONG = 60  # characters of a title
+WAYS = 4  # decisions of a route that its sentence tells
+
+
+def findings(run: Run, gold: Mapping[str, int]) -> list[str]:
+    """What to know first: labelled passages that were dropped or never graded, then wrong ones that were
+    trusted."""
+    wanted = frozenset(relevant(gold))
+    lost = [one for result in run.results for one in _lost(run, result, wanted)]
+    wrong = [one for result in run.results for one in _wrong(run, result, gold)]
+    told = Counter(lost + wrong)
+    return [line if count == 1 else f"{line} So in {count} steps." for line, count in told.items()]
+
+
+def decided(run: Run) -> list[tuple[RouteResult, str]]:
+    """For each route that decided something its decisions in order, a repeat counted and not told again."""
+    found = []
+    for result in run.results:
+        words: list[tuple[str, int]] = []
+        for one in decisions(result):
+            if words and words[-1][0] == one.output.decision:
+                words[-1] = (one.output.decision, words[-1][1] + 1)
+            else:
+                words.append((one.output.decision, 1))
+        if words:
+            told = [word if count == 1 else f"{word} ({count} times)" for word, count in words]
+            more = f" → {len(told) - WAYS} more" if len(told) > WAYS else ""
+            found.append((result, " → ".join(told[:WAYS]) + more))
+    return found
+
+
+def held(run: Run) -> str:
+    """One sentence on how much was graded and how many of the labelled passages it was held against."""
+    steps = [(result, one) for result in run.results for one in gradings(result)]
+    if not steps:
+        return "No route of this run graded passages."
+    routes = {result.route for result, _ in steps}
+    passages = {grade.id for _, one in steps for grade in one.output.grades}
+    return (
+        f"{_count(len(routes), 'route')} graded {_count(len(passages), 'passage')} in"
+        f" {_count(len(steps), 'step')}."
+    )
+
+
+def _lost(run: Run, result: RouteResult, wanted: frozenset[str]) -> list[str]:
+    told = [_graded_out(run, result, one, wanted) for one in gradings(result)]
+    for near in nears(result):
+        kept = reaching(near.output, near.output.floor)
+        gone = [(id, score) for id, score in near.output.cosines.items() if id in wanted and id not in kept]
+        if gone:
+            told.append(
+                f"{result.title}: “{near.span.name}” dropped {_labelled(len(gone))}:"
+                f" {_named(run, gone)}, below {near.output.floor:.3g}."
+            )
+    told += [_cut_out(result, one, wanted) for one in strippings(result)]
+    return [one for one in told if one]
+
+
+def _graded_out(run: Run, result: RouteResult, step: Recorded[Grading], wanted: frozenset[str]) -> str:
+    """What a grader cost: relevant passages it graded that are not in the result, else those it doubted."""
+    places, one = ranks(result.hits), step.output
+    given = [(grade.id, grade.grade) for grade in one.grades if grade.id in wanted]
+    gone = [(id, value) for id, value in given if id not in places]
+    if gone and result.status == "ok":
+        return (
+            f"{result.title}: {_labelled(len(gone))} that “{step.span.name}” graded"
+            f" {'is' if len(gone) == 1 else 'are'} not in the result: {_named(run, gone)};"
+            f" decided: {one.decision or 'nothing'}."
+        )
+    if wanted and not given:
+        return (
+            f"{result.title}: “{step.span.name}” graded none of the relevant passages (there"
+            f" {'is' if len(wanted) == 1 else 'are'} {len(wanted)})."
+        )
+    below = {grade.id for grade in bands(one.grades, one.low, one.high).below}
+    doubted = [(id, value) for id, value in given if id in below]
+    if doubted:
+        return (
+            f"{result.title}: “{step.span.name}” doubted {_labelled(len(doubted))}: {_named(run, doubted)},"
+            f" below {one.low:.3g}."
+        )
+    return ""
+
+
+def _cut_out(result: RouteResult, one: Recorded[SentenceFilter], wanted: frozenset[str]) -> str:
+    pieces = one.output.by_passage
+    none = [id for id, some in pieces.items() if id in wanted and not any(s.kept for s in some)]
+    if not none:
+        return ""
+    return f"{result.title}: “{one.span.name}” kept nothing of {_labelled(len(none))}."
+
+
+def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
+    """Where there are labels: passages that were trusted and are labelled 0, or not labelled at all."""
+    told = []
+    for step in gradings(result) if gold else ():
+        one = step.output
+        trusted = bands(one.grades, one.low, one.high).above
+        wrong = [(grade.id, grade.grade) for grade in trusted if gold.get(grade.id, 0) == 0]
+        if not wrong:
+            continue
+        judged = sum(id in gold for id, _ in wrong)
+        kinds = [f"{judged} labelled grade 0"] * bool(judged)
+        kinds += [f"{len(wrong) - judged} without a label"] * (judged < len(wrong))
+        told.append(
+            f"{result.title}: “{step.span.name}” trusted {_count(len(wrong), 'wrong passage')}"
+            f" ({', '.join(kinds)}): {_named(run, wrong)}, from {one.high:.3g} on."
+        )
+    return told
+
+
+def errors(one: Grading) -> list[tuple[str, str]]:
+    """The passages whose grade could not be had, with the reason."""
+    return [
+        (grade.id, grade.why or grade.state or "not scored") for grade in one.grades if known(grade) is None
+    ]
+
+
+def _named(run: Run, some: Sequence[tuple[str, float | None]]) -> str:
+    named = []
+    for id, value in some[:NAMED]:
+        passage = run.passages.get(id)
+        title = " ".join((passage.title or passage.doc_id).split()) if passage else id
+        title = title if len(title) <= LONG else title[: LONG - 1].rstrip() + "…"
+        named.append(f"“{title}” ({'no grade' if value is None else f'{value:.3f}'})")
+    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
+    return ", ".join(named) + more
+
+
+def _labelled(count: int) -> str:
+    return _count(count, "labelled passage")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,33 @@
+"""Which lists anywhere in a run had a passage: what could have found it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from core.analysis.passage_trace import Funnel
+from core.domain.types import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A list somewhere in a run that had a passage."""
+
+    route: str
+    title: str
+    span: Span
+    rank: int
+    text: str | None  # searched with, where the step is a search
+
+
+def held(funnels: Iterable[Funnel], id: str) -> list[Held]:
+    """Each list of a run's routes that has the passage, best rank first; what several share is told once."""
+    found: dict[object, Held] = {}
+    for funnel in funnels:
+        for stage in funnel.stages(id):
+            if stage.rank is not None:
+                text = funnel.asked(stage.span)
+                same = (stage.span.name, text, stage.span.hits)
+                result = funnel.result
+                found.setdefault(same, Held(result.route, result.title, stage.span, stage.rank, text))
+    return sorted(found.values(), key=lambda one: one.rank)

@@ -1,0 +1,333 @@
+"""What became of a passage in a route: its rank after every step, and the step that lost it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from core.analysis.lineage import Flow, Loss, Source, is_search, not_stored
+from core.analysis.loss_evidence import compressed, discarded, low_grade
+from core.analysis.run_view import top
+from core.analysis.search_inputs import asked
+from core.domain.outputs import DraftChoice, Fusion, Rerank, Selection, Written
+from core.domain.types import RouteResult, Span
+
+Kind = Literal[
+    "found", "not used", "found too low", "never retrieved", "list not used", "fused away", "reranked away",
+    "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route", "dropped",
+    "not searched", "not recorded", "no ranking",
+]  # fmt: skip
+NEEDS_OTHER_SEARCH = {"web/": "a web search", "memory/": "a search of the conversation", "sql/": "a query"}
+SEVERAL = 4  # lists that a sentence names
+UNKNOWN = "so its trace cannot show where the passage was lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A passage's rank in the list of one step, None where it is not in it; `used`: whether the final ranking
+    was made from this list, None where the trace does not say.
+    """
+
+    span: Span
+    rank: int | None
+    size: int
+    score: float | None
+    used: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a passage: `rank` in the final ranking, `step` that lost it (None where none did),
+    `was` its rank before that, and a sentence.
+    """
+
+    kind: Kind
+    rank: int | None
+    words: str
+    step: Span | None = None
+    was: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _TooLate:
+    """A passage at `was` in `before`, behind what `step` looked at."""
+
+    kind: Kind
+    step: Span
+    before: Span
+    was: int
+    words: str
+
+
+class Funnel:
+    """One route's stages and fates; what does not depend on the passage is read once."""
+
+    def __init__(self, result: RouteResult) -> None:
+        self.result = result
+        self.flow = Flow(result)
+        self._asked = {id: one.words for id, one in asked(result).items()}
+
+    def stages(self, id: str) -> list[Stage]:
+        """Every step with a list, in order."""
+        found = []
+        for span in self.flow.lists:
+            rank = self.flow.places(span).get(id)
+            hits = span.hits or ()
+            score = hits[rank - 1][1] if rank is not None and rank <= len(hits) else None
+            found.append(Stage(span, rank, len(hits), score, self.flow.used(span)))
+        return found
+
+    def fate(self, id: str, depth: int) -> Fate:
+        """What became of passage `id` where the first `depth` of the ranking count."""
+        result, rank = self.result, self.flow.final.get(id)
+        if result.status != "ok":
+            return Fate("no ranking", None, self._trouble(id), _failed(result))
+        if rank is not None and rank <= depth:
+            return self._in_top(id, rank, depth)
+        return self._lost(id, rank, depth)
+
+    @cached_property
+    def _shown(self) -> tuple[tuple[str, ...], Span] | None:
+        """The passages in the prompt of the answer, and the step that wrote it."""
+        spans = {span.id: span for span in self.result.spans}
+        wrote = spans.get(self.result.answer_span or 0)
+        if wrote is not None and isinstance(wrote.output, DraftChoice):
+            kept = f"drafts[{wrote.output.kept - 1}]"
+            wrote = next((spans.get(link.span or 0) for link in wrote.links if link.arg == kept), None)
+        if wrote is None or not isinstance(wrote.output, Written) or not wrote.output.shown:
+            return None
+        return wrote.output.shown, wrote
+
+    def called(self, span: Span) -> str:
+        """A step as a sentence names it: its name, with its text where there are several of the name."""
+        alike = sum(other.name == span.name for other in self.flow.lists) > 1
+        text = self.asked(span)
+        return f"“{span.name}”" + (f" for {text}" if alike and text else "")
+
+    def asked(self, span: Span) -> str | None:
+        """What a search searched with, in words."""
+        return self._asked.get(span.id)
+
+    # In the top.
+
+    def _in_top(self, id: str, rank: int, depth: int) -> Fate:
+        at = f"At rank {rank}"
+        if self._shown is None:
+            cited = ", and cited" if id in self.result.citations else ""
+            return Fate("found", rank, f"{at} of the top {depth}{cited}.")
+        shown, writer = self._shown
+        if id in self.result.citations:
+            return Fate("found", rank, f"{at}, in the prompt, and cited.")
+        if id in shown:
+            why = "says that there is none" if self.result.abstained else "does not cite it"
+            return Fate("not used", rank, f"{at} and in the prompt, but the answer {why}.", writer, rank)
+        if evidence := compressed(self.result, id):
+            step, said = evidence
+            return Fate("compressed out", rank, f"{at}, but not in the prompt: {said}.", step, rank)
+        return Fate(
+            "found",
+            rank,
+            f"{at}; the prompt held {len(shown)} passage{'s' * (len(shown) != 1)}, and not this one.",
+        )
+
+    # Not in the top.
+
+    def _lost(self, id: str, rank: int | None, depth: int) -> Fate:
+        loss, best = self.flow.loss(id, depth), self._best(id)
+        unknown = loss is not None and loss.before is None
+        if not self.flow.lists and not unknown:
+            return Fate("not searched", rank, "The route made no list of passages: it searched for none.")
+        if best is None and rank is None and self.flow.lists:
+            one = self._searches[0] if len(self._searches) == 1 else None
+            return Fate("never retrieved", None, self._never(id), one)
+        if best is None or (loss is not None and unknown):
+            return self._not_recorded(loss, best, rank)
+        if rank is None and self._shown is not None and id in self._shown[0]:
+            words = "It was in the prompt, and the answer does not cite it."
+            return Fate("not used", None, words, self._shown[1], best.rank)
+        if rank is None and loss is None and (graded := discarded(self.flow, id)):
+            words = f"{_upper(graded[1])}; it was {self._at(best)}."
+            return Fate("dropped by grade", rank, words, graded[0], best.rank)
+        if loss is None or loss.before is None or (loss.was > depth and self._just_cut(loss)):
+            return self._unused(id, rank, depth) or self._below(id, rank, depth)
+        if evidence := compressed(self.result, id):
+            now = f"at rank {rank}" if rank is not None else "not in the final ranking"
+            words = f"At {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
+            if isinstance(evidence[0].output, Selection):
+                return Fate("dropped by grade", rank, words, evidence[0], loss.was)
+            if loss.step is None or loss.step.kind == "CHAIN":
+                return Fate("compressed out", rank, words, evidence[0], loss.was)
+        return self._explained(id, loss, loss.before, rank, depth)
+
+    def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> Fate:
+        """It was in a list of the route's own making, or may have been."""
+        step = loss.step if loss is not None else None
+        words = "The route put its final list together itself"
+        if step is not None and not_stored(step):
+            words = f"The run does not keep which lists {self.called(step)} was given"
+        elif step is not None:
+            words = f"The route put the list for {self.called(step)} together itself"
+        before = f"{_upper(self._at(best))}. " if best is not None else ""
+        end = f"; it ends at rank {rank}" if rank is not None else ""
+        words = f"{before}{words}, {UNKNOWN}{end}."
+        return Fate("not recorded", rank, words, step, best.rank if best is not None else None)
+
+    def _explained(self, id: str, loss: Loss, before: Span, rank: int | None, depth: int) -> Fate:
+        step, was = loss.step, loss.was
+        found = f"At {was} in {self.called(before)}"
+        if loss.cut is not None:
+            return Fate("cut by the route", rank, f"{found}, {self._cut(step, loss.cut)}.", step, was)
+        if step is None:
+            raise LookupError(f"the end of {self.result.route} moved passage {id!r}")
+        name, output = self.called(step), step.output
+        if isinstance(output, Selection) and (twin := output.dropped.get(id)):
+            like = f"too like {twin.kept} (similarity {twin.similarity:.2f})"
+            return Fate("near-duplicate", rank, f"{found}; {name} dropped it as {like}.", step, was)
+        if loss.now is None and (grade := low_grade(self.result, id)):
+            words = f"{found}; {grade[1]}, and {name} left it out."
+            return Fate("dropped by grade", rank, words, step, was)
+        if isinstance(output, Fusion) and output.in_turn and loss.now is not None:
+            words = f"{found}; {name} put others before it: {_ends(rank)}."
+            return Fate("put behind", rank, words, step, was)
+        if isinstance(output, Fusion):
+            kept = f"kept {len(step.hits or ())} without it"
+            put = kept if loss.now is None else f"put it at {loss.now}"
+            words = f"{self._in_each(self.flow.sources(step), id)}; {name} {put}"
+            if left := self._not_looked_at(id, depth):
+                words = f"{words}; {left.words}"
+            return Fate("fused away", rank, f"{words}{self._after(loss, rank)}.", step, was)
+        if loss.now is None and (outside := self._outside(step, was)):
+            return Fate("reranked away", rank, f"{found}; {name} {outside}.", step, was)
+        if loss.now is None:
+            return Fate("dropped", rank, f"{found}; {name} left it out.", step, was)
+        words = f"{found}; {name} put it at {loss.now}{self._after(loss, rank)}."
+        return Fate("reranked away", rank, words, step, was)
+
+    def _cut(self, step: Span | None, source: Source) -> str:
+        """That the route passed on a part of a list, in words."""
+        if step is None:
+            of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
+            return f"but the route returned {source.part}{of}"
+        return f"but the route gave {self.called(step)} {source.part} only"
+
+    def _below(self, id: str, rank: int | None, depth: int) -> Fate:
+        """It is in lists, but none that counts had it in its top."""
+        found = [stage for stage in self.stages(id) if stage.rank and is_search(stage.span)]
+        counting = [stage for stage in found if stage.used] or found
+        # A later step that put it higher is not to blame: the search that had it best is.
+        best = min(counting, key=lambda stage: stage.rank or 0, default=None) or self._best(id)
+        if best is None:
+            raise LookupError(f"no list of {self.result.route} has passage {id!r}")
+        if left := self._not_looked_at(id, depth):
+            words = f"At {left.was} in {self.called(left.before)}, and {left.words}: {_ends(rank)}."
+            return Fate(left.kind, rank, words, left.step, left.was)
+        if best.rank == rank:
+            words = f"Found too low: {self._at(best)}, the best of its searches."
+        else:
+            words = f"Found too low: {self._at(best)}, the best of its searches; {_ends(rank)}."
+        return Fate("found too low", rank, words, best.span, best.rank)
+
+    def _not_looked_at(self, id: str, depth: int) -> _TooLate | None:
+        """The step of at least `depth` candidates to which a passage came too late: the route gave it a part
+        without the passage, or it looked at the first of them only.
+        """
+        for step in self.flow.line:
+            if id in self.flow.places(step):
+                continue
+            for source in self.flow.sources(step):
+                if source.span is None or source.size < depth:
+                    continue
+                was = self.flow.places(source.span).get(id)
+                if was is not None and was > source.start + source.size:
+                    words = f"the route gave {self.called(step)} {source.part} only"
+                    return _TooLate("cut by the route", step, source.span, was, words)
+                if was is not None and (outside := self._outside(step, was)):
+                    words = f"{self.called(step)} {outside}"
+                    return _TooLate("reranked away", step, source.span, was, words)
+        return None
+
+    def _unused(self, id: str, rank: int | None, depth: int) -> Fate | None:
+        """A list that the ranking was not made from had it: in its top, or it alone."""
+        lists = [
+            stage for stage in self.stages(id) if stage.used is False and stage.rank and not stage.span.parent
+        ]
+        best = min(lists, key=lambda stage: stage.rank or 0, default=None)
+        if best is None or (rank is not None and (best.rank or 0) > depth):
+            return None
+        end = f"; it ends at rank {rank}" if rank is not None else ""
+        words = f"{_upper(self._at(best))}, but the ranking was not made from that list{end}."
+        return Fate("list not used", rank, words, best.span, best.rank)
+
+    def _just_cut(self, loss: Loss) -> bool:
+        """Whether nothing but the length of a list left it out."""
+        return loss.step is None or (loss.cut is None and isinstance(loss.step.output, Fusion))
+
+    # What the spans tell.
+
+    @cached_property
+    def _searches(self) -> list[Span]:
+        found = [span for span in self.flow.lists if is_search(span)]
+        return [span for span in found if span.parent is None] or found
+
+    def _never(self, id: str) -> str:
+        needed = next((said for start, said in NEEDS_OTHER_SEARCH.items() if id.startswith(start)), None)
+        only = f" Only {needed} can find it." if needed else ""
+        made = list(dict.fromkeys(
+            f"“{span.name}”" + (f" for {text}" if (text := self.asked(span)) else "")
+            + f" ({len(span.hits or ())} passages)"
+            for span in self._searches
+        ))  # fmt: skip
+        more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
+        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}"
+
+    def _best(self, id: str) -> Stage | None:
+        having = [stage for stage in self.stages(id) if stage.rank]
+        return min(having, key=lambda stage: stage.rank or 0, default=None)
+
+    def _at(self, stage: Stage) -> str:
+        return f"at {stage.rank} in {self.called(stage.span)}"
+
+    def _in_each(self, lists: Sequence[Source], id: str) -> str:
+        """Its rank in each list that was fused."""
+        ranks = [
+            (self.called(one.span), self.flow.passed(one).get(id)) for one in lists if one.span is not None
+        ]
+        found = [f"{rank} in {name}" for name, rank in sorted(ranks, key=lambda one: one[1] or 10**9) if rank]
+        own = sum(one.unknown for one in lists)
+        missing = len(lists) - own - len(found)
+        more = f" and {len(found) - SEVERAL} more" if len(found) > SEVERAL else ""
+        none = f", not in {missing} of {len(lists)} lists" if missing else ""
+        unknown = f", and {own} of {len(lists)} lists put together by the route itself" if own else ""
+        return f"At {', '.join(found[:SEVERAL])}{more}{none}{unknown}"
+
+    def _outside(self, step: Span, was: int) -> str | None:
+        """That a reranker did not look at a place, in words."""
+        pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
+        return f"looked at the first {pool} only" if isinstance(pool, int) and pool < was else None
+
+    def _after(self, loss: Loss, rank: int | None) -> str:
+        if rank == loss.now:
+            return ""
+        return f", and it ends at {rank}" if rank is not None else ", and it is not in the final ranking"
+
+    def _trouble(self, id: str) -> str:
+        result, best = self.result, self._best(id)
+        state = {"failed": "failed", "timeout": "ran out of time", "cancelled": "was stopped"}
+        reason = result.error or "no reason was given"
+        said = f"The route {state.get(result.status, 'could not run')}: {reason}"
+        until = f" Until then it was {self._at(best)}." if best else ""
+        return f"{said.rstrip('.')}.{until}"
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _ends(rank: int | None) -> str:
+    return f"it ends at rank {rank}" if rank is not None else "it is not in the final ranking"
+
+
+def _failed(result: RouteResult) -> Span | None:
+    return next((span for span in top(result) if span.error), None)

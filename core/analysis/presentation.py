@@ -1,0 +1,83 @@
+"""What a presentation says of a run: routes in the order of what they found, and that in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from core.analysis.run_view import worked
+from core.corpus.samples import samples
+from core.domain.rank_changes import ranks
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run
+from core.store.playlists import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a route found of the labelled passages: how many in its top, and the rank of the first of any."""
+
+    result: RouteResult
+    in_top: int
+    best: int | None
+
+
+def found(run: Run, gold: Mapping[str, int], depth: int) -> list[Found]:
+    """Routes with a ranking, the most relevant passages in the top `depth` first, then by the best rank."""
+    wanted = set(relevant(gold))
+    said = []
+    for result in worked(run):
+        at = sorted(rank for id, rank in ranks(result.hits).items() if id in wanted)
+        said.append(Found(result, sum(rank <= depth for rank in at), at[0] if at else None))
+    return sorted(said, key=lambda one: (-one.in_top, one.best or 10**9))
+
+
+def headline(run: Run, gold: Mapping[str, int], depth: int) -> str:
+    """Who found most and who least; without labels, how far the routes agree on the first passage."""
+    if not relevant(gold):
+        firsts = [result.hits[0].passage.id for result in worked(run) if result.hits]
+        if not firsts:
+            return "No route found anything."
+        return f"{len(firsts)} routes put {len(set(firsts))} different passages first."
+    told = found(run, gold, depth)
+    if not told:
+        return "No route has a ranking."
+    of, best, worst = len(relevant(gold)), told[0], told[-1]
+    ahead = [one.result.title for one in told if one.in_top == best.in_top]
+    if best.in_top == worst.in_top:
+        return f"Every route has {best.in_top} of {of} relevant passages in its top {depth}."
+    behind = [one.result.title for one in told if one.in_top == worst.in_top]
+    least = "none" if worst.in_top == 0 else str(worst.in_top)
+    return (
+        f"{_names(ahead)} {_has(ahead)} {best.in_top} of {of} relevant passages in the top {depth}; "
+        f"{_names(behind)} {_has(behind)} {least}."
+    )
+
+
+def arranged(run: Run, gold: Mapping[str, int], depth: int) -> Run:
+    """The run with its results in the order of `found`, if there are labels; those without a ranking last."""
+    if not relevant(gold):
+        return run
+    order = {one.result.route: at for at, one in enumerate(found(run, gold, depth))}
+    return replace(
+        run, results=tuple(sorted(run.results, key=lambda result: order.get(result.route, len(order))))
+    )
+
+
+def sample_entries(corpus: str) -> tuple[Entry, ...]:
+    """The sample questions of a corpus as a playlist: their model texts are recorded."""
+    return tuple(
+        Entry(one.query.text, corpus, history=one.query.history, note=one.shows) for one in samples(corpus)
+    )
+
+
+def _has(names: list[str]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
+def _names(names: list[str]) -> str:
+    shown = names[:3]
+    more = len(names) - len(shown)
+    if more:
+        return f"{', '.join(shown)} and {more} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

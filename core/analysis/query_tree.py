@@ -1,0 +1,117 @@
+"""The texts of one route as a tree: which was written from which, and what each brought. Knows no route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from core.analysis.run_view import top
+from core.analysis.searches import Searched, found_in, searches
+from core.domain.outputs import Decision, Rewrite, ShortAnswer
+from core.domain.types import RouteResult, Run, Span
+from core.steps.decompose import references
+
+MOST = 60  # texts of a tree
+
+
+@dataclass(slots=True)
+class Branch:
+    """One text. `step` wrote it ("" for the question); `found` holds the passages in the top of its
+    searches, None where it was not searched with by itself; `answer` was looked for in them.
+    """
+
+    text: str
+    step: str = ""
+    found: tuple[str, ...] | None = None
+    answer: str | None = None
+    note: str = ""
+    branches: list[Branch] = field(default_factory=list)
+
+    def all(self) -> Iterator[Branch]:
+        """This text and all below it, from the top down."""
+        yield self
+        for branch in self.branches:
+            yield from branch.all()
+
+
+def tree(run: Run, result: RouteResult, depth: int) -> Branch | None:
+    """The question and the texts that came of it; None where the route did not search with several.
+
+    A text hangs below the one it was written from. A part that points at the answer of an earlier one ("#1")
+    hangs below that, a sentence or an action of a loop below the text searched before it.
+    """
+    made_with = searches(result)
+    found = {text: ids for text, ids in found_in(made_with, depth).items() if isinstance(text, str)}
+    if len(found) < 2:
+        return None
+    root = Branch(run.query.text)
+    nodes = {root.text: root}
+    at = {one.span.id: one for one in made_with}
+    latest = root
+    for span in top(result):
+        output = span.output
+        if isinstance(output, Rewrite):
+            _grow(nodes, root, span, output)
+        elif isinstance(output, Decision) and output.text and output.text not in nodes:
+            _hang(nodes, latest, Branch(output.text, span.name))
+        elif span.id in at:
+            latest = _searched(nodes, root, at[span.id], latest)
+        elif isinstance(output, ShortAnswer) and (about := nodes.get(output.question)):
+            about.answer = about.answer or output.text or None
+        _note(nodes, span)
+    for text in found:
+        if text not in nodes:
+            _hang(nodes, root, Branch(text, "searched with"))
+    for text, node in nodes.items():
+        node.found = found.get(text)
+    _prune(root)
+    return root if sum(branch.found is not None for branch in root.all()) > 1 else None
+
+
+def _hang(nodes: dict[str, Branch], parent: Branch, branch: Branch) -> None:
+    if len(nodes) < MOST:
+        nodes[branch.text] = branch
+        parent.branches.append(branch)
+
+
+def _grow(nodes: dict[str, Branch], root: Branch, span: Span, one: Rewrite) -> None:
+    parent = nodes.get(one.before, root)
+    for text in one.texts:
+        if text in nodes or not text.strip():
+            continue
+        earlier = [n for n in references(text, root.text) if 1 <= n <= one.texts.index(text)]
+        above = nodes.get(one.texts[max(earlier) - 1], parent) if earlier and not one.single else parent
+        _hang(nodes, above, Branch(text, span.name))
+
+
+def _searched(nodes: dict[str, Branch], root: Branch, one: Searched, latest: Branch) -> Branch:
+    if one.text is None:
+        return latest
+    if one.text not in nodes:
+        _hang(nodes, root, Branch(one.text, "searched with"))
+    return nodes.get(one.text, latest)
+
+
+def _note(nodes: Mapping[str, Branch], span: Span) -> None:
+    note, node = span.attributes.get("note"), nodes.get(_about(span))
+    if isinstance(note, str) and node is not None:
+        node.note = node.note or note
+
+
+def _about(span: Span) -> str:
+    """The text that a step was about."""
+    if isinstance(span.output, Rewrite):
+        return span.output.before
+    if isinstance(span.output, ShortAnswer):
+        return span.output.question
+    given = (span.args.get(name) for name in ("text", "question"))
+    return next((text for text in given if isinstance(text, str)), "")
+
+
+def _prune(branch: Branch) -> None:
+    """Without texts that nothing was searched with, nor with what came of them, as the choice to answer."""
+    for one in branch.branches:
+        _prune(one)
+    branch.branches = [
+        one for one in branch.branches if one.found is not None or one.branches or one.note or one.answer
+    ]

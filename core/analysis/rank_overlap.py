@@ -1,0 +1,127 @@
+"""How alike the rankings of a run's routes are, and what each finds that nobody else does."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.analysis.run_view import worked
+from core.domain.rank_changes import ranks
+from core.domain.types import Run
+
+Measure = Literal["jaccard", "rbo"]
+PERSISTENCE = (0.8, 0.9, 0.98)  # of RBO: the first 5, 10 and 50 ranks decide 86, 86 and 85 %
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Likeness of each two routes, 0 to 1, shape (n, n), like ones beside each other; `empty` are the routes
+    that found nothing, which are not compared.
+    """
+
+    routes: tuple[str, ...]
+    values: NDArray[np.float64]
+    empty: tuple[str, ...] = ()
+
+    def pairs(self) -> list[tuple[str, str, float]]:
+        """Each two routes with their likeness, the most alike first, ties in the order of routes."""
+        found = [
+            (self.routes[a], self.routes[b], float(self.values[a, b]))
+            for a in range(len(self.routes))
+            for b in range(a)
+        ]
+        return sorted(found, key=lambda pair: -pair[2])
+
+
+def jaccard(one: Sequence[str], other: Sequence[str], depth: int) -> float:
+    """Passages in both top `depth` over passages in either; 0 where there is none."""
+    a, b = set(one[:depth]), set(other[:depth])
+    return len(a & b) / len(a | b) if a or b else 0.0
+
+
+def rbo(one: Sequence[str], other: Sequence[str], p: float) -> float:
+    """Extrapolated rank-biased overlap of two rankings without ties or repeats, of any lengths: 0 to 1.
+
+    `p` is the persistence: the nearer to 1, the deeper ranks count. 0 where a ranking is empty.
+    Source: Webber, Moffat & Zobel 2010, "A Similarity Measure for Indefinite Rankings", equation 32.
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p={p!r}; rank-biased overlap takes a persistence between 0 and 1")
+    short, long = sorted((one, other), key=len)
+    if len({*short}) < len(short) or len({*long}) < len(long):
+        raise ValueError("a ranking names an item twice")
+    if not short:
+        return 0.0
+    s, l = len(short), len(long)  # noqa: E741 - the paper's letters
+    common = _common(short, long)
+    x_s, x_l = common[s - 1], common[l - 1]
+    total = sum(x / d * p**d for d, x in enumerate(common, 1))
+    total += sum(x_s * (d - s) / (s * d) * p**d for d in range(s + 1, l + 1))
+    return (1 - p) / p * total + ((x_l - x_s) / l + x_s / s) * p**l
+
+
+def weight(depth: int, p: float) -> float:
+    """The share of rank-biased overlap that the first `depth` ranks decide (ibid., equation 21)."""
+    rest = sum(p**i / i for i in range(1, depth))
+    return 1 - p ** (depth - 1) + (1 - p) / p * depth * (math.log(1 / (1 - p)) - rest)
+
+
+def overlap(run: Run, measure: Measure, *, depth: int = 10, p: float = 0.9) -> Overlap:
+    """Compare the routes that found something: their top `depth` by Jaccard, or whole rankings by RBO."""
+    found = {result.route: list(ranks(result.hits)) for result in worked(run)}
+    lists = {route: ids for route, ids in found.items() if ids}
+    names = list(lists)
+    values = np.eye(len(names))
+    for a, one in enumerate(names):
+        for b, other in enumerate(names[:a]):
+            alike = (
+                jaccard(lists[one], lists[other], depth)
+                if measure == "jaccard"
+                else rbo(lists[one], lists[other], p)
+            )
+            values[a, b] = values[b, a] = alike
+    order = similarity_order(values)
+    empty = tuple(route for route, ids in found.items() if not ids)
+    return Overlap(tuple(names[at] for at in order), values[np.ix_(order, order)], empty)
+
+
+def similarity_order(values: NDArray[np.float64]) -> list[int]:
+    """An order in which like ones are neighbours: the leaves of average linkage over 1 - likeness, turned so
+    that neighbours are as alike as the tree allows (Bar-Joseph et al. 2001, as in scipy).
+    """
+    if len(values) < 3:
+        return list(range(len(values)))
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    apart = squareform(np.clip(1 - values, 0, 1), checks=False)
+    tree = linkage(apart, "average", optimal_ordering=True)
+    return [int(at) for at in leaves_list(tree)]
+
+
+def alone(run: Run, depth: int) -> dict[str, list[str]]:
+    """By route, the passages of its top `depth` that no other route has in its own, best first."""
+    tops = {result.route: list(ranks(result.hits))[:depth] for result in worked(run)}
+    having = Counter(id for ids in tops.values() for id in ids)
+    return {route: [id for id in ids if having[id] == 1] for route, ids in tops.items()}
+
+
+def _common(short: Sequence[str], long: Sequence[str]) -> list[int]:
+    """How many items the first d of both have in common, for each depth d of the longer."""
+    seen_short: set[str] = set()
+    seen_long: set[str] = set()
+    found, count = [], 0
+    for d, item in enumerate(long):
+        seen_long.add(item)
+        count += item in seen_short
+        if d < len(short):
+            seen_short.add(short[d])
+            count += short[d] in seen_long
+        found.append(count)
+    return found

@@ -1,0 +1,115 @@
+"""What differs between two runs: setting by setting, and route by route with their traces. Times are no
+difference: they are never the same twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.analysis.trace_diff import (
+    Change,
+    RankingDiff,
+    StepDiff,
+    changes,
+    equal,
+    ranking_diff,
+    steps_diff,
+)
+from core.domain.types import RouteResult, Run
+
+TOLD_ELSEWHERE = ("routes",)  # settings that the comparison of routes says in full
+
+
+@dataclass(frozen=True, slots=True)
+class RouteDiff:
+    """One route in both runs; `result` are the fields of its outcome that differ, but for the ranking."""
+
+    before: RouteResult
+    after: RouteResult
+    knobs: tuple[Change, ...]
+    result: tuple[Change, ...]
+    ranking: RankingDiff
+    steps: tuple[StepDiff, ...]
+
+    @property
+    def same_result(self) -> bool:
+        """Whether it came to the same: status, answer and ranking."""
+        return not self.result and self.ranking.same
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing at all differs."""
+        return self.same_result and not self.knobs and all(step.same for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiff:
+    """Two runs. `asked`: question, history, corpus and its fingerprint, where they differ; `equal` settings
+    do not; routes that only one of them has are not among `routes`.
+    """
+
+    asked: tuple[Change, ...]
+    settings: tuple[Change, ...]
+    equal: int
+    routes: tuple[RouteDiff, ...]
+    only_before: tuple[RouteResult, ...]
+    only_after: tuple[RouteResult, ...]
+
+    @property
+    def differing(self) -> tuple[RouteDiff, ...]:
+        """The routes in which anything differs."""
+        return tuple(route for route in self.routes if not route.same)
+
+    @property
+    def same(self) -> bool:
+        """Whether the two are the same but for their times."""
+        apart = self.asked or self.settings or self.only_before or self.only_after
+        return not apart and not self.differing
+
+
+def run_diff(before: Run, after: Run) -> RunDiff:
+    """Compare two runs; with the two exchanged everything is mirrored."""
+    asked = {
+        "question": (before.query.text, after.query.text),
+        "history": ([[t.role, t.text] for t in before.query.history],
+                    [[t.role, t.text] for t in after.query.history]),
+        "corpus": (before.corpus, after.corpus),
+        "fingerprint": (before.fingerprint, after.fingerprint),
+    }  # fmt: skip
+    settings = changes(before.settings, after.settings, leave_out=TOLD_ELSEWHERE)
+    names = {*before.settings, *after.settings} - set(TOLD_ELSEWHERE)
+    old, new = _keyed(before.results), _keyed(after.results)
+    return RunDiff(
+        tuple(Change(name, *pair) for name, pair in asked.items() if not equal(*pair)),
+        settings,
+        len(names) - len(settings),
+        tuple(route_diff(old[key], new[key]) for key in old if key in new),
+        tuple(result for key, result in old.items() if key not in new),
+        tuple(result for key, result in new.items() if key not in old),
+    )
+
+
+def route_diff(before: RouteResult, after: RouteResult) -> RouteDiff:
+    """Compare what one route did in two runs."""
+    fields = ("status", "error", "answer", "citations", "abstained")
+    outcome = [(name, getattr(before, name), getattr(after, name)) for name in fields]
+    return RouteDiff(
+        before,
+        after,
+        changes(before.knobs, after.knobs),
+        tuple(Change(*one) for one in outcome if not equal(*one[1:])),
+        ranking_diff(before.hits, after.hits),
+        steps_diff(before.spans, after.spans),
+    )
+
+
+def _keyed(results: Sequence[RouteResult]) -> dict[tuple[str, int], RouteResult]:
+    """By name, and which of that name: an imported run may have a route twice."""
+    seen: Counter[str] = Counter()
+    keyed = {}
+    for result in results:
+        keyed[result.route, seen[result.route]] = result
+        seen[result.route] += 1
+    return keyed

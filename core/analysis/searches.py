@@ -1,0 +1,204 @@
+"""What a route searched with in place of the question, and what each text found. Knows no route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.analysis.run_view import top, worked
+from core.analysis.search_inputs import asked
+from core.domain.outputs import Rewrite, SampleSearches, Scored, Search
+from core.domain.rank_changes import ranks
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run, Span
+
+Key = str | tuple[str, ...]  # a text, or the step and the texts of a vector of several
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """One list that was searched for; `text` is None where a vector of more than one text was searched with:
+    `step` made it, of `mean` and perhaps of more. Without a step the route made the vector itself.
+    """
+
+    text: str | None
+    span: Span
+    hits: Scored
+    mean: tuple[str, ...] = ()
+    step: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What tells searches with one text or vector from those with another."""
+        return self.text or (self.step, *self.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one text of a route found, passages by id in the order of their best rank.
+
+    `text` is "" for a search with a vector that `step` made of `mean`, or, without a step, the route itself.
+    `found`: in the top of a search with it. `only`: of these what no other text of the route found. `kept`:
+    of `only` what is in the top of the route's final ranking. `elsewhere`: not this route, but others of the
+    run searched with it, in a way that this one searches too.
+    """
+
+    text: str
+    found: tuple[str, ...]
+    only: tuple[str, ...]
+    kept: tuple[str, ...]
+    mean: tuple[str, ...] = ()
+    step: str = ""
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What rewriting did to a run, routes by title.
+
+    `finds`: (text, passage) for labelled passages that one written text of the run found and no other text;
+    a vector of several is told by its step and the first of them.
+    `losses`: (route, passage) for those that the question finds by the same search, and the route by none.
+    """
+
+    changed: tuple[str, ...]
+    same: tuple[str, ...]
+    silent: tuple[str, ...]  # made no search that is told by its text
+    finds: tuple[tuple[str, str], ...]
+    losses: tuple[tuple[str, str], ...]
+
+
+def searches(result: RouteResult) -> list[Searched]:
+    """The route's searches in order; one with several texts at once is one for each."""
+    found: list[Searched] = []
+    known = asked(result)
+    for span in top(result):
+        one = known.get(span.id)
+        if isinstance(span.output, SampleSearches):
+            lists = zip(span.output.texts, span.output.lists, strict=False)
+            found += [Searched(text, span, hits) for text, hits in lists]
+        elif one is not None and span.hits is not None:
+            maker = one.maker.name if one.maker is not None else ""
+            mean = () if one.text else one.every
+            found.append(Searched(one.text or None, span, span.hits, mean, "" if one.text else maker))
+    return found
+
+
+def finds(run: Run, result: RouteResult, depth: int) -> list[Found]:
+    """What each text of the route found in its top `depth`, in the order of searching. Where the route did
+    not search with the question, what other routes found with it in the same way goes first.
+    """
+    question, own = run.query.text, searches(result)
+    by_text: dict[Key, tuple[str, ...]] = found_in(own, depth)
+    elsewhere = bool(own) and question not in by_text
+    if elsewhere:
+        by_text = {**found_in(_plain(run, own), depth), **by_text}
+    final = {id for id, rank in ranks(result.hits).items() if rank <= depth}
+    rows = []
+    for key, ids in by_text.items():
+        others = {id for other, theirs in by_text.items() if other != key for id in theirs}
+        only = tuple(id for id in ids if id not in others)
+        kept = tuple(id for id in only if id in final)
+        if isinstance(key, str):
+            rows.append(Found(key, ids, only, kept, elsewhere=elsewhere and key == question))
+        else:
+            rows.append(Found("", ids, only, kept, key[1:], key[0]))
+    return rows
+
+
+def found_in(made: Sequence[Searched], depth: int) -> dict[Key, tuple[str, ...]]:
+    """What searches found in their top `depth`, by their keys."""
+    places: dict[Key, dict[str, int]] = {}
+    for search in made:
+        best = places.setdefault(search.key, {})
+        for rank, id in enumerate(_top(search, depth), 1):
+            best[id] = min(rank, best.get(id, rank))
+    return {key: tuple(sorted(best, key=best.__getitem__)) for key, best in places.items()}
+
+
+def _plain(run: Run, own: Sequence[Searched]) -> list[Searched]:
+    """The searches of all routes that ended with the question as it is, made by the same steps as those of
+    `own` with another text.
+    """
+    names = {one.span.name for one in own if one.text != run.query.text}
+    return [
+        one
+        for other in worked(run)
+        for one in searches(other)
+        if one.text == run.query.text and one.span.name in names
+    ]
+
+
+def rewrites(result: RouteResult) -> list[tuple[Span, Rewrite]]:
+    """The steps that wrote texts to search with, in order."""
+    return [(span, span.output) for span in top(result) if isinstance(span.output, Rewrite)]
+
+
+def imagined(result: RouteResult) -> list[str]:
+    """The passages that the route had written to search with."""
+    passages = [one for _, one in rewrites(result) if one.role == "passages"]
+    return list(dict.fromkeys(text for one in passages for text in one.texts if text != one.before))
+
+
+def written(run: Run, result: RouteResult) -> list[str]:
+    """Every text besides the question that the route searched with or had written for it, in order."""
+    question = run.query.text
+    wrote = [text for _, one in rewrites(result) for text in one.texts]
+    with_ = [text for one in searches(result) for text in (one.text, *one.mean) if text]
+    return [text for text in dict.fromkeys((*wrote, *with_)) if text.strip() and text != question]
+
+
+def changed(run: Run, result: RouteResult) -> bool:
+    """Whether the route searched with anything but the question."""
+    return any(one.text != run.query.text for one in searches(result))
+
+
+def searched_keys(result: RouteResult) -> bool:
+    """Whether the route searched texts that stand for passages."""
+    return any(isinstance(span.output, Search) and span.output.keys for span in result.spans)
+
+
+def standing_for(result: RouteResult, id: str) -> list[tuple[Span, str]]:
+    """The texts an index holds in place of a passage and that found it, each with the step that searched."""
+    keyed = ((span, span.output.keys.get(id)) for span in result.spans if isinstance(span.output, Search))
+    return [(span, key) for span, key in keyed if key]
+
+
+def outcome(run: Run, gold: Mapping[str, int], depth: int) -> Outcome:
+    """What rewriting did to the run, judged by the top `depth` of every search."""
+    routes = worked(run)
+    anew = [one for one in routes if changed(run, one)]
+    silent = [one for one in routes if not searches(one)]
+    same = [one for one in routes if one not in anew and one not in silent]
+    wanted = relevant(gold)
+    return Outcome(
+        tuple(one.title for one in anew),
+        tuple(one.title for one in same),
+        tuple(one.title for one in silent),
+        tuple(_single_finds(run, routes, wanted, depth)),
+        tuple((one.title, id) for one in anew for id in _lost(run, one, wanted, depth)),
+    )
+
+
+def _single_finds(
+    run: Run, routes: Sequence[RouteResult], wanted: Sequence[str], depth: int
+) -> Iterator[tuple[str, str]]:
+    by_text: dict[Key, set[str]] = {}
+    for result in routes:
+        for one in searches(result):
+            by_text.setdefault(one.key, set()).update(_top(one, depth))
+    for id in wanted:
+        having = [text for text, ids in by_text.items() if id in ids]
+        if len(having) == 1 and having[0] != run.query.text:
+            yield having[0] if isinstance(having[0], str) else ": ".join(having[0][:2]), id
+
+
+def _lost(run: Run, result: RouteResult, wanted: Sequence[str], depth: int) -> list[str]:
+    own = searches(result)
+    has = {id for one in own for id in _top(one, depth)}
+    plain = {id for one in _plain(run, own) for id in _top(one, depth)}
+    return [id for id in wanted if id in plain and id not in has]
+
+
+def _top(one: Searched, depth: int) -> list[str]:
+    return [id for id, _ in one.hits[:depth]]

@@ -1,0 +1,122 @@
+"""What each term adds to a passage's BM25 score, and where a text's words stand in a passage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.analysis.search_inputs import asked
+from core.backends.terms import WORD, Analyzer
+from core.corpus.passages import searchable
+from core.domain.outputs import Search
+from core.domain.types import Passage, Run
+
+
+class Words(Protocol):
+    """What is needed of a corpus: `explain` gives what each word of a text adds to a passage's score."""
+
+    @property
+    def analyzer(self) -> Analyzer: ...
+
+    def idf(self, words: Sequence[str]) -> list[float]: ...
+
+    def explain(self, text: str, passage_id: str) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """One term of a text: `asked` times in it as `words`, `found` times in the passage with its title.
+
+    It adds `part` = asked * idf * tf to the score; `tf` is below 1 and grows with `found`, less in long
+    passages.
+    """
+
+    term: str
+    words: tuple[str, ...]
+    asked: int
+    found: int
+    idf: float
+    tf: float
+
+    @property
+    def part(self) -> float:
+        """What the term adds to the score."""
+        return self.asked * self.idf * self.tf
+
+
+def contributions(corpus: Words, text: str, passage: Passage) -> list[Contribution]:
+    """The terms of `text`, largest part first, those the passage lacks last; their parts add up to its score.
+
+    Raises BadInput where the corpus does not have the passage.
+    Source: Robertson & Zaragoza 2009, section 3.4; Lucene's variant (Kamphuis et al. 2020).
+    """
+    by_term: dict[str, list[str]] = {}
+    for word, term in corpus.analyzer.words(text):
+        by_term.setdefault(term, []).append(word)
+    inside = Counter(corpus.analyzer.terms(searchable(passage.title, passage.text)))
+    made = []
+    for term, words in by_term.items():
+        idf = corpus.idf(words[:1])[0]
+        once = corpus.explain(words[0], passage.id)[words[0]]
+        tf = once / idf if idf else 0.0
+        made.append(Contribution(term, tuple(dict.fromkeys(words)), len(words), inside[term], idf, tf))
+    return sorted(made, key=lambda one: -one.part)
+
+
+class Marker:
+    """Finds the words of texts whose terms are searched for: "asked" those of the question, "written" those
+    only of `others`, which were searched with as well.
+    """
+
+    def __init__(self, question: str, others: Collection[str], analyzer: Analyzer) -> None:
+        self.analyzer = analyzer
+        self.kinds = {term: "written" for text in others for term in analyzer.terms(text)}
+        self.kinds |= dict.fromkeys(analyzer.terms(question), "asked")
+        self._seen: dict[str, str] = {}  # by word in lower case
+
+    def pieces(self, text: str) -> Iterator[tuple[str, str]]:
+        """`text` cut so that each word that matches is a piece of its own, with its kind; the rest has "".
+
+        The pieces together are the text.
+        """
+        at = 0
+        lower = text.lower()
+        if len(lower) != len(text):  # a letter or two get longer: their places are not those of the text
+            lower = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
+        for match in WORD.finditer(lower):
+            if not (kind := self._kind(match[0])):
+                continue
+            if match.start() > at:
+                yield text[at : match.start()], ""
+            yield text[match.start() : match.end()], kind
+            at = match.end()
+        if at < len(text):
+            yield text[at:], ""
+
+    def _kind(self, word: str) -> str:
+        if word not in self._seen:
+            term = next((term for _, term in self.analyzer.words(word)), "")
+            self._seen[word] = self.kinds.get(term, "")
+        return self._seen[word]
+
+
+def searched_texts(run: Run) -> set[str]:
+    """The texts that some step of the run searched with, by words or by meaning, each by itself."""
+    return {one.text for result in run.results for one in asked(result).values() if one.text is not None}
+
+
+def searched_by_terms(run: Run) -> dict[str, dict[str, float]]:
+    """The texts whose terms were searched, the question's first, with the stored scores by passage.
+
+    A search that was told its `engine` is one by terms.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for result in run.results:
+        for span in result.spans:
+            if isinstance(span.output, Search) and "engine" in span.args:
+                for text in span.output.texts:
+                    found.setdefault(text, {}).update(span.hits or ())
+    first = {run.query.text: found[run.query.text]} if run.query.text in found else {}
+    return {**first, **found}

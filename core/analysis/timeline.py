@@ -1,0 +1,165 @@
+"""What a run's times come to, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from core.analysis.critical_path import critical, ended, timed
+from core.analysis.latency_percentiles import NEEDED, Latency
+from core.analysis.run_view import worked
+from core.analysis.time_breakdown import Spent, clocks
+from core.charts.look import KINDS, brief, milliseconds
+from core.charts.waterfall import by_time
+from core.domain.types import RouteResult, Run
+from core.store.traces import Traces
+
+ALONE = (
+    "Alone: what the route would take if it ran by itself, from its steps as they were measured. A step whose"
+    " result came from another route, the cache or a recording counts with the time it took when it was done."
+    " Nothing is estimated."
+)
+ODD = 5  # measurements before a run is compared with them
+
+
+def lead(run: Run) -> list[str]:
+    """What to know first of a run's times; nothing where no route went well."""
+    routes = sorted(worked(run), key=ended)
+    if not routes:
+        return []
+    quick, slow = routes[0], routes[-1]
+    said = [f"{slow.title} is the slowest route alone, {milliseconds(ended(slow))}. {path_told(slow)}"]
+    if quick is not slow:
+        said[0] = f"{quick.title} is the quickest route alone, {milliseconds(ended(quick))}. {said[0]}"
+    said += [f"{_deciding(routes)}"] if len(routes) > 1 else []
+    return [*said, wall_told(run)]
+
+
+def path_told(result: RouteResult) -> str:
+    """How much of the route's time its longest step on the critical path takes, and what ran beside it."""
+    path = critical(result)
+    if path.longest is None:
+        return f"{result.title} tells of no step."
+    share, took = percent(path.share(path.longest.id)), milliseconds(path.total)
+    said = f"{share[0].upper()}{share[1:]} of {of(result.title)} {took} is “{path.longest.name}”."
+    if path.slack:
+        steps = "1 step" if len(path.slack) == 1 else f"{len(path.slack)} steps"
+        most = milliseconds(max(path.slack.values()))
+        said += f" {steps} beside the critical path had up to {most} to spare."
+    return said
+
+
+def wall_told(run: Run) -> str:
+    """The run's wall time against the sum of its routes alone, and how the routes ran."""
+    took = clocks(run)
+    said = f"The run took {milliseconds(took.wall)}; its routes alone add up to {milliseconds(took.alone)}."
+    if took.alone > took.wall:
+        said += " The difference is what routes share, what came from the cache or a recording"
+        said += ", and what ran side by side." if run.settings.get("routes ran") == "side by side" else "."
+    ran = run.settings.get("routes ran")
+    return f"{said} The routes ran {ran}." if isinstance(ran, str) and ran else said
+
+
+def spent_told(found: Sequence[Spent]) -> str:
+    """Which kinds of step the time went into; `found` has the most first."""
+    total = sum(one.total for one in found)
+    if not total:
+        return "No step of this run took any time."
+    parts = [f"{percent(one.total / total)} {label(one)}" for one in found[:3] if one.total / total >= 0.005]
+    said = f"Of {milliseconds(total)} of work, each piece counted once: {', '.join(parts)}."
+    earlier = sum(one.ms["cache"] + one.ms["recording"] for one in found)
+    if earlier:
+        said += f" {milliseconds(earlier)} of it was not spent now: it came from the cache or a recording."
+    return said
+
+
+def label(one: Spent) -> str:
+    """A kind of step as charts call it."""
+    return KINDS[one.kind][0] if one.kind else one.name
+
+
+def sessions_told(read: Traces, found: Sequence[Latency], apart: int = 0) -> list[str]:
+    """How much the percentiles rest on, and who is slowest; `found` has the slowest median first, `apart`
+    counts the rows that are not among it because their times are from the cache or a recording.
+    """
+    runs = f"{read.runs} runs" if read.runs == read.of else f"the newest {read.runs} of {read.of} runs"
+    said = [f"From {runs}."]
+    if read.elsewhere:
+        said[0] += f" {read.elsewhere} results of imported runs are left out: another machine timed them."
+    if len(found) > 1:
+        slow, quick = _median(found[0]), _median(found[-1])
+        said.append(f"{slow} has the longest median and {quick} the shortest.")
+    reused = sum(one.source != "now" for one in found) or apart
+    if reused:
+        rows = "1 row is" if reused == 1 else f"{reused} rows are"
+        hidden = " and not shown here" if apart else ""
+        said.append(
+            f"{rows} from the cache or recordings, at the time the work took when it was done: counted"
+            f" apart{hidden}."
+        )
+    few = sum(one.n < NEEDED[95] for one in found)
+    if few:
+        said.append(
+            f"{few} of {len(found)} have fewer than {NEEDED[95]} measurements: too few for a 95th percentile,"
+            " so their largest stands in its place."
+        )
+    return said
+
+
+def against(run: Run, found: Sequence[Latency]) -> str:
+    """The route that is furthest from its median in this run, twofold or more; "" where none is."""
+    usual = {
+        (one.key, one.answered): one for one in found if one.source == "now" and one.n >= ODD and one.at[50]
+    }
+    odd: list[tuple[float, RouteResult]] = []
+    for result in worked(run):
+        one = usual.get((result.route, bool(result.answer)))
+        times = result.ms / (one.at[50] or 1.0) if one else 1.0
+        if times >= 2 and not any(span.cached for span in timed(result.spans)):
+            odd.append((times, result))
+    if not odd:
+        return ""
+    times, result = max(odd, key=lambda pair: pair[0])
+    usually = usual[result.route, bool(result.answer)].at[50] or 0.0
+    took, median = milliseconds(result.ms), milliseconds(usually)
+    return f"In this run {result.title} took {took}, {times:.1f} times its median of {median}."
+
+
+def without_model(run: Run) -> str:
+    """The quickest and the slowest route if the language model's steps took no time, in words."""
+    rows = [row for row in by_time(run, retrieval_only=True) if row[0].status == "ok" and row[1]]
+    if len(rows) < 2:
+        return ""
+    (quick, _, least), (slow, _, most) = rows[0], rows[-1]
+    return (
+        f"Without the language model's steps {quick.title} is the quickest, {milliseconds(least)}, and"
+        f" {slow.title} the slowest, {milliseconds(most)}."
+    )
+
+
+def percent(share: float) -> str:
+    """A share in a sentence: never 100% or 0% of what is not all or nothing."""
+    return brief(share).replace(">", "over ").replace("<", "under ")
+
+
+def of(title: str) -> str:
+    """The genitive of a title."""
+    return f"{title}'" if title.endswith("s") else f"{title}'s"
+
+
+def _deciding(routes: Sequence[RouteResult]) -> str:
+    """Which kind of step determines how long routes take."""
+    longest = [path.longest for path in map(critical, routes) if path.longest is not None]
+    kinds = Counter(KINDS[span.kind][0] for span in longest).most_common()
+    if not kinds:
+        return ""
+    (first, count), rest = kinds[0], kinds[1:]
+    more = "".join(f", {kind} in {n}" for kind, n in rest)
+    said = f"What takes longest on the critical path is {first} in {count} of {len(routes)} routes{more}."
+    if any(critical(route).slack for route in routes):
+        return said
+    return f"{said} No route ran steps side by side: each waits for all of its own."
+
+
+def _median(one: Latency) -> str:
+    return f"{one.name} ({milliseconds(one.at[50] or 0.0)})"

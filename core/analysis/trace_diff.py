@@ -1,0 +1,252 @@
+"""What differs between two traces and between two rankings. Times are no difference: they are never the same
+twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from enum import Enum
+from typing import Any
+
+from core.analysis.rank_overlap import jaccard
+from core.analysis.run_view import describe
+from core.domain.outputs import Output, Reply
+from core.domain.rank_changes import Kind, moves, ranks
+from core.domain.types import Hit, Link, Passage, Ranking, Scored, Span
+
+DEPTH = 10  # ranks that moves and overlap are counted in
+
+
+class Missing(Enum):
+    """What stands for a value that one of the two does not have."""
+
+    MISSING = "not there"
+
+
+MISSING = Missing.MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value that differs; MISSING where one of the two has none."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RankingDiff:
+    """Two rankings: moves in the top 10 (better, worse, same, new), how many fell out of it, the first rank
+    (from 1) at which they differ, Jaccard@10, and how many of the passages in both have another score.
+    """
+
+    counts: Mapping[Kind, int]
+    lost: int
+    first: int | None
+    overlap: float
+    scores: int
+
+    @property
+    def same(self) -> bool:
+        """Whether they are one ranking with the same scores."""
+        return self.first is None and self.scores == 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepDiff:
+    """A step of both traces, or of one alone (the other is None), and what differs between the two.
+
+    `elsewhere`: the other trace lacks it because there another route did the work it belongs to.
+    """
+
+    before: Span | None
+    after: Span | None
+    inputs: tuple[Change, ...] = ()
+    output: Change | None = None
+    hits: RankingDiff | None = None
+    error: Change | None = None
+    elsewhere: bool = False
+
+    @property
+    def same(self) -> bool:
+        """Whether both have it, with the same inputs and the same result, as far as it can be told."""
+        if self.elsewhere:
+            return True
+        both = self.before is not None and self.after is not None
+        hits_same = self.hits is None or self.hits.same
+        return both and not self.inputs and self.output is None and self.error is None and hits_same
+
+
+def ranking_diff(before: Ranking, after: Ranking) -> RankingDiff:
+    """Compare two rankings."""
+    found = moves(before, after, DEPTH)
+    old, new = list(ranks(before)), list(ranks(after))
+    shared = min(len(old), len(new))
+    first = next((n + 1 for n in range(shared) if old[n] != new[n]), None)
+    if first is None and len(old) != len(new):
+        first = shared + 1
+    was, now = _scores(before), _scores(after)
+    return RankingDiff(
+        found.counts,
+        len(found.lost),
+        first,
+        jaccard(old, new, DEPTH) if old or new else 1.0,
+        sum(not _close(was[id], now[id]) for id in was if id in now),
+    )
+
+
+def steps_diff(before: Sequence[Span], after: Sequence[Span]) -> tuple[StepDiff, ...]:
+    """Two traces, step beside step: equal calls are partners wherever they stand, because branches run side
+    by side and end in any order; of the others those of one name and kind that are aligned in order (Ratcliff
+    & Metzener 1988, as in difflib), then the rest of one name and kind. A step with no partner stands alone.
+    """
+    partner = _partners(before, after)
+    number = {after[right].id: before[left].id for left, right in partner.items()}
+    anchor, places = -1, {right: left for left, right in partner.items()}
+    rows: list[tuple[tuple[int, int], StepDiff]] = []
+    for right, span in enumerate(after):
+        if right in places:
+            anchor = places[right]
+        else:  # where it stood: behind the partner of the step before it
+            away = _elsewhere(span, after, {at: before[left] for at, left in places.items()})
+            rows.append(((anchor, right + 1), StepDiff(None, span, elsewhere=away)))
+    for left, span in enumerate(before):
+        if left in partner:
+            rows.append(((left, 0), _step((span, after[partner[left]]), (before, after), number)))
+        else:
+            away = _elsewhere(span, before, {at: after[right] for at, right in partner.items()})
+            rows.append(((left, 0), StepDiff(span, None, elsewhere=away)))
+    return tuple(step for _, step in sorted(rows, key=lambda row: row[0]))
+
+
+def changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, leave_out: Sequence[str] = ()
+) -> tuple[Change, ...]:
+    """The values that differ between two mappings, in alphabetical order of their names."""
+    pairs = ((n, before.get(n, MISSING), after.get(n, MISSING)) for n in sorted({*before, *after}))
+    return tuple(
+        Change(name, old, new) for name, old, new in pairs if name not in leave_out and not equal(old, new)
+    )
+
+
+def _step(
+    step: tuple[Span, Span], traces: tuple[Sequence[Span], Sequence[Span]], same_place: Mapping[int, int]
+) -> StepDiff:
+    before, after = step
+    inputs = (*changes(before.args, after.args), *_links(step, traces, same_place))
+    hits = None
+    if before.hits is not None or after.hits is not None:
+        hits = ranking_diff(_ranking(before.hits), _ranking(after.hits))
+    was, now = (_lasting(span.output) for span in step)
+    output = None if equal(was, now) else Change("output", was, now)
+    error = None if before.error == after.error else Change("error", before.error, after.error)
+    return StepDiff(before, after, inputs, output, hits, error)
+
+
+def _links(
+    step: tuple[Span, Span], traces: tuple[Sequence[Span], Sequence[Span]], same_place: Mapping[int, int]
+) -> list[Change]:
+    """What comes from another step in one of the two, or is another part of what that made, in words."""
+    was, now = ({link.arg: link for link in span.links} for span in step)
+    old, new = ({span.id for span in trace} for trace in traces)
+
+    def same(before: Link, after: Link) -> bool:
+        if (before.start, before.size) != (after.start, after.size):
+            return False
+        if before.span in old and after.span is not None and after.span in new:
+            return same_place.get(after.span) == before.span
+        return before.span == after.span and before.span not in old and after.span not in new
+
+    names = sorted({**was, **now})
+    apart = [name for name in names if not (name in was and name in now and same(was[name], now[name]))]
+    return [Change(name, _told(was.get(name), traces[0]), _told(now.get(name), traces[1])) for name in apart]
+
+
+def _told(link: Link | None, trace: Sequence[Span]) -> str | Missing:
+    return MISSING if link is None else describe(link, trace)[1]
+
+
+def _lasting(output: Output) -> Output:
+    """An output without what it tells of when it was made: that decides nothing."""
+    return replace(output, made="") if isinstance(output, Reply) else output
+
+
+def _elsewhere(span: Span, trace: Sequence[Span], partners: Mapping[int, Span]) -> bool:
+    """Whether a step above this one was taken over from another route in the other trace."""
+    at = {one.id: n for n, one in enumerate(trace)}
+    above, seen = span.parent, set[int]()
+    while (
+        above is not None and above in at and above not in seen
+    ):  # an imported trace may go round in a circle
+        seen.add(above)
+        if at[above] in partners and partners[at[above]].shared_with:
+            return True
+        above = trace[at[above]].parent
+    return False
+
+
+def _partners(before: Sequence[Span], after: Sequence[Span]) -> dict[int, int]:
+    """Positions in `before` with those of their partners in `after`. difflib prefers one side where several
+    alignments are as good: the two are put in an order of their own, so that exchanging them changes nothing.
+    """
+    found = _in_order([_call(span) for span in before], [_call(span) for span in after], {})
+    rest = [n for n in range(len(before)) if n not in found]
+    others = [n for n in range(len(after)) if n not in found.values()]
+    old, new = ([(s[n].name, s[n].kind) for n in ns] for s, ns in ((before, rest), (after, others)))
+    swapped = (len(new), new) < (len(old), old)
+    first, second = (new, old) if swapped else (old, new)
+    for block in SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks():
+        for n in range(block.size):
+            left, right = (block.b, block.a) if swapped else (block.a, block.b)
+            found[rest[left + n]] = others[right + n]
+    return _in_order([(s.name, s.kind) for s in before], [(s.name, s.kind) for s in after], found)
+
+
+def _in_order(before: Sequence[Any], after: Sequence[Any], taken: Mapping[int, int]) -> dict[int, int]:
+    """`taken`, and of what is left each with the first equal one."""
+    found, gone = dict(taken), set(taken.values())
+    waiting: dict[Any, list[int]] = {}
+    for right, key in enumerate(after):
+        if right not in gone:
+            waiting.setdefault(key, []).append(right)
+    for left, key in enumerate(before):
+        if left not in found and waiting.get(key):
+            found[left] = waiting[key].pop(0)
+    return found
+
+
+def _call(span: Span) -> tuple[str, str, str]:
+    """What was called with what; the numbers of steps are no part of it, they differ from trace to trace."""
+    return span.name, span.kind, _text(span.args)
+
+
+def _ranking(hits: Scored | None) -> Ranking:
+    return tuple(Hit(Passage(id, "", "", ""), score) for id, score in hits or ())
+
+
+def _scores(ranking: Ranking) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for hit in ranking:
+        found.setdefault(hit.passage.id, hit.score)
+    return found
+
+
+def _close(one: float, other: float) -> bool:
+    """Whether two scores are one: not told apart by the last digits, in which machines differ."""
+    return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+
+
+def equal(one: Any, other: Any) -> bool:
+    """As values of JSON: a tuple is a list, NaN is NaN."""
+    if one is MISSING or other is MISSING:
+        return one is other
+    return bool(one == other) or _text(one) == _text(other)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)

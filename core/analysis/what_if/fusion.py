@@ -1,0 +1,221 @@
+"""Fusion with other values: from the lists that a run keeps, by the functions that routes fuse with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from core.analysis.lineage import Flow, Source
+from core.domain.errors import BadInput
+from core.domain.outputs import Fusion as Fused
+from core.domain.outputs import Selection
+from core.domain.types import Hit, Passage, Ranking, RouteResult, Scored, Span
+from core.steps.fitted_fusion import ordered, parts
+from core.steps.fuse import Norm, linear, rrf
+from core.steps.select import mmr, places, unpack
+
+Method = Literal["rrf", "linear", "fitted", "marginal"]
+SETTINGS: Mapping[Method, tuple[str, ...]] = {  # besides the weights of the lists
+    "rrf": ("k",), "linear": ("norm",), "fitted": (), "marginal": ("lam", "k", "pool"),
+}  # fmt: skip
+Changes = Mapping[str, Any]  # by setting: "k", "weights.0", "norm", "lam", "pool"
+Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score, 0 if it has it not
+BY_HAND = "{} was made by the route itself, not by a step, so the run does not keep it"
+DEEP = "what it chose by is not kept: the run is of an earlier version, or chose from very many passages"
+OTHER = "what is stored of its lists does not give its ranking"
+PARTS = ("relevance", "likeness to one before")  # of an MMR score
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """A step that fused lists or reordered one, with all it takes to do it again.
+
+    `values` are its settings by name ("k", "weights.1"); `sources` say where the lists are from; `lack` why
+    it cannot be done again, "" if it can. `pairs` is the likeness of the first passages of MMR's list, and
+    `near` their cosines with the question.
+    """
+
+    span: Span
+    method: Method
+    values: Mapping[str, Any]
+    lists: tuple[Ranking, ...] = ()
+    sources: tuple[Source, ...] = ()
+    near: tuple[float, ...] = ()
+    pairs: tuple[int, ...] = ()
+    lack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a changed fusion makes of a route: its ranking, or None where later steps made that from the fused
+    list; `stale` are the steps after it, which were not done again.
+    """
+
+    hits: Scored | None
+    stale: tuple[Span, ...]
+
+
+def fusions(result: RouteResult) -> list[Fusion]:
+    """The route's steps that fused lists by rank, score or fitted weights, or chose by MMR, in order."""
+    flow = Flow(result)
+    found = [_read(span, flow) for span in flow.lists]
+    return [fusion for fusion in found if fusion is not None]
+
+
+def recompute(fusion: Fusion, changes: Changes) -> Scored:
+    """The fused ranking with `changes` over the step's settings; "pool" cuts each list before it is fused.
+
+    BadInput for a setting that this step does not have, or a value that it does not take.
+    """
+    values = settings(fusion, changes)
+    if fusion.method == "marginal":
+        return _reordered(fusion, values)
+    return tuple((hit.passage.id, hit.score) for hit in _fused(fusion, _cut(fusion, values), values))
+
+
+def shares(fusion: Fusion, changes: Changes) -> Shares:
+    """What each list gives to each passage's score, in the order of the lists: the sum, from the first on, is
+    the score. Of MMR the two parts (see PARTS) of each chosen passage's score at the time it was chosen.
+    """
+    values = settings(fusion, changes)
+    if fusion.method == "marginal":
+        lam = values["lam"]
+        return {
+            fusion.lists[0][pick.row].passage.id: (lam * pick.relevance, -(1 - lam) * pick.similarity)
+            for pick in _picks(fusion, values)
+        }
+    lists = _cut(fusion, values)
+    if fusion.method == "fitted":
+        return _fitted(fusion, lists, values)
+    weights = _weights(values, len(lists)) or (1.0,) * len(lists)
+    parts = [
+        {hit.passage.id: hit.score for hit in _one(fusion, ranking, weight, values)}
+        for ranking, weight in zip(lists, weights, strict=True)
+    ]
+    ids = {id for part in parts for id in part}
+    return {id: tuple(part.get(id, 0.0) for part in parts) for id in ids}
+
+
+def outcome(result: RouteResult, fusion: Fusion, fused: Scored) -> Outcome:
+    """What `fused` in place of the step's list makes of the route."""
+    at = next((n for n, span in enumerate(result.spans) if span.id == fusion.span.id), len(result.spans))
+    stale = tuple(span for span in result.spans[at + 1 :] if span.parent is None)
+    origin = result.origin
+    if origin is None or origin.span != fusion.span.id:
+        return Outcome(None, stale)
+    return Outcome(fused[origin.start : origin.start + origin.size], stale)
+
+
+def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion | None:
+    """The step of another run of the route that stands where `fusion` does: the first of its name over as
+    many lists, and with `ranks` the one that makes the route's ranking; None where that run went another way.
+    """
+    like = [one for one in fusions(result) if one.span.name == fusion.span.name and not one.lack]
+    like = [one for one in like if len(one.lists) == len(fusion.lists)]
+    if ranks:
+        like = [one for one in like if outcome(result, one, one.span.hits or ()).hits is not None]
+    return like[0] if like else None
+
+
+def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
+    """The step's settings with `changes` over them; BadInput for one that it does not have."""
+    if fusion.lack:
+        raise BadInput(f"“{fusion.span.name}” cannot be done again: {fusion.lack}")
+    values = dict(fusion.values)
+    for name, value in changes.items():
+        if name not in values and (name != "pool" or fusion.method == "marginal"):
+            raise BadInput(f"“{fusion.span.name}” has no {name!r}; it has: {', '.join(values)}, pool")
+        values[name] = value
+    return values
+
+
+def _read(span: Span, flow: Flow) -> Fusion | None:
+    """The step as a fusion, or None if it is none that can be done again with other values."""
+    output, args = span.output, span.args
+    method: Method = "marginal"
+    if isinstance(output, Fused) and output.method in ("rrf", "linear", "fitted"):
+        method = cast("Method", output.method)
+    elif not (isinstance(output, Selection) and output.method == "mmr"):
+        return None
+    sources = flow.sources(span)
+    lists = tuple(map(_ranking, sources))
+    values = {name: args.get(name) for name in SETTINGS[method]}
+    if method != "marginal":
+        given = args.get("weights") if method != "fitted" else None
+        weights = given if isinstance(given, list) else [1.0] * len(lists)
+        values |= {f"weights.{n}": weight for n, weight in enumerate(weights)}
+    by_hand = next((n for n, source in enumerate(sources, 1) if source.unknown), None)
+    called = "its list" if len(sources) == 1 else f"list {by_hand}"
+    lack = BY_HAND.format(called) if by_hand else ""
+    near, pairs = (output.near, output.alike) if isinstance(output, Selection) else ((), ())
+    return _checked(Fusion(span, method, values, lists, sources, near, pairs, lack))
+
+
+def _checked(fusion: Fusion) -> Fusion:
+    """Only what gives the stored ranking again is trusted with other values: a run may come from anywhere."""
+    if fusion.lack:
+        return fusion
+    if fusion.method == "marginal" and fusion.span.hits and not fusion.near:
+        return replace(fusion, lack=DEEP)
+    try:
+        same = recompute(fusion, {}) == fusion.span.hits
+    except (BadInput, ArithmeticError, LookupError, TypeError, ValueError):
+        same = False
+    return fusion if same else replace(fusion, lack=OTHER)
+
+
+def _ranking(source: Source) -> Ranking:
+    """A list as fusion takes it; only ids and scores matter to it."""
+    hits = source.span.hits or () if source.span is not None else ()
+    part = hits[source.start : source.start + source.size]
+    return tuple(Hit(Passage(id, "", "", ""), score) for id, score in part)
+
+
+def _cut(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Ranking, ...]:
+    pool = values.get("pool")
+    return fusion.lists if pool is None else tuple(ranking[:pool] for ranking in fusion.lists)
+
+
+def _fused(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Ranking:
+    weights = _weights(values, len(lists))
+    if fusion.method == "fitted":
+        return ordered(lists, _fitted(fusion, lists, values))
+    if fusion.method == "rrf":
+        return rrf(lists, k=values["k"], weights=weights)
+    norm: Norm = values["norm"]
+    return linear(lists, weights=weights, norm=norm)
+
+
+def _one(fusion: Fusion, ranking: Ranking, weight: float, values: Mapping[str, Any]) -> Ranking:
+    """What one list alone gives: the same function over that list."""
+    return _fused(fusion, (ranking,), {**values, "weights.0": weight})
+
+
+def _fitted(fusion: Fusion, lists: tuple[Ranking, ...], values: Mapping[str, Any]) -> Shares:
+    """The parts of fitted weights, each list's times what stands in for its weight: 1 as it was fitted."""
+    times = _weights(values, len(lists))
+    rows = [[one * by for one in row] for row, by in zip(fusion.span.args["fitted"], times, strict=True)]
+    return parts(lists, rows, fusion.span.args["candidates"])
+
+
+def _weights(values: Mapping[str, Any], count: int) -> tuple[float, ...]:
+    return tuple(values[f"weights.{n}"] for n in range(count))
+
+
+def _picks(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    size = min(values["pool"], len(fusion.lists[0]))
+    if size > len(fusion.near):
+        raise BadInput(f"a pool of {size}: only what {len(fusion.near)} passages resemble is kept")
+    alike = unpack(fusion.pairs, len(fusion.near))[:size, :size]
+    by_place = fusion.span.args.get("relevance") == "rank"
+    wanted = places(size) if by_place else np.asarray(fusion.near[:size], np.float64)
+    return mmr(wanted, alike, values["lam"], values["k"])
+
+
+def _reordered(fusion: Fusion, values: Mapping[str, Any]) -> Scored:
+    ids = [hit.passage.id for hit in fusion.lists[0]]
+    chosen = [ids[pick.row] for pick in _picks(fusion, values)]
+    return tuple((id, 1 / rank) for rank, id in enumerate(dict.fromkeys((*chosen, *ids)), 1))

@@ -1,0 +1,107 @@
+"""A fusion before and after a change, as it is shown: what its lists are called, who moved, who gave what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.analysis.lineage import Flow, Source, not_stored
+from core.analysis.search_inputs import Asked, asked
+from core.analysis.what_if.fusion import PARTS, Fusion, Shares
+from core.domain.types import RouteResult, Scored
+
+OWN = "a list put together by the route itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One passage: its rank from 1 before and after, in each list, what each gives to its score, and that.
+
+    None where it is not ranked; `shares` are empty where the score is not made of parts.
+    """
+
+    id: str
+    before: int | None
+    after: int | None
+    places: tuple[int | None, ...]
+    shares: tuple[float, ...]
+    grade: int = 0
+
+    @property
+    def score(self) -> float:
+        """The sum of the shares, in the order of the lists."""
+        return sum(self.shares, 0.0)
+
+
+def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str, ...]:
+    """What the lists are called: by the step that made them, what it searched with if that is not the
+    question, and the part that was taken; equal names are numbered.
+    """
+    if fusion.method == "marginal":
+        return PARTS
+    flow, texts = Flow(result), asked(result)
+    own = "a list that the run does not keep" if not_stored(fusion.span) else OWN
+    names = [_name(source, texts, question) or own for source in flow.sources(fusion.span)]
+    return tuple(
+        f"{name} ({names[: n + 1].count(name)})" if names.count(name) > 1 else name
+        for n, name in enumerate(names)
+    )
+
+
+def _name(source: Source, texts: Mapping[int, Asked], question: str) -> str:
+    """ "" for a list of which there is no telling."""
+    if source.span is None:
+        return "" if source.size else "an empty list"
+    one = texts.get(source.span.id)
+    said = f": {one.words}" if one is not None and one.text != question else ""
+    return f"{source.span.name}{said}{'' if source.whole else f', {source.part}'}"
+
+
+def rows(
+    fusion: Fusion,
+    before: Scored,
+    after: Scored,
+    shares: Shares,
+    gold: Mapping[str, int],
+    *,
+    limit: int,
+    also: Sequence[str] = (),
+) -> list[Row]:
+    """The first `limit` passages after the change, then those of `also` that are ranked before or after."""
+    was, now = places(before), places(after)
+    lists = [places(tuple((hit.passage.id, hit.score) for hit in ranking)) for ranking in fusion.lists]
+    ids = [id for id, _ in after[:limit]]
+    ids += [id for id in dict.fromkeys(also) if id not in ids and (id in was or id in now)]
+    return [
+        Row(
+            id, was.get(id), now.get(id), tuple(one.get(id) for one in lists), shares.get(id, ()),
+            max(0, gold.get(id, 0)),
+        )
+        for id in ids
+    ]  # fmt: skip
+
+
+def places(ranking: Scored) -> dict[str, int]:
+    """Rank from 1 by passage; of a repeat the first counts, and those behind it close up as in a fusion."""
+    return {id: rank for rank, id in enumerate(dict.fromkeys(id for id, _ in ranking), 1)}
+
+
+def given(rows: Sequence[Row], names: Sequence[str]) -> list[tuple[str, float]]:
+    """What part of the scores of `rows` each list gives, 0 to 1; nothing where there is no score."""
+    totals = [sum(row.shares[n] for row in rows if row.shares) for n in range(len(names))]
+    whole = sum(totals)
+    return [(name, part / whole) for name, part in zip(names, totals, strict=True)] if whole > 0 else []
+
+
+def moved(before: Scored, after: Scored, gold: Mapping[str, int]) -> list[tuple[str, int | None, int | None]]:
+    """The gold passages, best grade first: (id, rank before, rank after)."""
+    was, now = places(before), places(after)
+    ids = sorted((id for id, grade in gold.items() if grade > 0), key=lambda id: (-gold[id], id))
+    return [(id, was.get(id), now.get(id)) for id in ids]
+
+
+def arrow(before: int | None, after: int | None) -> str:
+    """A rank before and after in words: "7 → 3", "3, as before", "not ranked"."""
+    if before == after:
+        return "not ranked" if before is None else f"{before}, as before"
+    return f"{before or 'not ranked'} → {after or 'gone'}"

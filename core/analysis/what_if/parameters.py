@@ -1,0 +1,151 @@
+"""Which parameters of a route set what was tried on a stored step, and what can be tried at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.analysis.what_if.fusion import Fusion
+from core.domain.types import Span
+from core.routes.declare import KnobSpec, Route
+
+MAX_K, MAX_WEIGHT = 1000, 10.0  # where no parameter says what is sensible
+SHARE = "alpha"  # what a parameter means that sets the second weight of two; the first is the rest of 1
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One setting of a fusion that can be moved. `names` are the settings that it sets to its value, `rest`
+    those that get what is left of 1; `low` and `high` are None for a choice; `knob` is the route's parameter,
+    None where it has none for it.
+    """
+
+    name: str
+    label: str
+    value: Any
+    names: tuple[str, ...]
+    rest: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+    help: str = ""
+    knob: str | None = None
+
+    def changes(self, value: Any) -> dict[str, Any]:
+        """What moving it to `value` changes; nothing where it stays."""
+        if value == self.value:
+            return {}
+        rest = dict.fromkeys(self.rest, 1 - value) if self.rest else {}
+        return {**dict.fromkeys(self.names, value), **rest}
+
+
+def sets(knob: KnobSpec, span: Span, value: Any) -> dict[str, Any]:
+    """What `value` of a route's parameter sets of a step: {} where it set nothing of it."""
+    found = {name: value for name, parameter in span.set_by.items() if parameter == knob.name}
+    return {**found, "weights.0": 1 - value} if found and knob.tunes == SHARE else found
+
+
+def as_knobs(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parameters of `route` that make its next run do what `changes` does to the step `span`.
+
+    `changes` are by the argument of the step ("k", "weights.0", "low"...). None where some change has no
+    parameter, or one parameter would have to take several values. BadInput for a value that it does not
+    allow.
+    """
+    found: dict[str, Any] = {}
+    met: set[str] = set()
+    for knob in route.knobs:
+        own = [name for name, parameter in span.set_by.items() if parameter == knob.name]
+        if not own:
+            continue
+        value = changes.get(own[0], argument(span, own[0]))
+        wanted = sets(knob, span, value)
+        if wanted.keys().isdisjoint(changes):
+            continue
+        if any(changes.get(name, argument(span, name)) != one for name, one in wanted.items()):
+            return None
+        found[knob.name] = route.settle({knob.name: value})[knob.name]
+        met.update(wanted)
+    return found if met >= set(changes) else None
+
+
+def argument(span: Span, name: str) -> Any:
+    """An argument of a step by its dotted name, None where it has no such argument."""
+    value: Any = span.args
+    for part in name.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def controls(route: Route | None, fusion: Fusion, names: Sequence[str]) -> list[Control]:
+    """What of `fusion` can be moved; the settings that a parameter of its route set, with its bounds.
+
+    `names` are what the lists are called.
+    """
+    groups: list[tuple[KnobSpec | None, tuple[str, ...]]] = [
+        (knob, own)
+        for knob in (route.knobs if route is not None else ())
+        if (own := tuple(n for n, p in fusion.span.set_by.items() if p == knob.name and n in fusion.values))
+    ]
+    taken = {name for knob, own in groups for name in (*own, *_rest(knob))}
+    groups += [(None, (name,)) for name in fusion.values if name not in taken]
+    if fusion.method != "marginal" and _longest(fusion) > 1:
+        groups.append((None, ("pool",)))
+    order = ("weights", "norm", "k", "lam", "pool")
+    groups.sort(key=lambda group: (not _rest(group[0]), order.index(group[1][0].partition(".")[0]), group[1]))
+    return [_control(group, fusion, knob, names) for knob, group in groups]
+
+
+def _control(group: tuple[str, ...], fusion: Fusion, knob: KnobSpec | None, names: Sequence[str]) -> Control:
+    rest = _rest(knob)
+    name, help, called = SHARE if rest else group[0], knob.help if knob else "", knob.name if knob else None
+    value = fusion.values.get(group[0], _longest(fusion))  # the pool of a fusion is no setting of the step
+    if name == "norm":
+        choices = ("min_max", "dbsf")
+        return Control(name, "normalisation", value, group, choices=choices, help=help, knob=called)
+    low, high = _bounds(fusion, name)
+    if knob is not None:
+        low, most = (low if knob.low is None else knob.low), (high if knob.high is None else knob.high)
+        high = min(high, most) if fusion.method == "marginal" else most
+    if knob is not None and name.startswith("weights.") and int(name.partition(".")[2]) > 1:
+        low = max(low, 0.1)  # a list besides a route's own two is not searched at all with weight 0
+    if name == "pool" and fusion.method != "marginal":
+        help = "how many passages of each list are fused; all of them in the run"
+    label = {"lam": "lambda"}.get(name, name)
+    if name.startswith("weights."):
+        label = f"weight of {_name(name, names)}" if len(group) == 1 else (called or "weight")
+    whole = isinstance(value, int) and name in ("k", "pool")
+    low, high = min(low, value), max(high, value)
+    return Control(name, label, value, group, rest, low, high, whole, (), help, called)
+
+
+def _rest(knob: KnobSpec | None) -> tuple[str, ...]:
+    """The settings that a parameter leaves the rest of 1 to."""
+    return ("weights.0",) if knob is not None and knob.tunes == SHARE else ()
+
+
+def _longest(fusion: Fusion) -> int:
+    return max(map(len, fusion.lists), default=0)
+
+
+def _bounds(fusion: Fusion, name: str) -> tuple[float, float]:
+    """What is sensible where no parameter says it; MMR's pool ends where its span does."""
+    if name in ("lam", SHARE):
+        return 0.0, 1.0
+    if name.startswith("weights."):
+        return 0.0, MAX_WEIGHT
+    if name == "pool" and fusion.method != "marginal":
+        return 1, _longest(fusion)
+    return 1, MAX_K if fusion.method == "rrf" else max(1, len(fusion.near))
+
+
+def _name(setting: str, names: Sequence[str]) -> str:
+    at = int(setting.partition(".")[2])
+    return names[at] if at < len(names) else f"list {at + 1}"

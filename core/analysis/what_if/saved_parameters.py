@@ -1,0 +1,24 @@
+"""Thresholds that were tried on a stored step, as parameters of its route for the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.analysis.what_if.parameters import as_knobs
+from core.domain.types import Span
+from core.routes.declare import Route
+
+CALIBRATED = ("low", "high")  # thresholds whose parameter at 0 stands for the calibrated one
+LEAST = 0.001  # given in place of 0 for those
+
+
+def threshold_knobs(route: Route, span: Span, changes: Mapping[str, float]) -> dict[str, Any] | None:
+    """The parameters that make `changes` (by the argument of the step), as
+    `core.analysis.what_if.parameters.as_knobs`.
+    """
+    return as_knobs(
+        route,
+        span,
+        {name: value or LEAST if name in CALIBRATED else value for name, value in changes.items()},
+    )

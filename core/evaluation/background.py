@@ -1,0 +1,84 @@
+"""Evaluations under way in this process: they need no page to stay open, and go on where they stopped."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput
+from core.evaluation.experiment import Prepared, perform, prepare
+from core.evaluation.experiment_store import LABELLED, opened, place
+from core.evaluation.spec import Spec
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+
+
+class Evaluating(BackgroundJob):
+    """An evaluation in a thread of its own. What is asked is on the disk after each question; stopped, the
+    figures are made of what was asked.
+    """
+
+    kind = "evaluation"
+
+    def __init__(self, engine: Engine, name: str, folder: Path, ready: Prepared, *, retry: bool) -> None:
+        super().__init__(name, len(ready.labelled.questions) * ready.spec.repeats, engine.settings.home)
+        self.name, self.folder, self.ready = name, folder, ready
+        self.warnings: list[str] = list(ready.warnings)
+        self._engine, self._retry = engine, retry
+        self._first: int | None = None  # questions that were finished before it began
+        self._asked = 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until all is asked, by what a question took so far; None before the first has ended."""
+        new = self.finished - (self._first or 0)
+        if self.done or new <= 0:
+            return None
+        return (time.perf_counter() - self._asked) / new * (self.total - self.finished)
+
+    def _do(self) -> None:
+        perform(
+            self._engine, self.ready, out=self.folder, retry=self._retry, progress=self._follow,
+            warn=self.warnings.append, ended=self._cancel.is_set,
+        )  # fmt: skip
+
+    def _follow(self, done: int, _total: int) -> None:
+        if self._first is None:
+            self._first, self._asked = done, time.perf_counter()
+        self.finished = done
+
+
+def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Evaluating:
+    """Begin the evaluation of that name, or go on with it; asked again meanwhile, the one under way.
+
+    `retry` asks again what failed. Raises BadInput or Unavailable at once where it cannot be begun:
+    also where that name is another evaluation's.
+    """
+    folder = place(engine.settings, name)
+
+    def made() -> Evaluating:
+        if (folder / LABELLED).is_file():
+            before = Spec.read(opened(folder).spec)
+            if before != Spec.read(spec.document()):
+                raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
+        return Evaluating(engine, name, folder, prepare(engine, spec), retry=retry)
+
+    return jobs.begin(Evaluating, folder, made)
+
+
+def resume(engine: Engine, name: str, *, retry: bool = False) -> Evaluating:
+    """Go on with a kept evaluation as it was described; see `begin`."""
+    return begin(engine, name, Spec.read(opened(place(engine.settings, name)).spec), retry=retry)
+
+
+def under_way(engine: Engine, name: str) -> Evaluating | None:
+    """The evaluation of that name that this process began last: under way, or how it ended."""
+    return jobs.latest(Evaluating, place(engine.settings, name))
+
+
+def active(engine: Engine) -> list[Evaluating]:
+    """The evaluations of this home that this process is at."""
+    return [job for job in jobs.under_way(engine.settings.home) if isinstance(job, Evaluating)]

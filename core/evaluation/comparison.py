@@ -1,0 +1,90 @@
+"""Means over questions and differences between routes; where a metric does not apply it is not counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.evaluation import effects, statistics
+from core.evaluation.statistics import Key
+
+Row = Mapping[str, float | None]  # metric -> value for one question, None where it does not apply
+ByQuestion = Mapping[str, Row]
+ByRoute = Mapping[str, ByQuestion]  # route -> question -> metric -> value
+
+
+def compared(
+    values: ByRoute, baseline: str, metrics: Sequence[str], of: Sequence[str], intervals: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """The means of each route, and its differences from `baseline` in the metrics `of`: one Holm family."""
+    table = means_of(values, metrics, intervals)
+    for route, found in against(values, baseline, of).items():
+        table[route]["vs_baseline"] = found
+    return table
+
+
+def against(values: ByRoute, baseline: str, metrics: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Route -> metric -> what its differences from `baseline` show: see core.evaluation.effects.family.
+
+    Every route but the baseline is there; a metric without a question in common is not. One Holm family.
+    """
+    others = [route for route in values if route != baseline]
+    found = effects.family(
+        {(route, name): differences(values, route, baseline, name) for route in others for name in metrics}
+    )
+    return {
+        route: {name: found[route, name] for name in metrics if (route, name) in found} for route in others
+    }
+
+
+def means_of(
+    values: Mapping[Key, ByQuestion], metrics: Sequence[str], intervals: Sequence[str]
+) -> dict[Key, dict[str, Any]]:
+    """For each key the mean of each metric over the questions it applies to (None without any), "n"
+    questions, and under "ci95" the intervals of those in `intervals`.
+    """
+    columns = {(key, name): _column(by, name) for key, by in values.items() for name in metrics}
+    wanted = [(key, name) for key, name in columns if name in intervals]
+    ends = dict(zip(wanted, statistics.intervals([columns[one] for one in wanted]), strict=True))
+    return {
+        key: {
+            **{name: _mean(columns[key, name]) for name in metrics},
+            "n": len(by),
+            "ci95": {
+                name: list(pair) if (pair := ends[key, name]) else None
+                for name in metrics
+                if name in intervals
+            },
+        }
+        for key, by in values.items()
+    }
+
+
+def counted(values: ByQuestion, metrics: Sequence[str]) -> dict[str, int]:
+    """Over how many questions the mean of each metric is."""
+    return {name: len(_column(values, name)) for name in metrics}
+
+
+def differences(values: ByRoute, route: str, baseline: str, metric: str) -> list[float]:
+    """`route` minus `baseline` at each question for which both have a value."""
+    return list(by_question(values, route, baseline, metric).values())
+
+
+def by_question(values: ByRoute, route: str, baseline: str, metric: str) -> dict[str, float]:
+    """`differences` by question, in the baseline's order."""
+    mine = values.get(route, {})
+    return {
+        question: a - b
+        for question, row in values.get(baseline, {}).items()
+        if question in mine
+        and (a := mine[question].get(metric)) is not None
+        and (b := row.get(metric)) is not None
+    }
+
+
+def _mean(column: Sequence[float]) -> float | None:
+    return sum(column) / len(column) if column else None
+
+
+def _column(values: ByQuestion, name: str) -> list[float]:
+    return [value for one in values.values() if (value := one.get(name)) is not None]

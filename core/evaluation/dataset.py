@@ -1,0 +1,282 @@
+"""Labelled questions, as their author wrote them and as tied to the passages of a corpus."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from core.domain.errors import BadInput
+from core.domain.types import Query, Turn
+from core.evaluation.files import Qrels, lines, merge, objects, parse, read_qrels
+
+_TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
+_UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
+_UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
+_NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question as asked, with what its author knows about it.
+
+    `answers` are all gold answers, any of which is right; `answer` is what the author wrote first, which may
+    be a remark. `answerable`: whether the documents answer it; None where that is not known or not asked.
+    """
+
+    id: str
+    query: Query
+    mode: str | None = None
+    split: str | None = None
+    answer: str | None = None
+    sql: str | None = None
+    answers: tuple[str, ...] = ()
+    answerable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """An author's label: a document, or the place in it that `quote` stands at. `where` is for messages."""
+
+    doc: str
+    grade: int
+    quote: str | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """Questions with graded passages; yes-or-no measures call a passage relevant from grade `relevant_from`.
+
+    `drop_self`: BEIR's rule that a passage with the question's own id is no result (ArguAna asks with its
+    passages).
+    """
+
+    name: str
+    questions: tuple[Question, ...]
+    qrels: Qrels
+    relevant_from: int = 1
+    drop_self: bool = False
+
+    def __post_init__(self) -> None:
+        counted = Counter(question.id for question in self.questions)
+        if twice := [id for id, count in counted.items() if count > 1]:
+            raise BadInput(
+                f"{self.name}: {len(twice)} ids belong to several questions, for example {twice[0]!r}"
+            )
+
+    def labelled(self, question_id: str) -> bool:
+        """Whether some passage is relevant, so that finding it can be measured."""
+        return max(self.qrels.get(question_id, {}).values(), default=0) >= self.relevant_from
+
+    def grades(self) -> dict[tuple[str, tuple[Turn, ...]], Mapping[str, int]]:
+        """The grades by question as asked: its text and the turns before it."""
+        return {
+            (q.query.text, q.query.history): self.qrels[q.id] for q in self.questions if q.id in self.qrels
+        }
+
+    def sample(self, count: int, seed: int) -> LabelledSet:
+        """`count` questions drawn with `seed`, in their old order; all of them when there are fewer."""
+        if count >= len(self.questions):
+            return self
+        drawn = set(random.Random(seed).sample(sorted(q.id for q in self.questions), count))
+        return replace(self, questions=tuple(q for q in self.questions if q.id in drawn))
+
+    def sample_modes(self, count: int, seed: int) -> LabelledSet:
+        """`count` questions of each mode that have a relevant passage, drawn with `seed`, in their old order.
+
+        Questions without a mode are one kind; BadInput when no question has a relevant passage.
+        """
+        kinds: dict[str, list[str]] = {}
+        for question in self.questions:
+            if self.labelled(question.id):
+                kinds.setdefault(question.mode or "", []).append(question.id)
+        if not kinds:
+            raise BadInput(f"{self.name} has no question with a relevant passage to draw from")
+        draw = random.Random(seed)
+        drawn = {
+            id for _, ids in sorted(kinds.items()) for id in draw.sample(sorted(ids), min(count, len(ids)))
+        }
+        return replace(self, questions=tuple(q for q in self.questions if q.id in drawn))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Questions with labels as their author wrote them: places in documents, not yet passages."""
+
+    name: str
+    questions: tuple[Question, ...]
+    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)
+
+
+Found = LabelledSet | Written
+F = TypeVar("F", bound=Found)
+
+
+def of_mode(found: F, mode: str) -> F:
+    """The questions of one mode; BadInput lists the modes there are."""
+    known = sorted({question.mode for question in found.questions if question.mode})
+    if mode not in known:
+        raise BadInput(
+            f"{found.name} has no questions of mode {mode!r}; it has: {', '.join(known) or 'none'}"
+        )
+    return replace(found, questions=tuple(q for q in found.questions if q.mode == mode))
+
+
+def beir(folder: Path, *, split: str = "test") -> LabelledSet:
+    """The questions of a BEIR folder that have judgements in `split` ("all": every file of qrels/).
+
+    Those whose metadata says "answerable": false have nothing to be judged and are of every split: they count
+    for time and answers, and not for rankings.
+    Raises BadInput naming the file and line of what cannot be read, or what was looked for and is not there.
+    """
+    have = {file.stem: file for file in sorted((folder / "qrels").glob("*.tsv"))}
+    if not have:
+        raise BadInput(
+            f"no relevance judgements: looked for {folder / 'qrels' / f'{split}.tsv'} "
+            "(tab-separated: query-id, corpus-id, score)"
+        )
+    if split != "all" and split not in have:
+        raise BadInput(
+            f"no judgements for split {split!r} in {folder / 'qrels'}; there are: {', '.join(have)}, all"
+        )
+    if not (folder / "queries.jsonl").is_file():
+        raise BadInput(f"no questions: looked for {folder / 'queries.jsonl'}")
+    qrels: Qrels = {}
+    for name, file in have.items():
+        if split in (name, "all"):
+            merge(qrels, read_qrels(file))
+    questions = [
+        _judged_question(item, split)
+        for item in objects(folder / "queries.jsonl", needed=("_id", "text"))
+        if str(item["_id"]) in qrels or _metadata(item).get("answerable") is False
+    ]
+    if not any(question.id in qrels for question in questions):
+        raise BadInput(
+            f"no question of {folder / 'queries.jsonl'} is judged in qrels; its ids must be query-ids"
+        )
+    asked = {question.id for question in questions}
+    kept = {qid: labels for qid, labels in qrels.items() if qid in asked}
+    return LabelledSet(folder.name, tuple(questions), kept, drop_self=True)
+
+
+def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
+    """Questions from JSONL or CSV files: id, text; if known, history, mode, answer (or answers),
+    answerable, relevant, split (or query_split: no query of one split is in another), sql.
+    """
+    questions: dict[str, Question] = {}
+    evidence: dict[str, tuple[Evidence, ...]] = {}
+    splits: set[str] = set()
+    for path in paths:
+        for line, item in lines(path):
+            where = f"{path} line {line}"
+            question = _question(item, where)
+            if question.id in questions:
+                raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
+            splits.add(question.split or "none")
+            if split not in ("all", question.split):
+                continue
+            questions[question.id] = question
+            evidence[question.id] = tuple(_evidence(entry, where) for entry in item.get("relevant") or ())
+    if not questions:
+        raise BadInput(
+            f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
+        )
+    return Written(name, tuple(questions.values()), evidence)
+
+
+def turns(items: Any, where: str) -> tuple[Turn, ...]:
+    """A conversation from a list of {"role", "text"}, oldest first."""
+    if not isinstance(items, list):
+        raise BadInput(f"{where}: a history is a list of {{'role', 'text'}}, not {type(items).__name__}")
+    history = []
+    for item in items:
+        role = item.get("role") if isinstance(item, dict) else None
+        if role not in ("user", "assistant") or not isinstance(item.get("text"), str):
+            raise BadInput(
+                f"{where}: a turn is {{'role': 'user' or 'assistant', 'text': ...}}, not {item!r}"[:300]
+            )
+        history.append(Turn(role, item["text"]))
+    return tuple(history)
+
+
+def _conversation(item: Mapping[str, Any]) -> Query:
+    """BEIR's text, with the turns before it if the metadata has the conversation ("|user|: ..." lines)."""
+    said = _metadata(item).get("all_user_turns")
+    parts = _TURN.split(said)[1:] if isinstance(said, str) else []
+    roles: list[Literal["user", "assistant"]] = [
+        "user" if role == "user" else "assistant" for role in parts[::2]
+    ]
+    spoken = [Turn(role, text.strip()) for role, text in zip(roles, parts[1::2], strict=True)]
+    return Query(str(item["text"]), tuple(spoken[:-1]))
+
+
+def _judged_question(item: Mapping[str, Any], split: str) -> Question:
+    metadata = _metadata(item)
+    golds = _golds(metadata)
+    said = metadata.get("answerable")
+    return Question(
+        str(item["_id"]),
+        _conversation(item),
+        answer=next(iter(golds), None),
+        split=split,
+        answers=golds,
+        answerable=said if isinstance(said, bool) else True if golds else None,
+    )
+
+
+def _golds(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """The gold answers under "answer" and "answers", each once."""
+    several = item.get("answers")
+    given = [item.get("answer"), *(several if isinstance(several, list) else ())]
+    return tuple(
+        dict.fromkeys(gold for gold in given if isinstance(gold, str) and gold.strip() not in _NO_GOLD)
+    )
+
+
+def _written_golds(item: Mapping[str, Any]) -> dict[str, Any]:
+    """`answers` and `answerable` of a question. Where the documents have no answer the author's is a remark,
+    unless a page on the web has it.
+    """
+    golds, mode, said = _golds(item), item.get("mode"), item.get("answerable")
+    known = said if isinstance(said, bool) else False if mode in _UNANSWERABLE else None
+    if known is None and golds and mode not in _UNDECIDED:
+        known = True
+    remark = mode == "no_retrieval" or (known is False and not item.get("web"))
+    return {"answers": () if remark else golds, "answerable": known}
+
+
+def _metadata(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = item.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _question(item: Mapping[str, Any], where: str) -> Question:
+    identifier, text = _first(item, "id", "_id", "qid"), _first(item, "text", "question", "query")
+    if not identifier or not isinstance(text, str):
+        raise BadInput(
+            f"{where}: a question needs 'id' and 'text'; it has: {', '.join(map(str, item)) or 'nothing'}"
+        )
+    history = item.get("history") or []
+    if isinstance(history, str):
+        history = parse(history, f"{where}, history")
+    known = {key: item.get(key) or None for key in ("mode", "split", "answer", "sql")}
+    known["split"] = known["split"] or item.get("query_split") or None
+    return Question(str(identifier), Query(text, turns(history, where)), **{**known, **_written_golds(item)})
+
+
+def _evidence(entry: Any, where: str) -> Evidence:
+    doc, grade = (entry.get("doc"), entry.get("grade", 3)) if isinstance(entry, dict) else (None, None)
+    if not isinstance(doc, str) or type(grade) is not int or grade < 0:
+        raise BadInput(
+            f"{where}: 'relevant' holds {{'doc', 'grade': 0 or more, 'quote'}}, not {entry!r}"[:300]
+        )
+    return Evidence(doc, grade, entry.get("quote") or None, where)
+
+
+def _first(item: Mapping[str, Any], *keys: str) -> Any:
+    return next((item[key] for key in keys if item.get(key) not in (None, "")), None)

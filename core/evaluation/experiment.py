@@ -1,0 +1,272 @@
+"""One evaluation from what is wanted to its figures: the same for the command line and the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.machine import machine
+from core.domain.types import AnswerStyle
+from core.evaluation import dataset, report, runner, sets, summary
+from core.evaluation.execution import Executed, measured
+from core.evaluation.experiment_store import RUNS, write_labelled
+from core.evaluation.journal import Journal
+from core.evaluation.runner import Ended, Outcomes, Plan
+from core.evaluation.spec import Spec
+from core.needs import missing, why_not
+from core.routes.declare import Need, Route, pick, routes
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+    from core.evaluation.dataset import LabelledSet
+    from core.store import Store
+
+Progress = Callable[[int, int], None]  # (questions done, of how many)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked spec: the questions drawn, what is asked of each, and what is to be said about it.
+
+    `of`: how many questions they were drawn from, None where all are asked.
+    """
+
+    spec: Spec
+    labelled: LabelledSet
+    plan: Plan
+    baseline: str
+    warnings: tuple[str, ...]
+    of: int | None
+
+
+def prepare(
+    engine: Engine, spec: Spec, found: dataset.Found | None = None, folder: Path | None = None
+) -> Prepared:
+    """Check `spec`; raises BadInput or Unavailable with what is wrong. The corpus must be indexed.
+
+    `found` are its questions where they were read before; `folder` is where the corpus' documents are.
+    """
+    if spec.repeats < 1:
+        raise BadInput(f"repeats={spec.repeats}; give 1 or more")
+    gaps = missing(engine, spec.corpus)
+    free = [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
+    chosen = pick(list(spec.routes)) if spec.routes else free
+    names = tuple(route.name for route in chosen)
+    for name in spec.knobs:
+        if name not in names:
+            raise BadInput(f"knobs for {name!r}, which is not among the routes: {', '.join(names)}")
+    knobs = {route.name: route.settle(spec.knobs.get(route.name, {})) for route in chosen}
+    baseline = summary.check_baseline(spec.baseline, names)
+    corpus = engine.corpus(spec.corpus)
+    labelled, said = _questions(engine, spec, found, folder)
+    drawn = labelled.sample_modes(spec.per_mode, spec.seed) if spec.per_mode else labelled
+    drawn = drawn.sample(spec.queries, spec.seed) if spec.queries else drawn
+    now = engine.settings
+    style = AnswerStyle(
+        spec.answer_by or now.answer_by,
+        spec.answer_order or now.answer_order,
+        now.answer_evidence if spec.evidence is None else spec.evidence,
+    )
+    given = {name: values for name, values in knobs.items() if spec.knobs.get(name)}
+    plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
+    said += _seen(engine, corpus.name, chosen, knobs, drawn)
+    warnings = tuple(dict.fromkeys([*corpus.warnings, *said]))
+    return Prepared(
+        spec, drawn, plan, baseline, warnings, len(labelled.questions) if drawn != labelled else None
+    )
+
+
+def perform(
+    engine: Engine,
+    ready: Prepared,
+    *,
+    out: Path | None = None,
+    fresh: bool = False,
+    retry: bool = False,
+    progress: Progress = lambda _done, _total: None,
+    warn: Callable[[str], None] = lambda _warning: None,
+    ended: Ended = lambda: False,
+) -> tuple[dict[str, Any], LabelledSet, Outcomes]:
+    """Ask every question and give the figures; what was asked in `out` before is not asked again.
+
+    `ended` is looked at between questions, and a question under way is stopped when it turns true; the
+    figures then say "interrupted". With `out` everything is also written there: see core.evaluation.report
+    and core.evaluation.experiment_store.
+    """
+    spec, plan, drawn = ready.spec, ready.plan, ready.labelled
+    warnings = dict.fromkeys(ready.warnings)
+
+    def told(warning: str) -> None:
+        warnings[warning] = None
+        warn(warning)
+
+    total = len(drawn.questions) * spec.repeats
+    conditions = _conditions(plan, engine)
+    with _journal(out, conditions, fresh=fresh, retry=retry) as journal, _runs(out, fresh=fresh) as runs:
+        if out is not None:
+            write_labelled(out, drawn, spec.document())
+        outcomes, whole = runner.run(
+            engine, drawn, plan, journal=journal, runs=runs, ended=ended, warn=told,
+            progress=lambda done, _: progress(done, total),
+        )  # fmt: skip
+        again, whole = _repeated(
+            engine, ready, out, whole, fresh=fresh, ended=ended, warn=told, progress=progress
+        )
+    executed = _executed(drawn, outcomes, plan.routes, engine, plan.corpus)
+    if remark := executed.remark():
+        told(remark)
+    figures = {
+        **summary.summarise(
+            drawn, outcomes, plan.routes, baseline=ready.baseline, extra=executed.values, again=again
+        ),
+        "corpus": plan.corpus,
+        "fingerprint": engine.corpus(plan.corpus).fingerprint,
+        "split": spec.split,
+        "sample": None if ready.of is None else {"of": ready.of, "seed": spec.seed},
+        "timing": plan.timing,
+        "machine": machine(),
+        "answering": asdict(plan.style) if plan.style else None,
+        "interrupted": not whole,
+        "warnings": list(warnings),
+    }
+    if out is not None:
+        report.write(out, figures, drawn, outcomes)
+    return figures, drawn, outcomes
+
+
+def _seen(
+    engine: Engine,
+    corpus: str,
+    chosen: Sequence[Route],
+    knobs: Mapping[str, Mapping[str, Any]],
+    drawn: LabelledSet,
+) -> list[str]:
+    """What is to be said of routes whose weights were fitted on questions that they are measured on."""
+    said = []
+    for route in chosen:
+        if Need.WEIGHTS not in route.needs:
+            continue
+        try:
+            fitted = engine.weights(corpus, str(knobs[route.name].get("weights") or ""))
+        except RouteScopeError:
+            continue  # the route says so itself
+        known = set(fitted.made.get("questions") or ())
+        shared = sum(question.id in known for question in drawn.questions)
+        if shared:
+            said.append(
+                f"the weights {fitted.name} of {route.name} were fitted on {shared} of these "
+                f"{len(drawn.questions)} questions, on which it looks better than it is"
+            )
+    return said
+
+
+def _questions(
+    engine: Engine, spec: Spec, found: dataset.Found | None, folder: Path | None
+) -> tuple[LabelledSet, list[str]]:
+    """The questions that `spec` names, tied to the corpus' passages, and what is to be said about them."""
+    corpus = engine.corpus(spec.corpus)
+    if spec.labels is not None:
+        from core.evaluation.labels.final import labelled_set
+
+        if engine.store is None:
+            raise Unavailable(f"labels are not stored here, so the set {spec.labels!r} cannot be read")
+        labelled, said = labelled_set(engine.store, spec.labels, corpus, split=spec.split)
+        return (dataset.of_mode(labelled, spec.mode) if spec.mode else labelled), said
+    if found is None:
+        from core.corpus import catalogue
+
+        if folder is None and not spec.questions:
+            folder = catalogue.source(spec.corpus, settings=engine.settings, known_only=True).path
+        found = sets.read(
+            spec.corpus, folder, split=spec.split, questions=[Path(one) for one in spec.questions],
+            qrels=Path(spec.qrels) if spec.qrels else None,
+        )  # fmt: skip
+    return sets.tie(dataset.of_mode(found, spec.mode) if spec.mode else found, corpus)
+
+
+def _repeated(
+    engine: Engine,
+    ready: Prepared,
+    out: Path | None,
+    whole: bool,
+    *,
+    fresh: bool,
+    ended: Ended,
+    warn: Callable[[str], None],
+    progress: Progress,
+) -> tuple[list[Outcomes], bool]:
+    """The further rounds, of the routes that ask a model alone: every call of it has another seed."""
+    plan, drawn = ready.plan, ready.labelled
+    asking = [
+        route.name
+        for route in pick(list(plan.routes))
+        if route.asks(route.settle(plan.knobs.get(route.name, {})))
+    ]
+    names = plan.routes if plan.style and plan.style.by == "model" else tuple(asking)
+    if not names:
+        return [], whole
+    knobs = {name: values for name, values in plan.knobs.items() if name in names}
+    total, rounds = len(drawn.questions) * ready.spec.repeats, []
+    for nth in range(2, ready.spec.repeats + 1):
+        if not whole:
+            break
+        before = (nth - 1) * len(drawn.questions)
+        again = Plan(plan.corpus, names, knobs, plan.timing, plan.style, draw=nth - 1)
+        conditions = _conditions(again, engine)
+        with _journal(out and out / f"repeat-{nth}", conditions, fresh=fresh, retry=False) as journal:
+            outcomes, whole = runner.run(
+                engine, drawn, again, journal=journal, ended=ended, warn=warn,
+                progress=lambda done, _, before=before: progress(before + done, total),  # type: ignore[misc]
+            )  # fmt: skip
+        rounds.append(outcomes)
+    return rounds, whole
+
+
+def _executed(
+    labelled: LabelledSet, outcomes: Outcomes, names: tuple[str, ...], engine: Engine, corpus: str
+) -> Executed:
+    """How the routes' SQL does on the corpus' database; nothing without one, or without gold SQL."""
+    if not any(question.sql for question in labelled.questions):
+        return Executed({})
+    try:
+        return measured(labelled, outcomes, names, engine.tables(corpus, Need.TABLES))
+    except Unavailable:
+        return Executed({})  # routes that need the database have said so
+
+
+def _journal(
+    out: Path | None, conditions: Mapping[str, Any], *, fresh: bool, retry: bool
+) -> AbstractContextManager[Journal | None]:
+    return nullcontext() if out is None else Journal.open(out, conditions, fresh=fresh, retry=retry)
+
+
+def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | None]:
+    """Where the runs of an evaluation are kept, with their spans: beside its figures."""
+    from core.store import Store
+
+    if out is None:
+        return nullcontext()
+    if fresh:
+        for path in out.glob(f"{RUNS}*"):
+            path.unlink()
+    return closing(Store(out / RUNS))
+
+
+def _conditions(plan: Plan, engine: Engine) -> dict[str, Any]:
+    """What must be the same for outcomes to be put together."""
+    llm = engine.llm()
+    return {
+        "corpus": plan.corpus,
+        "fingerprint": engine.corpus(plan.corpus).fingerprint,
+        "routes": list(plan.routes),
+        "knobs": plan.knobs,
+        "timing": plan.timing,
+        "answers": asdict(plan.style) if plan.style else None,
+        "llm": llm.model,
+        "llm endpoint": llm.endpoint,
+        "draw": plan.draw,
+    }

@@ -1,0 +1,175 @@
+"""Evaluations on the disk: a folder each, opened by pages and commands without asking anything again."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.domain.errors import BadInput
+from core.domain.types import Query, Run, Turn
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.journal import JOURNAL, outcomes_of
+from core.evaluation.metrics import Values, by_question
+from core.evaluation.runner import Outcomes
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+
+FOLDER = "evaluations"  # in the home
+LABELLED, FIGURES, RUNS = "labelled.json", "metrics.json", "runs.sqlite"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluation as it is on the disk: its questions, what each route did with each, and the figures.
+
+    `figures` is the content of metrics.json, {} before the first end. `outcomes` has the finished questions.
+    """
+
+    name: str
+    folder: Path
+    spec: Mapping[str, Any]
+    labelled: LabelledSet
+    outcomes: Outcomes
+    figures: Mapping[str, Any]
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """The routes measured, in order."""
+        return tuple(self.figures.get("routes") or next(iter(self.outcomes.values()), {}))
+
+    @property
+    def baseline(self) -> str:
+        """The route that the others are compared with."""
+        return str(self.figures.get("baseline") or self.spec.get("baseline") or self.routes[0])
+
+    @cached_property
+    def questions(self) -> dict[str, Question]:
+        """The questions by id, in order."""
+        return {question.id: question for question in self.labelled.questions}
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, Values]]:
+        """Route -> question -> metric -> value, of the labelled questions at which the route ended well."""
+        labelled = self.labelled
+        qrels = {id: labelled.qrels[id] for id in self.questions if labelled.labelled(id)}
+        return {
+            route: by_question(
+                qrels,
+                {
+                    id: by[route].hits
+                    for id, by in self.outcomes.items()
+                    if id in qrels and route in by and by[route].status == "ok"
+                },
+                relevant_from=labelled.relevant_from,
+            )
+            for route in self.routes
+        }
+
+    def run_id(self, question: str) -> str:
+        """The id of the run in which the question was asked, "" where none was kept."""
+        return next((one.run for one in self.outcomes.get(question, {}).values() if one.run), "")
+
+    def run(self, question: str) -> Run:
+        """The run in which a question was asked, with its spans; BadInput where none was kept."""
+        from contextlib import closing
+
+        from core.store import Store
+
+        id = self.run_id(question)
+        if not id or not (self.folder / RUNS).is_file():
+            raise BadInput(f"evaluation {self.name} kept no run of question {question!r}")
+        with closing(Store(self.folder / RUNS)) as store:
+            return store.load(id)
+
+
+def place(settings: Settings, name: str) -> Path:
+    """The folder of the evaluation of that name, there or not; BadInput for a name that is not allowed."""
+    if not NAME.fullmatch(name):
+        raise BadInput(
+            f"evaluation {name!r}: give a name of 1 to 80 letters, digits, '.', '_' or '-', "
+            "that begins with a letter or a digit"
+        )
+    return settings.home / FOLDER / name
+
+
+def names(settings: Settings) -> list[str]:
+    """The evaluations kept here, the one changed last first."""
+    folders = [path.parent for path in (settings.home / FOLDER).glob(f"*/{LABELLED}")]
+    return [path.name for path in sorted(folders, key=_changed, reverse=True)]
+
+
+def opened(folder: Path) -> Evaluation:
+    """The evaluation in a folder; BadInput where there is none, or it is damaged or of an earlier version."""
+    try:
+        document = json.loads((folder / LABELLED).read_text(encoding="utf-8"))
+        labelled, spec = _labelled(document["set"]), document["spec"]
+        path = folder / FIGURES
+        figures = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        outcomes = outcomes_of(folder / JOURNAL)
+    except FileNotFoundError as error:
+        raise BadInput(f"{folder} holds no evaluation: {Path(str(error.filename)).name} is missing") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise BadInput(f"the evaluation in {folder} is damaged: {type(error).__name__}: {error}") from None
+    asked = {q.id: outcomes[q.id] for q in labelled.questions if q.id in outcomes}
+    return Evaluation(folder.name, folder, spec, labelled, asked, figures)
+
+
+def stamp(folder: Path) -> tuple[float, ...]:
+    """Equal as long as nothing in the folder was written: what a page may keep an opened evaluation by."""
+    return tuple(
+        path.stat().st_mtime if path.is_file() else 0.0
+        for path in (folder / LABELLED, folder / JOURNAL, folder / FIGURES)
+    )
+
+
+def remove(settings: Settings, name: str) -> None:
+    """Delete an evaluation with its runs; BadInput where there is none, or another process writes to it."""
+    from core.evaluation.journal import alone
+
+    folder = place(settings, name)
+    if not folder.is_dir():
+        raise BadInput(f"there is no evaluation {name!r}; there are: {', '.join(names(settings)) or 'none'}")
+    with alone(folder):
+        shutil.rmtree(folder)
+
+
+def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any]) -> None:
+    """Write the questions with their judgements, so that the figures can be made again from the folder."""
+    document = {
+        "spec": dict(spec),
+        "set": {
+            "name": labelled.name,
+            "relevant_from": labelled.relevant_from,
+            "drop_self": labelled.drop_self,
+            "questions": [asdict(question) for question in labelled.questions],
+            "qrels": {q.id: labelled.qrels[q.id] for q in labelled.questions if q.id in labelled.qrels},
+        },
+    }
+    (folder / LABELLED).write_text(json.dumps(document), encoding="utf-8")
+
+
+def _labelled(document: Mapping[str, Any]) -> LabelledSet:
+    return LabelledSet(
+        document["name"], tuple(map(_question, document["questions"])),
+        {question: dict(labels) for question, labels in document["qrels"].items()},
+        document["relevant_from"], document["drop_self"],
+    )  # fmt: skip
+
+
+def _question(document: Mapping[str, Any]) -> Question:
+    asked = document["query"]
+    history = tuple(Turn(turn["role"], turn["text"]) for turn in asked["history"])
+    query = Query(asked["text"], history)
+    return Question(**{**document, "query": query, "answers": tuple(document["answers"])})
+
+
+def _changed(folder: Path) -> float:
+    return max(stamp(folder))

@@ -1,0 +1,154 @@
+"""Keeps finished questions on the disk, so that an interrupted evaluation goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO
+
+from core.domain.errors import BadInput
+from core.evaluation.ranked import Ids
+from core.evaluation.runner import Outcome, Outcomes
+
+JOURNAL = "questions.jsonl"
+OLDER = {"answers": None, "draw": 0}  # what held before these conditions were written down
+
+
+class Journal:
+    """A file of finished questions, a line each, after one with the conditions they were asked under."""
+
+    def __init__(self, file: TextIO, done: Outcomes) -> None:
+        self.done = done
+        self._file = file
+
+    def add(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
+        """Write one finished question down before the next is asked."""
+        self._write({"question": question, "routes": {route: _plain(one) for route, one in outcomes.items()}})
+
+    def _write(self, item: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(item) + "\n")
+        self._file.flush()
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool = False, retry: bool = False
+    ) -> Iterator[Journal]:
+        """The journal of `folder`, begun if need be; BadInput if it was begun under other `conditions`.
+
+        `fresh` forgets what is there; `retry` asks the questions again at which some route, or its answer,
+        failed.
+        """
+        wanted = json.loads(json.dumps(conditions))
+        path, draft = folder / JOURNAL, folder / f"{JOURNAL}.tmp"
+        with alone(folder):
+            done: Outcomes = {}
+            if path.is_file() and not fresh:
+                done = _read(path, wanted)
+            if retry:
+                done = {
+                    question: by
+                    for question, by in done.items()
+                    if all(one.status == "ok" and not one.error for one in by.values())
+                }
+            with draft.open("w", encoding="utf-8") as file:
+                journal = cls(file, done)
+                journal._write({"conditions": wanted})
+                for question, routes in done.items():
+                    journal.add(question, routes)
+                os.replace(draft, path)
+                yield journal
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """The folder, made if need be, for this process alone."""
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / ".lock")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BadInput(
+            f"another evaluation is writing to {folder}: let it end, or choose another place"
+        ) from None
+    except OSError as error:
+        raise BadInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def busy(folder: Path) -> bool:
+    """Whether some process writes to the folder of an evaluation."""
+    from filelock import FileLock, Timeout
+
+    if not folder.is_dir():
+        return False
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def outcomes_of(path: Path) -> Outcomes:
+    """The outcomes in a journal, whatever it was begun under; FileNotFoundError without one, ValueError,
+    KeyError or TypeError for what is none.
+    """
+    ids = Ids()
+    return {item["question"]: _outcomes(item["routes"], ids) for item in islice(_items(path), 1, None)}
+
+
+def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
+    """The outcomes in a journal that was begun under the conditions `wanted`."""
+    try:
+        items, ids = _items(path), Ids()
+        begun = next(items, {"conditions": wanted})["conditions"]
+        begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
+        done = {item["question"]: _outcomes(item["routes"], ids) for item in items}
+        other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
+                 if begun.get(key) != wanted[key]]  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput(f"{path} is damaged; give another --out, or --fresh to begin again") from None
+    if begun != wanted:
+        raise BadInput(
+            f"{path.parent} holds another evaluation ({'; '.join(other)[:400] or 'of another kind'}); "
+            "give another --out, or --fresh to forget it"
+        )
+    return done
+
+
+def _items(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a journal one by one: all at once they take gigabytes. A process that was killed may have
+    left half a line, which does not end in a line break.
+    """
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    return {f.name: getattr(outcome, f.name) for f in fields(outcome)} | {"hits": list(outcome.hits)}
+
+
+def _outcomes(routes: Mapping[str, Mapping[str, Any]], ids: Ids) -> dict[str, Outcome]:
+    tuples = ("citations", "wrong", "shown")
+    return {
+        route: Outcome(
+            **{
+                **one,
+                "hits": ids.ranked((passage, score) for passage, score in one["hits"]),
+                **{key: tuple(one[key]) for key in tuples if key in one},
+            }
+        )
+        for route, one in routes.items()
+    }

@@ -1,0 +1,148 @@
+"""How far annotators agree, beyond chance; and where they do not. Models are held against people, apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from core.evaluation.labels.final import final
+from core.evaluation.labels.types import GRADES, Desk, Judgement, Pair
+
+if TYPE_CHECKING:
+    from core.evaluation.statistics import Means
+
+LEVELS = tuple(sorted(GRADES))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two annotators over the `n` passages that both graded.
+
+    `observed`: the share with the same grade. The kappas are None where they are undefined, and `why` says
+    so; "linear" and "quadratic" weigh a difference of grades by its size and its square. `ci95` is the
+    `interval` of the plain one. `confusion[i][j]`: passages that `first` graded i and `second` graded j.
+    """
+
+    first: str
+    second: str
+    n: int
+    observed: float | None
+    kappa: float | None
+    linear: float | None
+    quadratic: float | None
+    confusion: tuple[tuple[int, ...], ...]
+    why: str = ""
+    ci95: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A passage with different grades: (annotator, grade) in the annotators' order; `distance` between the
+    extremes. `adjudication` is the one that settles it, if there is one.
+    """
+
+    question: str
+    passage: str
+    grades: tuple[tuple[str, int], ...]
+    distance: int
+    adjudication: Judgement | None = None
+
+
+def between(desk: Desk) -> tuple[Agreement, ...]:
+    """Every pair of people and imports, in their order."""
+    graded = {who: _grades(desk.by(who).values()) for who in desk.annotators()}
+    return tuple(agree(a, graded[a], b, graded[b]) for a, b in combinations(graded, 2))
+
+
+def suggestions(desk: Desk) -> tuple[Agreement, ...]:
+    """Every model against what counts ("final grade"), then against each annotator."""
+    counted = {pair: one.grade for pair, one in final(desk).items() if one.grade is not None}
+    people = {who: _grades(desk.by(who).values()) for who in desk.annotators()}
+    against: dict[str, Mapping[Pair, int]] = {"final grade": counted, **people}
+    return tuple(
+        agree(model, _grades(desk.by(model).values()), name, grades)
+        for model in desk.models()
+        for name, grades in against.items()
+    )
+
+
+def agree(first: str, grades: Mapping[Pair, int], second: str, others: Mapping[Pair, int]) -> Agreement:
+    """Two annotators' grades compared where both gave one.
+
+    Cohen 1960, "A coefficient of agreement for nominal scales"; weighted: Cohen 1968, "Weighted kappa".
+    """
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
+    both = [pair for pair in grades if pair in others]
+    mine, theirs = [grades[pair] for pair in both], [others[pair] for pair in both]
+    if not both:
+        none = tuple((0,) * len(LEVELS) for _ in LEVELS)
+        return Agreement(first, second, 0, None, None, None, None, none, "no passage was graded by both")
+    counts = confusion_matrix(mine, theirs, labels=LEVELS)
+    confusion = tuple(tuple(int(count) for count in row) for row in counts)
+    observed = sum(a == b for a, b in zip(mine, theirs, strict=True)) / len(both)
+    if len({*mine, *theirs}) == 1:
+        why = f"both gave grade {mine[0]} alone, so that chance would agree as well"
+        return Agreement(first, second, len(both), observed, None, None, None, confusion, why)
+    plain, linear, quadratic = (
+        float(cohen_kappa_score(mine, theirs, labels=LEVELS, weights=weights))
+        for weights in (None, "linear", "quadratic")
+    )
+    told = interval(tuple((pair[0], grades[pair], others[pair]) for pair in both))
+    return Agreement(first, second, len(both), observed, plain, linear, quadratic, confusion, ci95=told)
+
+
+@lru_cache(maxsize=64)
+def interval(both: tuple[tuple[str, int, int], ...]) -> tuple[float, float] | None:
+    """95 % bootstrap interval of Cohen's kappa over (question, grade, other grade).
+
+    Questions are resampled, each with all its passages: what is judged for one question is not independent.
+    None below two questions, and where resamples hold a single grade, of which kappa is undefined.
+    """
+    import numpy as np
+
+    from core.evaluation.statistics import intervals_of
+
+    at = {question: n for n, question in enumerate(dict.fromkeys(one[0] for one in both))}
+    if len(at) < 2:
+        return None
+    size = len(LEVELS)
+    cells = np.zeros((size, size, len(at)))
+    for question, mine, theirs in both:
+        cells[LEVELS.index(mine), LEVELS.index(theirs), at[question]] += 1
+
+    def kappa(means: Means) -> Means:
+        table = means.reshape(size, size, -1)
+        share = table / table.sum(axis=(0, 1))
+        chance = (share.sum(axis=1) * share.sum(axis=0)).sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: Means = ((np.trace(share) - chance) / (1 - chance))[None]
+        return found
+
+    ((low, high),) = intervals_of(cells.reshape(size * size, -1), kappa)
+    return (low, high) if np.isfinite([low, high]).all() else None
+
+
+def disagreements(desk: Desk) -> tuple[Disagreement, ...]:
+    """Passages that people or imports graded differently: furthest apart first, settled ones last."""
+    settled = {pair: one for pair, one in desk.adjudicated().items() if one.kind != "later"}
+    given: dict[Pair, list[tuple[str, int]]] = {}
+    for who in desk.annotators():
+        for pair, grade in _grades(desk.by(who).values()).items():
+            given.setdefault(pair, []).append((who, grade))
+    found = []
+    for question in desk.questions:
+        for passage in desk.pool.get(question.id, {}):
+            grades = given.get((question.id, passage), [])
+            apart = max((g for _, g in grades), default=0) - min((g for _, g in grades), default=0)
+            if apart:
+                pair = question.id, passage
+                found.append(Disagreement(*pair, tuple(grades), apart, settled.get(pair)))
+    return tuple(sorted(found, key=lambda one: (one.adjudication is not None, -one.distance)))
+
+
+def _grades(judgements: Iterable[Judgement]) -> dict[Pair, int]:
+    return {one.pair: one.grade for one in judgements if one.grade is not None}

@@ -1,0 +1,178 @@
+"""Sets of labels in the store: made, read, judged, undone. Every judgement ever made is kept.
+
+Each change is one transaction and on the disk on return, so that two people at one set lose nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from reprlib import repr as short
+from typing import Any
+
+from core.domain.errors import BadInput
+from core.evaluation.dataset import Question
+from core.evaluation.labels import rows
+from core.evaluation.labels.types import (
+    GRADES,
+    KINDS,
+    MODEL,
+    SOURCES,
+    Desk,
+    Judgement,
+    LabelSet,
+    Pooled,
+)
+from core.store import Store
+from core.store.files import reading
+from core.store.people import MAX_TAG, clean_note
+from core.store.rows import bind
+
+MAX_QUESTIONS = 10_000
+MAX_QUESTION = 10_000  # characters
+RELEVANT_FROM = 2  # background helps nDCG, but is not what a yes-or-no measure should call found
+DEFAULT = "\n".join(
+    ["Judge the passage by itself: what it says, not what you know, and not where it stands."]
+    + [f"{grade}: {meaning}." for grade, meaning in GRADES.items()]
+    + ["If its words do not settle it, say that you cannot tell."]
+)
+
+
+def sets(store: Store, *, deleted: bool = False) -> tuple[LabelSet, ...]:
+    """The sets that are not deleted (or those that are), by name."""
+    with reading(store.path) as connection:
+        found = rows.every(connection, deleted=deleted)
+    return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.name)))
+
+
+def create(
+    store: Store,
+    name: str,
+    corpus: str,
+    questions: Sequence[Question],
+    *,
+    guidelines: str = DEFAULT,
+    relevant_from: int = RELEVANT_FROM,
+) -> LabelSet:
+    """Make a set of these questions, in their order; BadInput for what is not allowed or a name taken."""
+    fresh = LabelSet(clean_name(name, "label set"), corpus, clean_note(guidelines), relevant_from, rows.now())
+    if relevant_from not in (1, 2, 3):
+        raise BadInput(f"relevant_from={relevant_from!r}; a passage is relevant from grade 1, 2 or 3")
+    asked = clean_questions(questions)
+    store.write(lambda connection: rows.insert(connection, fresh, asked))
+    return fresh
+
+
+def set_guidelines(store: Store, name: str, guidelines: str) -> None:
+    """Give annotators other guidelines; BadInput if there is no such set, or the text is too long."""
+    told = clean_note(guidelines)
+    _change(store, name, "guidelines", told, deleted=False)
+
+
+def delete(store: Store, name: str) -> None:
+    """Take a set off the list, with nothing of it lost; `undelete` brings it back."""
+    _change(store, name, "deleted", True, deleted=False)
+
+
+def undelete(store: Store, name: str) -> None:
+    """Bring a deleted set back."""
+    _change(store, name, "deleted", False, deleted=True)
+
+
+def load(store: Store, name: str) -> Desk:
+    """Everything of a set, as it is at one moment; BadInput lists the sets there are."""
+    with reading(store.path) as connection:
+        return rows.read(connection, name)
+
+
+def judge(store: Store, name: str, judgement: Judgement) -> int:
+    """Keep a judgement, its `created` set if empty; the number it was given. On the disk on return.
+
+    BadInput for a grade, kind, source or annotator that is not allowed, and for a passage that was not found
+    for the question.
+    """
+    return judge_all(store, name, [judgement])[0]
+
+
+def judge_all(store: Store, name: str, judgements: Sequence[Judgement]) -> list[int]:
+    """Keep several judgements, all or none; see `judge`."""
+    checked = [clean(one) for one in judgements]
+    return store.write(lambda connection: rows.append(connection, name, checked))
+
+
+def undo(store: Store, name: str, annotator: str) -> Judgement | None:
+    """Take back what the annotator said last in this set and is not taken back yet; None if nothing is left.
+
+    What held before holds again. Judgements put off and "cannot tell" are taken back as grades are.
+    """
+    who = clean_name(annotator, "annotator")
+    return store.write(lambda connection: rows.take_back(connection, name, who))
+
+
+def version(store: Store, name: str) -> tuple[str, str, int, int, int]:
+    """Equal as long as nothing of the set was changed by any process: the guidelines, when it was made, the
+    number of its newest judgement, and two numbers that grow with its pool. BadInput if there is none.
+    """
+    with reading(store.path) as connection:
+        return rows.version(connection, name)
+
+
+def add_to_pool(store: Store, name: str, found: Mapping[str, Iterable[Pooled]]) -> int:
+    """Add passages to what is to be judged of each question; how many are new. On the disk on return.
+
+    A passage that is there keeps its text and the rank a route first gave it; routes that are new are added.
+    BadInput for a question that is not of the set.
+    """
+    return store.write(lambda connection: rows.pool_all(connection, name, found))
+
+
+def clean(judgement: Judgement) -> Judgement:
+    """The judgement with a trimmed annotator; BadInput for what is not allowed."""
+    who = clean_name(judgement.annotator, "annotator")
+    if judgement.source not in SOURCES:
+        raise BadInput(f"source {short(judgement.source)}; give {', '.join(SOURCES)}")
+    if judgement.kind not in KINDS:
+        raise BadInput(f"kind {short(judgement.kind)}; give {', '.join(KINDS)}")
+    if judgement.kind == "grade" and (type(judgement.grade) is not int or judgement.grade not in GRADES):
+        raise BadInput(f"grade {short(judgement.grade)}; give {', '.join(map(str, sorted(GRADES)))}")
+    if judgement.kind != "grade" and judgement.grade is not None:
+        raise BadInput(f"grade {short(judgement.grade)} with kind {judgement.kind!r}; only 'grade' has one")
+    if (judgement.source == "model") != who.startswith(MODEL):
+        raise BadInput(
+            f"annotator {short(who)} with source {judgement.source!r}: names of models begin with "
+            f"{MODEL!r}, and no others"
+        )
+    return replace(judgement, annotator=who, note=clean_note(judgement.note))
+
+
+def clean_name(name: str, what: str) -> str:
+    """The name trimmed; BadInput unless it has 1 to 64 characters."""
+    trimmed = " ".join(name.split()) if isinstance(name, str) else ""
+    if not 1 <= len(trimmed) <= MAX_TAG:
+        raise BadInput(f"{what} {short(name)}: give a name of 1 to {MAX_TAG} characters")
+    return trimmed
+
+
+def clean_questions(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """The questions; BadInput for none, too many, a blank or overlong one, or two of one id."""
+    if not 1 <= len(questions) <= MAX_QUESTIONS:
+        raise BadInput(f"{len(questions)} questions; a label set has 1 to {MAX_QUESTIONS:,}")
+    for question in questions:
+        if not question.id or not question.query.text.strip() or len(question.query.text) > MAX_QUESTION:
+            raise BadInput(
+                f"question {short(question.id)}: give an id, and a text of 1 to {MAX_QUESTION:,} characters"
+            )
+    id, count = Counter(question.id for question in questions).most_common(1)[0]
+    if count > 1:
+        raise BadInput(f"the id {short(id)} belongs to {count} questions; give each its own")
+    return tuple(questions)
+
+
+def _change(store: Store, name: str, column: str, value: Any, *, deleted: bool) -> None:
+    def work(connection: sqlite3.Connection) -> None:
+        own = rows.row_of(connection, name, deleted=deleted)["name"]
+        connection.execute(f"UPDATE label_sets SET {column} = ? WHERE name = ?", (bind(value), own))
+
+    store.write(work)

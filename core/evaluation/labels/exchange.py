@@ -1,0 +1,218 @@
+"""Labels as TREC judgements and as CSV, out and in; what is broken is named by file and line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from reprlib import repr as short
+from typing import Any
+from urllib.parse import unquote
+
+from core.domain.errors import BadInput
+from core.domain.types import Passage
+from core.evaluation.labels import csv_format, rows
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.final import final
+from core.evaluation.labels.types import Desk, Judgement, Pair, Pooled
+from core.evaluation.labels_file import Documents
+from core.store import Store
+from core.store.codec import to_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Judgements that were added, those that stood already, and passages that were not in the pool."""
+
+    added: int
+    known: int
+    passages: int
+
+
+def qrels(desk: Desk, annotator: str | None = None) -> bytes:
+    """TREC judgements (question 0 passage grade): the grades that count, or those of one annotator.
+
+    White space in ids, which separates columns there, is percent-encoded, and so is the percent sign.
+    """
+    if annotator is None:
+        grades = {pair: one.grade for pair, one in final(desk).items()}
+    else:
+        check_annotator(desk, annotator)
+        grades = {pair: one.grade for pair, one in desk.by(annotator).items()}
+    lines = (
+        f"{csv_format.word(question.id)} 0 {csv_format.word(passage)} {grade}\n"
+        for question in desk.questions
+        for passage in desk.pool.get(question.id, {})
+        if (grade := grades.get((question.id, passage))) is not None
+    )
+    return to_bytes("".join(lines))
+
+
+def table(desk: Desk, *, unjudged: bool = False) -> bytes:
+    """CSV with a line for each judgement that stands, and with `unjudged` one for each passage without any.
+
+    A cell that a spreadsheet would take for a formula begins with an apostrophe, which `import_table` takes
+    off again.
+    """
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writerow(csv_format.COLUMNS)
+    judged: dict[Pair, list[Judgement]] = {}
+    for one in desk.current():
+        judged.setdefault(one.pair, []).append(one)
+    for question in desk.questions:
+        for id, pooled in desk.pool.get(question.id, {}).items():
+            p = pooled.passage
+            of = (question.id, question.query.text, id, p.doc_id, p.title, p.text, str(p.start), str(p.end))
+            for one in judged.get((question.id, id), ()):
+                said = (
+                    one.annotator,
+                    one.source,
+                    one.kind,
+                    "" if one.grade is None else str(one.grade),
+                    one.note,
+                    one.created,
+                )
+                writer.writerow(map(csv_format.shielded, (*of, *said)))
+            if unjudged and (question.id, id) not in judged:
+                writer.writerow(map(csv_format.shielded, (*of, *[""] * (len(csv_format.COLUMNS) - len(of)))))
+    return to_bytes(out.getvalue())
+
+
+def import_qrels(
+    store: Store, name: str, content: bytes, file: str, annotator: str, corpus: Documents
+) -> Imported:
+    """Add TREC judgements (or BEIR's three columns with a header) to a set as those of `annotator`, all or
+    none. A passage that is not in the pool is taken from `corpus`.
+
+    BadInput names file and line of what is broken, unknown, or graded twice with different grades.
+    """
+    desk = desks.load(store, name)
+    questions = _words(desk.asked)
+    pooled = {id: _words(found) for id, found in desk.pool.items()}
+    said: dict[Pair, Judgement] = {}
+    found: dict[str, list[Pooled]] = {}
+    for where, asked, passage, grade in csv_format.graded_lines(csv_format.decoded(content, file), file):
+        question = questions.get(asked)
+        if question is None:
+            raise BadInput(f"{where}: label set {short(desk.set.name)} has no question {short(asked)}")
+        id = pooled[question].get(passage)
+        if id is None:
+            new = _passage(corpus, passage, where)
+            id = pooled[question][passage] = new.id
+            found.setdefault(question, []).append(Pooled(new))
+        one = _checked(Judgement(question, id, annotator, "import", "grade", grade), where)
+        if said.setdefault(one.pair, one).grade != grade:
+            raise BadInput(f"{where}: passage {short(id)} is graded {said[one.pair].grade} in a line above")
+    if not said:
+        raise BadInput(f"{file}: no judgement in it")
+    return _add(store, name, list(said.values()), found)
+
+
+def import_table(
+    store: Store, name: str, content: bytes, file: str, annotator: str | None = None
+) -> Imported:
+    """Add the judgements of a CSV file as `table` writes it to a set, all or none. Lines without an annotator
+    are those of `annotator`, lines without kind and grade only bring a passage; without a source they are
+    imported ones.
+
+    BadInput names file and line of what is broken or unknown.
+    """
+    desk = desks.load(store, name)
+    said: dict[tuple[Pair, str, bool], Judgement] = {}
+    found: dict[str, list[Pooled]] = {}
+    for where, row in csv_format.table_lines(csv_format.decoded(content, file), file):
+        question, id = row["question_id"], row["passage_id"]
+        if question not in desk.asked:
+            raise BadInput(f"{where}: label set {short(desk.set.name)} has no question {short(question)}")
+        if id not in desk.pool[question]:
+            found.setdefault(question, []).append(Pooled(_passage_of(row, where)))
+        kind = row["kind"].strip() or ("grade" if row["grade"].strip() else "")
+        if not kind:
+            continue
+        if kind == "withdrawn":
+            raise BadInput(f"{where}: kind 'withdrawn'; give grade, cannot or later")
+        who = row["annotator"].strip() or annotator
+        if not who:
+            raise BadInput(f"{where}: no annotator; name the one whose judgements these are")
+        one = _checked(
+            Judgement(
+                question, id, who, row["source"].strip() or "import", kind,  # type: ignore[arg-type]
+                csv_format.grade(row["grade"], where), row["note"], 0,
+                csv_format.moment(row["created"].strip(), where),
+            ),
+            where,
+        )  # fmt: skip
+        key = one.pair, one.annotator, one.source == "adjudication"
+        if _content(said.setdefault(key, one)) != _content(one):
+            raise BadInput(f"{where}: {short(one.annotator)} judged passage {short(id)} in a line above")
+    return _add(store, name, list(said.values()), found)
+
+
+def check_annotator(desk: Desk, annotator: str) -> None:
+    """BadInput, which lists the annotators there are, unless it is one of them or a model."""
+    known = (*desk.annotators(), *desk.models())
+    if annotator not in known:
+        raise BadInput(
+            f"label set {short(desk.set.name)} has no annotator {short(annotator)}; "
+            f"there are: {', '.join(known) or 'none'}"
+        )
+
+
+def _add(
+    store: Store, name: str, judgements: Sequence[Judgement], found: Mapping[str, Sequence[Pooled]]
+) -> Imported:
+    """In one transaction: the passages, then the judgements that do not stand already."""
+
+    def work(connection: Any) -> Imported:
+        before = {
+            (one.pair, one.annotator, one.source == "adjudication"): _content(one)
+            for one in rows.read(connection, name).current()
+        }
+        fresh = [
+            one
+            for one in judgements
+            if before.get((one.pair, one.annotator, one.source == "adjudication")) != _content(one)
+        ]
+        passages = rows.pool_all(connection, name, found)
+        rows.append(connection, name, fresh)
+        return Imported(len(fresh), len(judgements) - len(fresh), passages)
+
+    return store.write(work)
+
+
+def _content(one: Judgement) -> tuple[Any, ...]:
+    return one.source, one.kind, one.grade, one.note
+
+
+def _words(ids: Iterable[str]) -> dict[str, str]:
+    """Ids by how `qrels` writes them, and as they are where that is no other's."""
+    known = list(ids)
+    return {id: id for id in known} | {csv_format.word(id): id for id in known}
+
+
+def _passage(corpus: Documents, id: str, where: str) -> Passage:
+    found = corpus.by_ids([id, unquote(id)])
+    known = found.get(id) or found.get(unquote(id))
+    if known is None:
+        raise BadInput(f"{where}: passage {short(id)} is neither in the pool nor in corpus {corpus.name}")
+    return known
+
+
+def _passage_of(row: Mapping[str, str], where: str) -> Passage:
+    """The passage that a line brings; it has to bring all of it."""
+    if not row["passage_id"] or not row["doc_id"] or not row["text"].strip():
+        raise BadInput(
+            f"{where}: passage {short(row['passage_id'])} is not in the pool; a line that brings it needs "
+            "passage_id, doc_id and text"
+        )
+    start, end = (csv_format.whole(row[column], column, where) for column in ("start", "end"))
+    return Passage(row["passage_id"], row["doc_id"], row["title"], row["text"], start, end)
+
+
+def _checked(one: Judgement, where: str) -> Judgement:
+    try:
+        return desks.clean(one)
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from None

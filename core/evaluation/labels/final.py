@@ -1,0 +1,207 @@
+"""The grade that counts for each passage, and a label set as one to measure routes with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from reprlib import repr as short
+from typing import TYPE_CHECKING, Literal
+
+from core.domain.errors import BadInput
+from core.domain.types import Passage
+from core.evaluation.dataset import Evidence, LabelledSet
+from core.evaluation.files import Qrels, merge
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.types import Desk, Judgement, Pair
+from core.evaluation.labels_file import HALF, Documents, holding
+
+if TYPE_CHECKING:
+    from core.corpus.types import Document
+    from core.store import Store
+
+How = Literal["adjudicated", "one grade", "all agree", "median", "unjudged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The grade that counts for a passage, None if it is unjudged; `of` are the judgements it is made of."""
+
+    question: str
+    passage: str
+    grade: int | None
+    how: How
+    of: tuple[Judgement, ...] = ()
+
+
+@dataclass(slots=True)
+class Tied:
+    """Labels as passages of a corpus. `carried`: the judged passages whose id is gone, with the passages that
+    hold their words, or stand at their place, now. `lost`: those of which nothing was found. `changed`: ids
+    that are there, with other words than were judged.
+    """
+
+    qrels: Qrels = field(default_factory=dict)
+    carried: dict[Pair, tuple[str, ...]] = field(default_factory=dict)
+    moved: list[Pair] = field(default_factory=list)  # of `carried`: by their place, as the words are gone
+    lost: list[Pair] = field(default_factory=list)
+    changed: list[Pair] = field(default_factory=list)
+
+
+def final(desk: Desk) -> dict[Pair, Final]:
+    """What counts for every passage of the pool: the newest adjudication if there is one, else the lower
+    median of the grades of people and imports. "Cannot tell" and what is put off count as unjudged, and what
+    a model suggests counts for nothing.
+    """
+    settled = {pair: one for pair, one in desk.adjudicated().items() if one.kind != "later"}
+    given: dict[Pair, list[Judgement]] = defaultdict(list)
+    for one in desk.current():
+        if one.kind == "grade" and one.source in ("person", "import"):
+            given[one.pair].append(one)
+    return {
+        (question, passage): _final((question, passage), settled, given)
+        for question, passages in desk.pool.items()
+        for passage in passages
+    }
+
+
+def labelled_set(
+    store: Store, name: str, corpus: Documents, split: str = "all"
+) -> tuple[LabelledSet, list[str]]:
+    """A label set tied to the passages of `corpus` as indexed now, and what is to be said about it.
+
+    `split` keeps the questions of one split; "all" keeps every one. BadInput if there is no such set or
+    split, nothing of it is graded, or the corpus has none of the judged passages.
+    """
+    desk = desks.load(store, name)
+    asked = [q for q in desk.questions if split in ("all", q.split)]
+    if not asked:
+        known = ", ".join(sorted({q.split or "none" for q in desk.questions}))
+        raise BadInput(
+            f"label set {short(name)} has no questions of split {split!r}; there are: {known}, all"
+        )
+    kept = {q.id for q in asked}
+    finals = {pair: one for pair, one in final(desk).items() if pair[0] in kept}
+    judged = sum(one.grade is not None for one in finals.values())
+    if not judged:
+        of = "" if split == "all" else f" of split {split!r}"
+        raise BadInput(
+            f"label set {short(name)} has no graded passage{of} yet; judge some on the Label page, or bring "
+            "judgements in: labels import"
+        )
+    tied = tie(desk, finals, corpus)
+    if len(tied.lost) == judged:
+        raise BadInput(
+            f"corpus {corpus.name} holds none of the {judged} judged passages of label set {short(name)}, "
+            f"for example {short(tied.lost[0][1])}; the set was made over {desk.set.corpus}"
+        )
+    labelled = LabelledSet(desk.set.name, tuple(asked), tied.qrels, desk.set.relevant_from)
+    return labelled, told(desk, finals, tied, corpus.name)
+
+
+def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
+    """The grades that count as passages of `corpus` now.
+
+    An id that is still there keeps its grade. Else the grade goes where the words are: to the passages of the
+    document that hold at least half of them, else to the one with most; and where the words have changed, in
+    the same way to the passages at that place. A passage that was judged itself takes over no other grade; of
+    several taken over the highest holds.
+    """
+    graded = {pair: one.grade for pair, one in finals.items() if one.grade is not None}
+    there = corpus.by_ids(sorted({passage for _, passage in graded}))
+    tied, taken = Tied(), Qrels()
+    documents: dict[str, tuple[Document, list[Passage]] | None] = {}
+    for (question, id), grade in graded.items():
+        judged = desk.pool[question][id].passage
+        if id in there:
+            merge(tied.qrels, {question: {id: grade}})
+            if there[id].text.split() != judged.text.split():
+                tied.changed.append((question, id))
+            continue
+        if judged.doc_id not in documents:
+            documents[judged.doc_id] = _document(corpus, judged.doc_id)
+        targets, by_words = _targets(judged, documents[judged.doc_id])
+        if not targets:
+            tied.lost.append((question, id))
+            continue
+        tied.carried[question, id] = targets
+        if not by_words:
+            tied.moved.append((question, id))
+        merge(taken, {question: dict.fromkeys(targets, grade)})
+    for question, labels in taken.items():
+        own = tied.qrels.get(question, {})
+        merge(tied.qrels, {question: {id: grade for id, grade in labels.items() if id not in own}})
+    return tied
+
+
+def told(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) -> list[str]:
+    """What is to be said about labels that are measured with, a line each."""
+    name, said = f"label set {desk.set.name}", []
+    if desk.set.corpus != corpus:
+        said.append(f"{name} was made over corpus {desk.set.corpus}, not {corpus}")
+    if tied.carried:
+        by_place = f", {len(tied.moved)} of them by place alone" if tied.moved else ""
+        said.append(
+            f"{name}: {_count(len(tied.carried), 'label')} carried over to other passages, as {corpus} was "
+            f"cut anew since{by_place}; for example {_pair(next(iter(tied.carried)))}"
+        )
+    if tied.changed:
+        said.append(
+            f"{name}: {_count(len(tied.changed), 'judged passage')} read differently in {corpus} now, for "
+            f"example {_pair(tied.changed[0])}"
+        )
+    if tied.lost:
+        named = ", ".join(map(_pair, tied.lost[:3])) + (", ..." if len(tied.lost) > 3 else "")
+        said.append(f"{name}: {_count(len(tied.lost), 'label')} lost, as {corpus} has no such text: {named}")
+    split = [one for one in finals.values() if one.how == "median"]
+    if split:
+        said.append(
+            f"{name}: annotators disagree on {_count(len(split), 'passage')} that nobody adjudicated; the "
+            "lower median counts"
+        )
+    return said
+
+
+def _final(pair: Pair, settled: Mapping[Pair, Judgement], given: Mapping[Pair, Sequence[Judgement]]) -> Final:
+    if pair in settled:
+        return Final(*pair, settled[pair].grade, "adjudicated", (settled[pair],))
+    of = tuple(given.get(pair, ()))
+    if not of:
+        return Final(*pair, None, "unjudged")
+    grades = sorted(one.grade for one in of if one.grade is not None)
+    how: How = "one grade" if len(grades) == 1 else "all agree" if len(set(grades)) == 1 else "median"
+    return Final(*pair, grades[(len(grades) - 1) // 2], how, of)
+
+
+def _document(corpus: Documents, id: str) -> tuple[Document, list[Passage]] | None:
+    try:
+        return corpus.document(id)
+    except BadInput:
+        return None  # counted among what is lost
+
+
+def _targets(judged: Passage, found: tuple[Document, list[Passage]] | None) -> tuple[tuple[str, ...], bool]:
+    """Ids of the passages that take over a label, and whether by the words (else by the place)."""
+    if found is None or not found[1]:
+        return (), False
+    document, passages = found
+    if judged.text.strip():
+        try:
+            entry = Evidence(judged.doc_id, 0, judged.text, "label")
+            return tuple(holding(entry, document.text, passages)), True
+        except BadInput:
+            pass  # the words have changed: by the place
+    length = judged.end - judged.start
+    shared = {p.id: min(judged.end, p.end) - max(judged.start, p.start) for p in passages}
+    most = max(shared, key=lambda id: (shared[id], id))
+    if shared[most] <= 0:
+        return (), False
+    return tuple(id for id, held in shared.items() if held >= HALF * length) or (most,), False
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _pair(pair: Pair) -> str:
+    return f"{short(pair[1])} (question {short(pair[0])})"

@@ -1,0 +1,102 @@
+"""Every label of a set as a line to read: what counts, how it came about, and what the corpus made of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.evaluation.labels.final import Final, Tied
+from core.evaluation.labels.types import Desk, Judgement, Pair
+
+HOW = {
+    "adjudicated": "adjudicated",
+    "one grade": "one grade",
+    "all agree": "all agree",
+    "median": "lower median of different grades",
+    "unjudged": "unjudged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One passage of the pool. `said`: who said what, with notes; `now`: what became of it when the corpus
+    was cut anew, "" where it is as it was judged.
+    """
+
+    question: str
+    text: str
+    passage: str
+    title: str
+    doc: str
+    grade: int | None
+    how: str
+    said: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """`passages` in the pool; `how` each label came about; `without`: questions in which no passage is
+    relevant by what is judged; `unasked`: those in which nothing is judged.
+    """
+
+    passages: int
+    how: Mapping[str, int]
+    without: int
+    unasked: int
+
+
+def lines(desk: Desk, finals: Mapping[Pair, Final], tied: Tied | None) -> list[Line]:
+    """A line for every passage, questions in their order, the best grades first and unjudged ones last.
+
+    Without `tied` (the corpus cannot be opened) `now` is empty.
+    """
+    spoken: dict[Pair, list[Judgement]] = {}
+    for one in desk.current():
+        if one.source != "model":
+            spoken.setdefault(one.pair, []).append(one)
+    places = {question.id: place for place, question in enumerate(desk.questions)}
+    ordered = sorted(
+        finals.values(),
+        key=lambda one: (places[one.question], one.grade is None, -(one.grade or 0), one.passage),
+    )
+    return [_line(desk, one, spoken.get((one.question, one.passage), []), tied) for one in ordered]
+
+
+def counts(desk: Desk, finals: Mapping[Pair, Final]) -> Counts:
+    """How many labels there are, and how they came about."""
+    relevant = {
+        one.question
+        for one in finals.values()
+        if one.grade is not None and one.grade >= desk.set.relevant_from
+    }
+    judged = {one.question for one in finals.values() if one.grade is not None}
+    return Counts(
+        len(finals), Counter(one.how for one in finals.values()), len(judged - relevant),
+        len(desk.questions) - len(judged),
+    )  # fmt: skip
+
+
+def _line(desk: Desk, one: Final, spoken: list[Judgement], tied: Tied | None) -> Line:
+    passage = desk.pool[one.question][one.passage].passage
+    return Line(
+        one.question, desk.asked[one.question].query.text, one.passage, passage.title, passage.doc_id,
+        one.grade, HOW[one.how], "; ".join(map(_said, spoken)),
+        _now((one.question, one.passage), tied) if tied is not None else "",
+    )  # fmt: skip
+
+
+def _said(one: Judgement) -> str:
+    words = {"cannot": "can't tell", "later": "later"}.get(one.kind, str(one.grade))
+    who = f"{one.annotator} (final)" if one.source == "adjudication" else one.annotator
+    return f"{who}: {words}" + (f" ({one.note})" if one.note else "")
+
+
+def _now(pair: Pair, tied: Tied) -> str:
+    if pair in tied.carried:
+        by = "its place" if pair in tied.moved else "its words"
+        return f"carried over by {by} to {', '.join(tied.carried[pair])}"
+    if pair in tied.lost:
+        return "lost: the corpus has no such text"
+    return "its words have changed since" if pair in tied.changed else ""

@@ -1,0 +1,24 @@
+"""Where an annotator goes next, and what was put off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from core.evaluation.labels.types import Judgement, Pair
+
+
+def onward(order: Sequence[Pair], said: Mapping[Pair, Judgement], at: Pair | None = None) -> Pair | None:
+    """The next of `order` after `at` of which nothing is said, from the beginning again behind the end.
+
+    Where something is said of all: what was put off, the longest ago first, `at` last. None when nothing is
+    left.
+    """
+    fresh = [pair for pair in order if pair not in said]
+    if fresh:
+        places = {pair: place for place, pair in enumerate(order)}
+        here = places.get(at, -1) if at is not None else -1
+        return next((pair for pair in fresh if places[pair] > here), fresh[0])
+    known = set(order)
+    later = [one for one in said.values() if one.kind == "later" and one.pair in known]
+    pairs = [one.pair for one in sorted(later, key=lambda one: one.number)]
+    return next((pair for pair in pairs if pair != at), next(iter(pairs), None))

@@ -1,0 +1,77 @@
+"""Where the questions of a label set come from: the corpus' own, a file, or what was asked before."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from core.corpus import catalogue
+from core.domain.errors import BadInput
+from core.domain.types import Query, Turn
+from core.evaluation import dataset, sets
+from core.evaluation.dataset import Question
+from core.store.codec import dumps, to_bytes
+from core.store.files import reading
+from core.store.rows import bind, parsed, text
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+    from core.store import Store
+
+ENDINGS = (".jsonl", ".csv")
+NEWEST = 1000  # runs that are looked through for questions
+
+
+def of_corpus(corpus: str, settings: Settings) -> tuple[Question, ...]:
+    """The questions that come with a corpus, of all splits; BadInput where it has none.
+
+    Their labels are not taken over: who judges is not to know them.
+    """
+    origin = catalogue.source(corpus, settings=settings, known_only=True)
+    return sets.read(origin.name, origin.path, split="all").questions
+
+
+def of_file(name: str, content: bytes) -> tuple[Question, ...]:
+    """The questions of a JSONL or CSV file: id and text; if known, history, mode, split, answer(s),
+    answerable. BadInput names the line of what cannot be read.
+    """
+    ending = Path(name).suffix.lower()
+    if ending not in ENDINGS:
+        raise BadInput(f"{name!r}: give a file ending in {' or '.join(ENDINGS)}")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"questions{ending}"
+        path.write_bytes(content)
+        try:
+            return dataset.written([path], name=name).questions
+        except BadInput as error:
+            raise BadInput(str(error).replace(str(path), name)) from None
+
+
+def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Question, ...]:
+    """What was asked of a corpus in its newest `limit` runs, each question with its conversation once, the
+    newest first. Its id is made of both, so that it is the same wherever it is asked again.
+    """
+    with reading(store.path) as connection:
+        rows = connection.execute(
+            "SELECT r.history, t.text FROM runs r JOIN texts t ON t.hash = r.question "
+            "WHERE NOT r.deleted AND r.corpus = ? ORDER BY r.created DESC, r.id DESC LIMIT ?",
+            (bind(corpus), limit),
+        ).fetchall()
+        hashes = {hash for row in rows for _, hash in parsed(row["history"])}
+        said = {
+            hash: text(connection.execute("SELECT text FROM texts WHERE hash = ?",
+                                          (bytes.fromhex(hash),)).fetchone()["text"])
+            for hash in hashes
+        }  # fmt: skip
+    asked = (
+        Query(text(row["text"]), tuple(Turn(role, said[hash]) for role, hash in parsed(row["history"])))
+        for row in rows
+    )
+    return tuple(Question(_id(query), query) for query in dict.fromkeys(asked) if query.text.strip())
+
+
+def _id(query: Query) -> str:
+    whole = dumps([query.text, *([turn.role, turn.text] for turn in query.history)])
+    return "asked-" + hashlib.sha256(to_bytes(whole)).hexdigest()[:12]

@@ -1,0 +1,87 @@
+"""The order in which an annotator is shown what is to be judged, and how far they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from core.evaluation.labels.types import Desk, Judgement, Pair
+from core.store.codec import dumps, to_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Passages by what an annotator said of them: a grade, "cannot tell", put off, or nothing yet."""
+
+    judged: int = 0
+    cannot: int = 0
+    later: int = 0
+    left: int = 0
+
+    @property
+    def total(self) -> int:
+        """All passages found."""
+        return self.judged + self.cannot + self.later + self.left
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left or put off."""
+        return not self.left and not self.later
+
+
+def order(desk: Desk, annotator: str) -> tuple[Pair, ...]:
+    """Every passage found, question by question. Within a question by a hash of set, question, passage and
+    annotator: always the same for one person, another for the next, and without a trace of route or rank.
+    """
+    return tuple((q.id, passage) for q in desk.questions for passage in shuffled(desk, q.id, annotator))
+
+
+def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:
+    """The passages of one question in that order."""
+    return sorted(
+        desk.pool.get(question, {}), key=lambda passage: _place(desk.set.name, question, passage, annotator)
+    )
+
+
+def waiting(desk: Desk, annotator: str) -> tuple[Pair, ...]:
+    """What the annotator has said nothing of, in `order`; then what they put off, the longest ago first."""
+    said = desk.by(annotator)
+    fresh = [pair for pair in order(desk, annotator) if pair not in said]
+    later = sorted((one for one in said.values() if one.kind == "later"), key=lambda one: one.number)
+    return (*fresh, *(one.pair for one in later))
+
+
+def following(desk: Desk, annotator: str, question: str | None = None) -> Pair | None:
+    """What to judge next: of `question` if something of it waits, else of any; None when nothing waits."""
+    left = waiting(desk, annotator)
+    here = (pair for pair in left if pair[0] == question)
+    return next(here, None) or next(iter(left), None)
+
+
+def progress(desk: Desk, annotator: str) -> tuple[dict[str, Progress], Progress]:
+    """How far an annotator is, by question and in all."""
+    said = desk.by(annotator)
+    by = {
+        question.id: _counted(said.get((question.id, passage)) for passage in desk.pool.get(question.id, {}))
+        for question in desk.questions
+    }
+    return by, total(list(by.values()))
+
+
+def total(parts: Sequence[Progress]) -> Progress:
+    """The sum of several."""
+    return Progress(
+        sum(one.judged for one in parts), sum(one.cannot for one in parts),
+        sum(one.later for one in parts), sum(one.left for one in parts),
+    )  # fmt: skip
+
+
+def _counted(said: Iterable[Judgement | None]) -> Progress:
+    kinds = Counter(one.kind if one is not None else None for one in said)
+    return Progress(kinds["grade"], kinds["cannot"], kinds["later"], kinds[None])
+
+
+def _place(*parts: str) -> bytes:
+    return hashlib.sha256(to_bytes(dumps(parts))).digest()

@@ -1,0 +1,109 @@
+"""Which route leads, whether that is shown, and which routes the questions cannot tell from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.evaluation.comparison import ByRoute, against, means_of
+from core.evaluation.effects import counted, in_words
+from core.evaluation.metrics import title
+
+LEAST = 0.5  # share of the questions that a route must be scored on to lead
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The route with the highest mean, among those scored on at least half of the questions that any route
+    was scored on; the first of equal ones.
+
+    `others`: every other route against the leader, route -> figures of core.evaluation.effects.family, None
+    without a question in common; the family is these comparisons. `behind` are shown to be worse, `level` are
+    not. The leader was chosen on the same questions, so it leads by a little less elsewhere.
+    """
+
+    route: str
+    metric: str
+    mean: float
+    ci95: tuple[float, float] | None
+    n: int
+    others: Mapping[str, dict[str, Any] | None]
+
+    @property
+    def behind(self) -> tuple[str, ...]:
+        """The routes that are shown to be worse."""
+        return tuple(route for route, one in self.others.items() if one and one["verdict"] == "worse")
+
+    @property
+    def level(self) -> tuple[str, ...]:
+        """The routes that are not, in the order of their means."""
+        return tuple(route for route in self.others if route not in self.behind)
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is shown to be better than every other route."""
+        return not self.level
+
+
+def leader(values: ByRoute, metric: str) -> Leader | None:
+    """Who leads in `metric`; None where no route was scored."""
+    table = means_of(values, [metric], [metric])
+    scored = {route: sum(row.get(metric) is not None for row in by.values()) for route, by in values.items()}
+    every = {q for by in values.values() for q, row in by.items() if row.get(metric) is not None}
+    ranked = sorted((route for route in values if scored[route]), key=lambda route: -table[route][metric])
+    able = [route for route in ranked if scored[route] >= LEAST * len(every)]
+    if not able:
+        return None
+    first = able[0]
+    found = against(values, first, [metric])
+    ends = table[first]["ci95"][metric]
+    return Leader(
+        first, metric, table[first][metric], (ends[0], ends[1]) if ends else None, scored[first],
+        {route: found[route].get(metric) for route in ranked if route != first},
+    )  # fmt: skip
+
+
+def block(found: Leader | None) -> dict[str, Any] | None:
+    """A leader as the figures of an evaluation hold it."""
+    if found is None:
+        return None
+    return {
+        "metric": found.metric, "route": found.route, "mean": found.mean,
+        "ci95": list(found.ci95) if found.ci95 else None, "n": found.n,
+        "shown": found.shown, "behind": list(found.behind), "level": list(found.level),
+        "others": dict(found.others),
+    }  # fmt: skip
+
+
+def leader_in_words(
+    told: Mapping[str, Any] | None,
+    baseline: str,
+    against_baseline: Mapping[str, Any] | None,
+    named: Callable[[str], str] = str,
+) -> str:
+    """Who leads, as `block` tells it, and whether that is shown. `against_baseline` is the leader's
+    comparison with the baseline, out of the family of all routes and metrics; `named` gives a route's title.
+    """
+    if told is None:
+        return "No route was scored, so none leads."
+    route, metric = named(told["route"]), title(told["metric"])
+    ends = f" (95 % interval {told['ci95'][0]:.3f} to {told['ci95'][1]:.3f})" if told["ci95"] else ""
+    said = [f"{route} has the highest {metric}: {told['mean']:.3f}{ends}, over {counted(told['n'])}."]
+    if len(told["others"]) == 0:
+        return f"{said[0]} No other route was scored."
+    if told["route"] == baseline:
+        said.append("It is the baseline.")
+    else:
+        said.append(in_words(against_baseline, route, f"the baseline {named(baseline)}", metric))
+    level, behind = told["level"], len(told["behind"])
+    every = (
+        f"In {metric} alone, with Holm's correction over the other {len(told['others'])}, it is shown to be"
+    )
+    if not level:
+        said.append(f"{every} better than each of them.")
+    else:
+        told_apart = f"{behind} of them" if behind else "none of them"
+        some = ", ".join(map(named, level))
+        said.append(f"{every} better than {told_apart}; these questions do not tell it from {some}.")
+    return " ".join(said)

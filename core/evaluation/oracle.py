@@ -1,0 +1,191 @@
+"""What choosing the best route for each question would give: its mean, what each route lacks to it, and which
+two routes complement each other most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from core.evaluation.comparison import ByRoute
+from core.evaluation.effects import counted
+from core.evaluation.metrics import title
+from core.evaluation.statistics import Interval, Means, interval, intervals, intervals_of
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A route's regret: the best value of each question minus the route's, over the `n` questions it was
+    scored on. `best`: on how many of them no route was better, ties counted for each.
+    """
+
+    route: str
+    mean: float
+    ci95: Interval | None
+    n: int
+    best: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two routes over the `n` questions both were scored on: `mean` of the better value of each question, and
+    `gain`, that minus the mean of the `better` route. `better` is drawn anew in each resample of `ci95`.
+    """
+
+    routes: tuple[str, str]
+    mean: float
+    better: str
+    gain: float
+    ci95: Interval | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Oracle:
+    """The best route of each question, among those scored on it.
+
+    `best`: question -> value and the routes that reach it. `lost`: least regret first. `pairs`: largest gain
+    first. The oracle chooses with the labels in hand: no router reaches it, and chance alone raises it.
+    """
+
+    metric: str
+    mean: float
+    ci95: Interval | None
+    best: Mapping[str, tuple[float, tuple[str, ...]]]
+    lost: tuple[Lost, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def n(self) -> int:
+        """Over how many questions."""
+        return len(self.best)
+
+
+def oracle(values: ByRoute, metric: str) -> Oracle | None:
+    """The oracle of all routes in `values`, route -> question -> metric -> value; None without any value."""
+    known = _known(values, metric)
+    questions = dict.fromkeys(question for by in known.values() for question in by)
+    if not questions:
+        return None
+    best = {}
+    for question in questions:
+        here = {route: by[question] for route, by in known.items() if question in by}
+        top = max(here.values())
+        best[question] = (top, tuple(route for route, value in here.items() if value == top))
+    tops = [top for top, _ in best.values()]
+    return Oracle(metric, float(np.mean(tops)), interval(tops), best, _lost(known, best), _pairs(known))
+
+
+def block(found: Oracle | None) -> dict[str, Any] | None:
+    """An oracle as the figures of an evaluation hold it, without its questions."""
+    if found is None:
+        return None
+    return {
+        "metric": found.metric,
+        "mean": found.mean,
+        "ci95": _ends(found.ci95),
+        "n": found.n,
+        "regret": {
+            one.route: {"mean": one.mean, "ci95": _ends(one.ci95), "n": one.n, "best": one.best}
+            for one in found.lost
+        },
+        "pairs": [
+            {
+                "routes": list(pair.routes), "mean": pair.mean, "better": pair.better, "gain": pair.gain,
+                "ci95": _ends(pair.ci95), "n": pair.n,
+            }
+            for pair in found.pairs
+        ],
+    }  # fmt: skip
+
+
+def in_words(told: Mapping[str, Any] | None, named: Callable[[str], str] = str) -> str:
+    """What the best route of each question would give, as `block` tells it; `named` gives a route's title."""
+    if told is None:
+        return "No route was scored, so there is no best route of a question."
+    metric = title(told["metric"])
+    ends = " (95 % interval {:.3f} to {:.3f})".format(*told["ci95"]) if told["ci95"] else ""
+    said = [
+        f"Choosing the best route for each question, with its labels in hand, would give {metric} "
+        f"{told['mean']:.3f}{ends} over {counted(told['n'])}."
+    ]
+    if told["regret"]:
+        route, least = next(iter(told["regret"].items()))
+        said.append(f"{named(route)} comes nearest: it lacks {least['mean']:.3f}.")
+    if told["pairs"] and told["pairs"][0]["gain"] > 0:
+        pair = told["pairs"][0]
+        more = " (95 % interval {:.3f} to {:.3f})".format(*pair["ci95"]) if pair["ci95"] else ""
+        said.append(
+            f"{' and '.join(map(named, pair['routes']))} complement each other most: the better of the two "
+            f"for each question would give {pair['gain']:.3f}{more} more than {named(pair['better'])} alone, "
+            f"{pair['mean']:.3f} in all."
+        )
+    return " ".join(said)
+
+
+def _ends(pair: Interval | None) -> list[float] | None:
+    return list(pair) if pair else None
+
+
+def _known(values: ByRoute, metric: str) -> dict[str, dict[str, float]]:
+    """Route -> question -> value; routes without any value are left out."""
+    known = {
+        route: {question: value for question, row in by.items() if (value := row.get(metric)) is not None}
+        for route, by in values.items()
+    }
+    return {route: by for route, by in known.items() if by}
+
+
+def _lost(
+    known: Mapping[str, Mapping[str, float]], best: Mapping[str, tuple[float, tuple[str, ...]]]
+) -> tuple[Lost, ...]:
+    columns = {route: [best[q][0] - value for q, value in by.items()] for route, by in known.items()}
+    ends = intervals(list(columns.values()))
+    found = [
+        Lost(route, float(np.mean(column)), pair, len(column), sum(route in best[q][1] for q in known[route]))
+        for (route, column), pair in zip(columns.items(), ends, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda one: one.mean))
+
+
+def _pairs(known: Mapping[str, Mapping[str, float]]) -> tuple[Pair, ...]:
+    """Every two routes that share a question. Those that share the same ones share their resamples."""
+    shared: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for one, other in combinations(known, 2):
+        if both := tuple(question for question in known[one] if question in known[other]):
+            shared.setdefault(both, []).append((one, other))
+    found: list[Pair] = []
+    for questions, some in shared.items():
+        found += _pairs_over(known, questions, some)
+    return tuple(sorted(found, key=lambda pair: -pair.gain))
+
+
+def _pairs_over(
+    known: Mapping[str, Mapping[str, float]], questions: tuple[str, ...], pairs: list[tuple[str, str]]
+) -> list[Pair]:
+    routes = sorted({route for pair in pairs for route in pair})
+    alone = np.array([[known[route][question] for question in questions] for route in routes])
+    at = np.array([[routes.index(one), routes.index(other)] for one, other in pairs])
+    together = np.maximum(alone[at[:, 0]], alone[at[:, 1]])
+
+    def gains(means: Means) -> Means:
+        single, joint = means[: len(routes)], means[len(routes) :]
+        apart: Means = joint - np.maximum(single[at[:, 0]], single[at[:, 1]])
+        return apart
+
+    columns = np.vstack([alone, together])
+    means = columns.mean(axis=1)
+    gain = np.maximum(gains(means[:, None])[:, 0], 0.0)  # below 0 by rounding alone
+    ends = intervals_of(columns, gains) if len(questions) > 1 else [None] * len(pairs)
+    return [
+        Pair(
+            pair, float(means[len(routes) + place]),
+            pair[0] if means[at[place, 0]] >= means[at[place, 1]] else pair[1],
+            float(gain[place]), ends[place], len(questions),
+        )
+        for place, pair in enumerate(pairs)
+    ]  # fmt: skip

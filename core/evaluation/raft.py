@@ -1,0 +1,121 @@
+"""Training examples for a model that is to answer from passages, made from a labelled set.
+
+Source: Zhang et al. 2024, "RAFT: Adapting Language Model to Domain Specific RAG", arXiv:2403.10131, section
+3: question, relevant ("oracle") passages and distractors; a share of the examples has distractors only.
+There a large model writes the reasoning. Here nothing is written: what stands before the answer is quotes
+from the labels.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from core.backends.prompting.untrusted import GROUNDED, harmless, quoted
+from core.domain.errors import BadInput
+from core.domain.types import Hit, Passage, Ranking
+from core.evaluation.dataset import Found, LabelledSet, Question, Written
+
+Quotes = Mapping[str, tuple[str, ...]]  # by question
+SEEN_FROM = 2  # the grade of a label from which its quote is part of an answer
+
+
+class Searched(Protocol):
+    """What is needed of a corpus."""
+
+    def by_ids(self, ids: list[str], /) -> dict[str, Passage]: ...
+
+    def search_sparse(self, text: str, k: int, /) -> Ranking: ...
+
+
+@dataclass(slots=True)
+class Made:
+    """What became of the questions; `short` examples have fewer distractors, as BM25 finds no more."""
+
+    examples: int = 0
+    without_oracle: int = 0
+    short: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+def quotes(found: Found) -> Quotes:
+    """The quotes that the labels of each question stand on, in their order; only some sets have them."""
+    if not isinstance(found, Written):
+        return {}
+    return {
+        id: tuple(dict.fromkeys(e.quote for e in entries if e.quote and e.grade >= SEEN_FROM))
+        for id, entries in found.evidence.items()
+    }
+
+
+def examples(
+    labelled: LabelledSet,
+    corpus: Searched,
+    said: Quotes,
+    made: Made,
+    *,
+    distractors: int,
+    p_gold: float,
+    seed: int,
+) -> Iterator[dict[str, Any]]:
+    """One example a question that has a gold answer and a relevant passage; the others are counted in `made`.
+
+    Each question draws from its own generator, so that an example depends on nothing but its question, the
+    corpus and `seed`. With probability 1 - `p_gold` all relevant passages are left out: "oracle" is then null
+    and nothing is quoted.
+    """
+    if distractors < 0 or not 0 <= p_gold <= 1:
+        raise BadInput(f"distractors={distractors}, p_gold={p_gold:g}; give 0 or more, and 0 to 1")
+    for question in labelled.questions:
+        graded = labelled.qrels.get(question.id, {})
+        gold = list(
+            corpus.by_ids(sorted(id for id, g in graded.items() if g >= labelled.relevant_from)).values()
+        )
+        lacks = "no gold answer" if not question.answers else "no relevant passage" if not gold else ""
+        if lacks:
+            made.skipped[lacks] = made.skipped.get(lacks, 0) + 1
+            continue
+        draw = random.Random(f"{seed}:{question.id}")
+        kept = draw.random() < p_gold
+        others = _distractors(question, graded, labelled.drop_self, corpus, distractors)
+        shown = [*(gold if kept else ()), *others]
+        draw.shuffle(shown)
+        made.examples += 1
+        made.without_oracle += not kept
+        made.short += len(others) < distractors
+        whole = " ".join(" ".join(p.text.split()) for p in gold)
+        held = [q for q in said.get(question.id, ()) if kept and " ".join(q.split()) in whole]
+        yield _example(question, shown, [p.id for p in gold] if kept else None, held)
+
+
+def _distractors(
+    question: Question, graded: Mapping[str, int], drop_self: bool, corpus: Searched, count: int
+) -> list[Passage]:
+    """The best of BM25 that carry no label at all: background is neither an answer nor a distraction."""
+    labelled = {id for id, grade in graded.items() if grade > 0} | ({question.id} if drop_self else set())
+    found = corpus.search_sparse(question.query.text, count + len(labelled))
+    return [hit.passage for hit in found if hit.passage.id not in labelled][:count]
+
+
+def _example(
+    question: Question, shown: list[Passage], oracle: list[str] | None, held: list[str]
+) -> dict[str, Any]:
+    passages = quoted(tuple(Hit(passage, 0.0) for passage in shown))
+    reason = "".join(f"##begin_quote##{quote}##end_quote##\n" for quote in held)
+    answer = question.answers[0]
+    return {
+        "id": question.id,
+        "question": question.query.text,
+        "context": [{"id": p.id, "title": p.title, "text": p.text} for p in shown],
+        "oracle": oracle,
+        "answer": answer,
+        "quotes": held,
+        "messages": [
+            {"role": "system", "content": GROUNDED},
+            *({"role": turn.role, "content": harmless(turn.text)} for turn in question.query.history),
+            {"role": "user", "content": harmless(f"{passages}\n\nQuestion: {question.query.text}")},
+            {"role": "assistant", "content": harmless(f"{reason}##Answer: {answer}")},
+        ],
+    }

@@ -1,0 +1,171 @@
+"""A release held against the one before it, over the questions that both were measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from core.charts.look import milliseconds
+from core.evaluation import effects
+from core.evaluation.naming import named
+from core.evaluation.release.checks import counted
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.losses import EVERY, paired
+from core.evaluation.release.measured import Measured
+from core.evaluation.release.snapshot import Snapshot, labels_of
+
+State = Literal["no regression shown", "regression", "cannot be told"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The mean difference, now minus then, in a metric over `n` questions of a kind that both releases have;
+    see core.evaluation.effects.family. All metrics over all questions are one Holm family, the kinds another.
+    """
+
+    metric: str
+    mode: str
+    n: int
+    delta: float
+    ci95: tuple[float, float] | None
+    p_holm: float
+    verdict: str
+    detectable: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """What a release is to the one before: `then` and `now` are the routes held against each other.
+
+    `unpaired`: questions that only one of the two has, or whose text changed; they are left out. `told` is
+    the finding in a sentence, `notes` what else is to be known.
+    """
+
+    name: str
+    then: str | None
+    now: str | None
+    state: State
+    told: str
+    changes: tuple[Change, ...]
+    paired: int
+    unpaired: int
+    notes: tuple[str, ...]
+
+    @property
+    def regressions(self) -> tuple[Change, ...]:
+        """The changes that are shown to be for the worse."""
+        return tuple(one for one in self.changes if one.verdict == "worse")
+
+
+def compare(before: Snapshot, measured: Measured, decision: Decision) -> Against:
+    """The route to ship now against the one shipped then; where none passes now, that route as measured now.
+
+    A question counts where its text is the same; where its judgements were changed is counted in the notes.
+    """
+    then = before.chosen
+    now = decision.chosen or (then if then in measured.routes else None)
+    same, unpaired, relabelled = _questions(before, measured)
+    changes: tuple[Change, ...] = ()
+    if then is not None and now is not None:
+        changes = _changes(before, measured, then, now, same)
+    at_all = [one for one in changes if one.mode == EVERY]
+    lost = [one for one in changes if one.verdict == "worse"]
+    state: State = "regression" if lost else "no regression shown" if at_all else "cannot be told"
+    n = max((one.n for one in at_all), default=0)
+    return Against(
+        before.name, then, now, state, _told(before, measured, then, now, changes, state, n), changes,
+        len(same), unpaired, tuple(_notes(before, measured, then, now, unpaired, relabelled)),
+    )  # fmt: skip
+
+
+def _questions(before: Snapshot, measured: Measured) -> tuple[dict[str, str], int, int]:
+    """The questions both have with their kind now, how many are in one alone, how many judged otherwise."""
+    asked = measured.evaluation.questions if measured.evaluation else {}
+    same = {
+        id: question.mode or ""
+        for id, question in asked.items()
+        if id in before.questions and before.questions[id]["text"] == question.query.text
+    }
+    relabelled = sum(labels_of(measured, id) != before.questions[id]["labels"] for id in same)
+    return same, len(set(asked) | set(before.questions)) - len(same), relabelled
+
+
+def _changes(
+    before: Snapshot, measured: Measured, then: str, now: str, same: Mapping[str, str]
+) -> tuple[Change, ...]:
+    old = before.values.get(then, {})
+    columns = {
+        metric: paired(values[now], old[metric], [q for q in old[metric] if q in same])
+        for metric in old
+        if metric in measured.metrics() and (values := measured.values(metric)) is not None
+    }
+    overall = effects.family({metric: list(column.values()) for metric, column in columns.items()})
+    main = columns.get(before.metric, {})
+    modes = sorted({same[q] for q in main if same[q]})
+    by_mode = effects.family({mode: [d for q, d in main.items() if same[q] == mode] for mode in modes})
+    found = [((metric, EVERY), one) for metric, one in overall.items()]
+    found += [((before.metric, mode), one) for mode, one in by_mode.items()]
+    return tuple(
+        Change(
+            metric, mode, one["n"], one["delta"], tuple(one["ci95"]) if one["ci95"] else None, one["p_holm"],
+            one["verdict"], one["detectable_holm"],
+        )
+        for (metric, mode), one in found
+    )  # fmt: skip
+
+
+def _told(
+    before: Snapshot,
+    measured: Measured,
+    then: str | None,
+    now: str | None,
+    changes: tuple[Change, ...],
+    state: State,
+    n: int,
+) -> str:
+    if then is None:
+        return "It cannot be told: no route passed then, so there is none to be held against."
+    was = str(before.routes[then]["title"])
+    if now is None:
+        return f"It cannot be told: {was} was shipped then and is not measured now, and none passes now."
+    if state == "cannot be told":
+        return "It cannot be told: the two share no question with values of both."
+    pair = f"{measured.title(now)} now against {was} then, over {counted(n, 'question')}"
+    if state == "regression":
+        parts = "; ".join(map(_change, (one for one in changes if one.verdict == "worse")))
+        return f"A regression: {pair}: worse in {parts}."
+    main = next((one for one in changes if one.mode == EVERY and one.metric == before.metric), changes[0])
+    return f"No regression shown: {pair}: {_change(main)}."
+
+
+def _change(one: Change) -> str:
+    where = "" if one.mode == EVERY else f" at {one.mode}"
+    ends = (
+        f", 95 % interval {effects.signed(one.ci95[0])} to {effects.signed(one.ci95[1])}" if one.ci95 else ""
+    )
+    said = f"{named(one.metric)}{where} {effects.signed(one.delta)}{ends}, {effects.chance(one.p_holm)}"
+    if one.verdict == "no difference shown" and one.detectable is not None:
+        said += f"; a change below {one.detectable:.3f} would be missed more than one time in five"
+    return said
+
+
+def _notes(
+    before: Snapshot, measured: Measured, then: str | None, now: str | None, unpaired: int, relabelled: int
+) -> list[str]:
+    said = []
+    if unpaired:
+        said.append(
+            f"{counted(unpaired, 'question')} of one of the two alone, or with another text, left out."
+        )
+    if relabelled:
+        said.append(
+            f"{counted(relabelled, 'question')} judged otherwise now: a change there may be the labels'."
+        )
+    if before.fingerprint != str(measured.figures.get("fingerprint", "")):
+        said.append("The corpus has changed since then.")
+    if then is not None and now is not None:
+        was, p95 = before.routes[then]["p95_ms"], measured.p95(now)
+        if was is not None and p95 is not None:
+            said.append(f"p95 was {milliseconds(was)} and is {milliseconds(p95)}; times are not tested.")
+    return said

@@ -1,0 +1,151 @@
+"""What a release rests on: questions a route does worse at, the labelled set and its limits, the settings."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.domain.errors import BadInput
+from core.domain.machine import machine
+from core.domain.types import Run
+from core.evaluation.effects import counted
+from core.evaluation.naming import named
+from core.evaluation.release.checks import share
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.losses import paired
+from core.evaluation.release.measured import UNJUDGED, Measured
+
+UNKNOWN = "not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """A question at which a route scores less than another: the values of both."""
+
+    question: str
+    text: str
+    mode: str
+    value: float
+    other: float
+
+
+def opponent(decision: Decision, route: str) -> str | None:
+    """Whom a route is held against: the baseline, and the best other route if it is the baseline itself."""
+    if route != decision.baseline:
+        return decision.baseline
+    others = [one for one in decision.candidates if one.route != route and one.mean is not None]
+    return max(others, key=lambda one: one.mean or 0.0).route if others else None
+
+
+def worse_at(measured: Measured, route: str, other: str, metric: str) -> list[Worse] | None:
+    """The questions at which `route` scores less, the largest difference first; None where not known."""
+    values, evaluation = measured.values(metric), measured.evaluation
+    if values is None or evaluation is None:
+        return None
+    apart = paired(values[route], values[other])
+    lost = sorted((delta, id) for id, delta in apart.items() if delta < -1e-12)
+    asked = evaluation.questions
+    return [
+        Worse(id, asked[id].query.text, asked[id].mode or "", values[route][id], values[other][id])
+        for _, id in lost
+    ]
+
+
+def limits(measured: Measured, decision: Decision) -> list[str]:
+    """What the labelled set can and cannot show, a sentence each."""
+    figures, metric = measured.figures, decision.criteria.metric
+    said = [
+        f"{counted(measured.questions)} asked, {figures.get('labelled', 0)} with a relevant passage; the"
+        " others count for time and failures, and for answers where those were judged."
+    ]
+    if sample := figures.get("sample"):
+        said.append(f"They are a sample of {sample['of']}, drawn with seed {sample['seed']}.")
+    if figures.get("interrupted"):
+        said.append("The evaluation was stopped before its end.")
+    shown = decision.chosen or decision.nearest or decision.baseline
+    unjudged = measured.mean(shown, UNJUDGED)
+    if unjudged is not None:
+        said.append(
+            f"{share(unjudged)} of the first ten passages of {measured.title(shown)} were judged by nobody;"
+            " they count as not relevant: a route that finds relevant ones among them is scored too low."
+        )
+    if decision.chosen and len(decision.candidates) > 1:
+        said.append(
+            "The route was chosen among several by the same questions that its figures are from: on others"
+            " expect it a little lower."
+        )
+    blind = sorted({one.mode for one in decision.losses if one.blind})
+    if blind:
+        said.append(f"Too few questions to show any loss at all: {', '.join(blind)}.")
+    seen = [one for one in decision.losses if one.route == shown and one.detectable and not one.blind]
+    if seen:
+        said.append(
+            f"Smallest loss of {named(metric)} that four times out of five would be shown, by kind: "
+            + ", ".join(f"{one.mode} {one.detectable:.2f} (n {one.n})" for one in seen)
+            + "."
+        )
+    return said
+
+
+def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
+    """Under which settings it was measured, as names and values."""
+    figures, run = measured.figures, _first_run(measured)
+    told: Mapping[str, Any] = run.settings if run else {}
+    knobs = used_knobs(measured, decision.chosen or decision.nearest or decision.baseline)
+    split = figures.get("split")
+    return [
+        ("evaluation", measured.name),
+        ("labelled set", f"{figures.get('dataset', UNKNOWN)}, split {split}" if split else UNKNOWN),
+        ("corpus", str(figures.get("corpus", UNKNOWN))),
+        ("corpus fingerprint", str(figures.get("fingerprint", UNKNOWN))),
+        ("first question asked", run.created if run else UNKNOWN),
+        ("knobs of the route", ", ".join(f"{name} = {value}" for name, value in knobs.items()) or "none"),
+        ("language model", f"{told['llm']}, {told.get('llm endpoint', '')}" if "llm" in told else UNKNOWN),
+        ("embedder", str(told.get("embedder", UNKNOWN))),
+        ("timing", str(figures.get("timing", UNKNOWN))),
+        ("RouteScope", version()),
+        (
+            "machine of the times",
+            str(figures.get("machine") or f"{UNKNOWN}; this was written on {machine()}"),
+        ),
+    ]
+
+
+def used_knobs(measured: Measured, route: str) -> dict[str, Any]:
+    """The knobs a route was measured with, those at their defaults too; as given where it is not known."""
+    from core.routes.declare import routes
+
+    spec = measured.evaluation.spec if measured.evaluation else {}
+    given = dict((spec.get("knobs") or {}).get(route) or {})
+    known = routes().get(route)
+    try:
+        return dict(known.settle(given)) if known else given
+    except BadInput:  # measured by another version, whose knobs were others
+        return given
+
+
+def asked_on(measured: Measured) -> str:
+    """When the first question was asked, ISO 8601; "not recorded" where no run was kept."""
+    run = _first_run(measured)
+    return run.created if run else UNKNOWN
+
+
+def version() -> str:
+    """The version of this program."""
+    from core.domain.settings import PROJECT
+
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(project["project"]["version"])
+
+
+def _first_run(measured: Measured) -> Run | None:
+    evaluation = measured.evaluation
+    if evaluation is None:
+        return None
+    asked = next((id for id in evaluation.questions if id in evaluation.outcomes), None)
+    try:
+        return evaluation.run(asked) if asked is not None else None
+    except BadInput:  # evaluated without keeping runs
+        return None

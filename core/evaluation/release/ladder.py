@@ -1,0 +1,186 @@
+"""The escalation ladder: from plain search upwards as far as the criteria ask, with the gain of each rung."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from core.evaluation import effects
+from core.evaluation.naming import named
+from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.losses import paired
+from core.evaluation.release.measured import Measured
+from core.routes.declare import Family, routes
+
+# From the least to the most that goes on at a question. A route is on the rung of its family.
+RUNGS: tuple[tuple[str, tuple[Family, ...]], ...] = (
+    ("plain search", ("baseline",)),
+    ("hybrid search, better indexes, reranking", ("hybrid", "index", "scoring", "memory")),
+    ("rewritten, imagined or split questions", ("query",)),
+    ("correction of what was found", ("corrective",)),
+    ("routing, iteration and agents", ("agentic", "structured")),
+)
+FOUND = "hit@10"  # a question is taken for answered when this is 1
+
+State = Literal["taken", "skipped", "reached", "not needed", "not measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step up: the route that stands on it, and what it gains on the rung below that was taken.
+
+    `state`: taken (it gains, and does not meet the criteria yet), skipped (no gain is shown), reached (it
+    meets them: the ladder ends here), not needed (above that), not measured. `gain` is a row of
+    core.evaluation.effects.family, its p adjusted over the rungs compared; None on the lowest rung and where
+    nothing can be compared. `answered`: the share of questions with a relevant passage in the first ten on
+    this rung or one taken below it. `others` were measured and stand behind the route.
+    """
+
+    title: str
+    state: State
+    route: str | None = None
+    candidate: Candidate | None = None
+    gain: Mapping[str, Any] | None = None
+    below: str | None = None
+    answered: float | None = None
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The rungs, the lowest first; `reached`: the route that meets the criteria, None if none does."""
+
+    metric: str
+    rungs: tuple[Rung, ...]
+    reached: str | None
+
+    @property
+    def taken(self) -> tuple[Rung, ...]:
+        """The rungs that are worth their cost, up to the one that meets the criteria."""
+        return tuple(rung for rung in self.rungs if rung.state in ("taken", "reached"))
+
+
+def climb(measured: Measured, decision: Decision) -> Ladder:
+    """The cheapest ladder that meets the criteria of `decision`.
+
+    On each rung stands the cheapest of its routes that meets them, else the best by the metric, which is told
+    by the same questions as the gains. The lowest rung measured is taken; a rung above is taken when its gain
+    on the last one taken is shown (paired randomisation test, Holm over the rungs that can be compared), else
+    skipped, and the ladder ends at the first rung that meets the criteria.
+    """
+    metric = decision.criteria.metric
+    values = measured.values(metric) or {}
+    standing = [_standing(decision, families) for _, families in RUNGS]
+    compared = _compared([one[0] for one in standing], values)
+    rungs: list[Rung] = []
+    last: Candidate | None = None
+    reached: str | None = None
+    for (title, _), (one, others) in zip(RUNGS, standing, strict=True):
+        if one is None:
+            rungs.append(Rung(title, "not measured"))
+            continue
+        gain = None if last is None else compared.get((one.route, last.route))
+        state = _state(one, last, gain, reached)
+        if state in ("taken", "reached"):
+            last = one
+            reached = one.route if state == "reached" else None
+        rungs.append(Rung(title, state, one.route, one, gain, _below(rungs), others=others))
+    return Ladder(metric, _with_answered(rungs, measured), reached)
+
+
+def _standing(decision: Decision, families: Sequence[Family]) -> tuple[Candidate | None, tuple[str, ...]]:
+    """The route on a rung, and the other measured ones of its families."""
+    known = routes()
+    mine = [one for one in decision.candidates if one.route in known and known[one.route].family in families]
+    passing = [one for one in mine if one.passes]
+    scored = [one for one in mine if one.mean is not None]
+    if passing:
+        chosen = min(passing, key=lambda one: (one.expense, -(one.mean or 0.0)))
+    elif scored:
+        chosen = min(scored, key=lambda one: (-(one.mean or 0.0), one.expense))
+    else:
+        return None, ()
+    return chosen, tuple(one.route for one in mine if one is not chosen)
+
+
+def _compared(
+    standing: Sequence[Candidate | None], values: Mapping[str, Mapping[str, float]]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Every rung against every one below it: which of them are taken is only known on the way up."""
+    known = [one.route for one in standing if one is not None and one.route in values]
+    pairs = {
+        (upper, lower): list(paired(values[upper], values[lower]).values())
+        for at, upper in enumerate(known)
+        for lower in known[:at]
+    }
+    return effects.family(pairs)
+
+
+def _state(
+    one: Candidate, last: Candidate | None, gain: Mapping[str, Any] | None, reached: str | None
+) -> State:
+    if reached is not None:
+        return "not needed"
+    if one.passes:
+        return "reached"
+    if last is None or (gain is not None and gain["verdict"] == "better"):
+        return "taken"
+    return "skipped"
+
+
+def _below(rungs: Sequence[Rung]) -> str | None:
+    return next((rung.route for rung in reversed(rungs) if rung.state in ("taken", "reached")), None)
+
+
+def _with_answered(rungs: Sequence[Rung], measured: Measured) -> tuple[Rung, ...]:
+    """The rungs with the share of questions that they and those taken below them answer."""
+    found = measured.values(FOUND)
+    if not found:
+        return tuple(rungs)
+    asked = {question for by in found.values() for question in by}
+    answered: set[str] = set()
+    told = []
+    for rung in rungs:
+        if rung.route is None or not asked:
+            told.append(rung)
+            continue
+        mine = answered | {question for question, value in found.get(rung.route, {}).items() if value >= 1}
+        told.append(replace(rung, answered=len(mine) / len(asked)))
+        if rung.state in ("taken", "reached"):
+            answered = mine
+    return tuple(told)
+
+
+def in_words(ladder: Ladder, measured: Measured) -> list[str]:
+    """One sentence a rung, and a last one on where the ladder ends."""
+    told = [_sentence(rung, ladder.metric, measured) for rung in ladder.rungs]
+    if ladder.reached is None:
+        told.append("No rung that was measured meets the criteria.")
+    else:
+        names = [measured.title(rung.route or "") for rung in ladder.taken]
+        told.append(
+            f"The cheapest ladder that meets the criteria is {', then '.join(names)}."
+            if len(names) > 1
+            else f"{names[0]} meets the criteria by itself: no escalation is needed."
+        )
+    return told
+
+
+def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
+    place = rung.title[0].upper() + rung.title[1:]
+    if rung.route is None:
+        return f"{place}: no route of this kind was measured."
+    name = measured.title(rung.route)
+    end = {
+        "reached": " It meets the criteria: the ladder ends here.",
+        "taken": " It does not meet the criteria yet.",
+        "skipped": " It is left out: no gain is shown, and it does not meet the criteria.",
+        "not needed": " It is not needed.",
+        "not measured": "",
+    }[rung.state]
+    if rung.gain is None:
+        mean = measured.mean(rung.route, metric)
+        return f"{place}: {name}" + ("." if mean is None else f", {named(metric)} {mean:.3f}.") + end
+    said = effects.in_words(rung.gain, name, measured.title(rung.below or ""), named(metric))
+    return f"{place}: {said}{end}"

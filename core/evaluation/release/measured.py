@@ -1,0 +1,211 @@
+"""What is known of measured routes: the figures, and what each question gave where that was kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.analysis.latency_percentiles import NEEDED
+from core.analysis.token_usage import Totals, price
+from core.domain.errors import BadInput
+from core.evaluation import answer_figures, experiment_store
+from core.evaluation.answers import ANSWERS
+from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
+from core.evaluation.metrics import METRICS
+from core.evaluation.release.figures import check
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+
+Prices = tuple[float | None, float | None]  # of a million prompt and completion tokens
+UNJUDGED = "unjudged@10"
+LESS_IS_BETTER = ("false_abstention",)  # and every unjudged share
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Figures as in metrics.json; `evaluation` is None where that file is all there is."""
+
+    name: str
+    figures: Mapping[str, Any]
+    evaluation: Evaluation | None = None
+    prices: Prices = (None, None)
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """The routes measured, in order."""
+        return tuple(self.figures["routes"])
+
+    @property
+    def baseline(self) -> str:
+        """The route that the others are compared with."""
+        return str(self.figures["baseline"])
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked."""
+        return int(self.figures["queries"])
+
+    @property
+    def modes(self) -> Mapping[str, str]:
+        """The kind of each question that has one; {} without the evaluation."""
+        asked = self.evaluation.questions if self.evaluation else {}
+        return {id: question.mode for id, question in asked.items() if question.mode}
+
+    def title(self, route: str) -> str:
+        """A route's title."""
+        return self.titles.get(route, route)
+
+    def metrics(self) -> tuple[str, ...]:
+        """The measures that a minimum can be set for: more is better in all."""
+        rows = self.figures["routes"].values()
+        found = [name for name in METRICS if any(name in row for row in rows)]
+        written = ANSWERS if any("answers" in row for row in rows) else ()
+        more = dict.fromkeys(name for row in rows for name in row.get("extra", {}).get("ci95", {}))
+        known = (*found, *written, *more)
+        return tuple(name for name in known if name not in LESS_IS_BETTER and not name.startswith("unjudged"))
+
+    def mean(self, route: str, metric: str) -> float | None:
+        """The mean of a metric over the questions at which it can be told; None without any."""
+        value = self._block(route, metric).get(metric)
+        return None if value is None else float(value)
+
+    def ends(self, route: str, metric: str) -> tuple[float, float] | None:
+        """The 95 % interval of that mean."""
+        pair = self._block(route, metric).get("ci95", {}).get(metric)
+        return (float(pair[0]), float(pair[1])) if pair else None
+
+    def counted(self, route: str, metric: str) -> int:
+        """Over how many questions that mean is."""
+        block = self._block(route, metric)
+        return int(block.get("counts", {}).get(metric, block.get("n", 0)))
+
+    def against(self, route: str, metric: str, mode: str | None = None) -> Mapping[str, Any] | None:
+        """What metrics.json says of the difference to the baseline ("delta", "p", "n"), of all questions or
+        those of a kind; None where it says nothing.
+        """
+        block = self._block(route, metric) if mode is None else self.figures["by_mode"][mode].get(route, {})
+        found = block.get("vs_baseline", {}).get(metric)
+        return found if isinstance(found, Mapping) else None
+
+    def ended(self, route: str) -> int:
+        """At how many questions the route ended well."""
+        return self.questions - int(self.figures["routes"][route]["failed"])
+
+    def p95(self, route: str) -> float | None:
+        """Its 95th percentile of time in ms; None below the 20 measurements that one needs."""
+        value = self.figures["routes"][route]["p95_ms"]
+        return None if value is None or self.ended(route) < NEEDED[95] else float(value)
+
+    def p50(self, route: str) -> float | None:
+        """Its median time in ms."""
+        value = self.figures["routes"][route]["p50_ms"]
+        return None if value is None else float(value)
+
+    def failed(self, route: str) -> float | None:
+        """The share of questions at which it did not end well; None without a question."""
+        count = self.figures["routes"][route]["failed"]
+        return int(count) / self.questions if self.questions else None
+
+    def calls(self, route: str) -> float | None:
+        """Model calls for each question that ended well, those of failed ones spread over them."""
+        return self._each(route, self.figures["routes"][route]["llm_calls"])
+
+    def tokens(self, route: str) -> float | None:
+        """The same of tokens; None where calls were made whose tokens nobody told."""
+        row = self.figures["routes"][route]
+        used = row["prompt_tokens"] + row["completion_tokens"]
+        return None if row["llm_calls"] and not used else self._each(route, used)
+
+    def cost(self, route: str) -> float | None:
+        """The price of the model's tokens for 1,000 questions; None where prices or tokens are not told."""
+        row = self.figures["routes"][route]
+        if not row["llm_calls"]:
+            return 0.0 if self.ended(route) else None
+        if self.tokens(route) is None:
+            return None
+        used = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
+        spent = price(used, *self.prices)
+        each = None if spent is None else self._each(route, spent)
+        return None if each is None else 1000 * each
+
+    def values(self, metric: str) -> Mapping[str, Mapping[str, float]] | None:
+        """Route -> question -> value, where it has one; None where only the figures are known."""
+        if self.evaluation is None:
+            return None
+        found: Mapping[str, Any]
+        if metric in METRICS:
+            found = self.evaluation.values
+        elif metric in ANSWERS:
+            found = self._answers
+        else:
+            return None
+        return {
+            route: {q: value for q, row in found[route].items() if (value := row.get(metric)) is not None}
+            for route in self.routes
+        }
+
+    @cached_property
+    def _answers(self) -> answer_figures.Measures:
+        if self.evaluation is None:  # asked for by `values` alone, which has looked
+            return {}
+        return answer_figures.measured(self.evaluation.labelled, self.evaluation.outcomes, self.routes)
+
+    def _block(self, route: str, metric: str) -> Mapping[str, Any]:
+        row: Mapping[str, Any] = self.figures["routes"][route]
+        if metric in METRICS:
+            return row
+        block = row.get("answers" if metric in ANSWERS else "extra", {})
+        return block if isinstance(block, Mapping) else {}
+
+    def _each(self, route: str, count: float) -> float | None:
+        ended = self.ended(route)
+        return count / ended if ended else None
+
+
+def of_evaluation(evaluation: Evaluation, prices: Prices = (None, None)) -> Measured:
+    """An opened evaluation; BadInput where it has no figures yet."""
+    if not evaluation.figures:
+        raise BadInput(f"evaluation {evaluation.name} has no figures yet: let it end first")
+    return of_figures(evaluation.figures, evaluation.name, prices, evaluation)
+
+
+def of_figures(
+    figures: Any, name: str, prices: Prices = (None, None), evaluation: Evaluation | None = None
+) -> Measured:
+    """Figures alone; BadInput where they are not the content of a metrics.json."""
+    from core.routes.declare import routes
+
+    check(figures, name)
+    titles = {route: known.title for route, known in routes().items() if route in figures["routes"]}
+    return Measured(name, figures, evaluation, prices, titles)
+
+
+def find(settings: Settings, given: str) -> Measured:
+    """The evaluation in a folder, around a metrics.json or of that name; a metrics.json alone will do.
+
+    Raises BadInput with what was looked for.
+    """
+    prices = settings.llm_price_prompt, settings.llm_price_completion
+    path = Path(given)
+    folder = path if path.is_dir() else path.parent if path.name == FIGURES and path.is_file() else None
+    if folder is None and not path.is_file():
+        if not experiment_store.NAME.fullmatch(given) or not experiment_store.place(settings, given).is_dir():
+            known = ", ".join(experiment_store.names(settings)) or "none"
+            raise BadInput(f"{given!r} is no folder, no file and no kept evaluation; kept are: {known}")
+        folder = experiment_store.place(settings, given)
+    if folder is not None and (folder / LABELLED).is_file():
+        return of_evaluation(experiment_store.opened(folder), prices)
+    file = folder / FIGURES if folder is not None else path
+    if not file.is_file():
+        raise BadInput(f"{folder} holds no evaluation: {FIGURES} is missing")
+    try:
+        figures = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise BadInput(f"{file} cannot be read as JSON: {error}") from None
+    return of_figures(figures, file.resolve().parent.name or file.name, prices)

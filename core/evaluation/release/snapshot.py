@@ -1,0 +1,134 @@
+"""What is kept of a release in one JSON file: figures, values by question, criteria and decision."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.domain.errors import BadInput
+from core.evaluation.answers import ANSWERS_COMPARED
+from core.evaluation.metrics import COMPARED
+from core.evaluation.release.facts import asked_on, used_knobs, version
+from core.evaluation.release.figures import number
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.measured import Measured
+
+KIND, SCHEMA = "routescope release", 1
+MAX_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A release as it was kept. `values`: route -> metric -> question -> value. `questions`: id -> its
+    "text", "mode" and "labels", a hash of its judgements. `chosen` is None where no route passed.
+    """
+
+    name: str
+    version: str
+    asked: str
+    corpus: str
+    fingerprint: str
+    baseline: str
+    metric: str
+    chosen: str | None
+    criteria: Mapping[str, Any]
+    decision: Mapping[str, Any]
+    routes: Mapping[str, Mapping[str, Any]]
+    questions: Mapping[str, Mapping[str, str]]
+    values: Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def snapshot(measured: Measured, decision: Decision) -> str:
+    """The file's content; without values by question where only a metrics.json is known."""
+    metrics = [name for name in (*COMPARED, *ANSWERS_COMPARED) if name in measured.metrics()]
+    metrics += [] if decision.criteria.metric in metrics else [decision.criteria.metric]
+    columns = {name: values for name in metrics if (values := measured.values(name)) is not None}
+    document = {
+        "kind": KIND,
+        "schema": SCHEMA,
+        "name": measured.name,
+        "version": version(),
+        "asked": asked_on(measured),
+        "corpus": str(measured.figures.get("corpus", "")),
+        "fingerprint": str(measured.figures.get("fingerprint", "")),
+        "baseline": measured.baseline,
+        "metric": decision.criteria.metric,
+        "chosen": decision.chosen,
+        "criteria": decision.criteria.document(),
+        "decision": decision.document(),
+        "routes": {route: _route(measured, decision, route, metrics) for route in measured.routes},
+        "questions": _questions(measured),
+        "values": {
+            route: {name: dict(values[route]) for name, values in columns.items()}
+            for route in measured.routes
+        },
+    }
+    return json.dumps(document, allow_nan=False, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
+    """A snapshot from a file's content; BadInput for one that is damaged, or of a later version."""
+    try:
+        if len(content) > MAX_BYTES:
+            raise BadInput(f"{name} is larger than {MAX_BYTES // 1_000_000} MB")
+        found = json.loads(content)
+        if not isinstance(found, dict) or found.get("kind") != KIND:
+            raise BadInput(f"{name} is no snapshot of a release: its kind is not {KIND!r}")
+        if found["schema"] != SCHEMA:
+            raise BadInput(f"{name} has schema {found['schema']!r}; this version reads schema {SCHEMA}")
+        given = {key: value for key, value in found.items() if key not in ("kind", "schema")}
+        return _checked(Snapshot(**given))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadInput(f"{name} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
+
+
+def labels_of(measured: Measured, question: str) -> str:
+    """A short hash of a question's judgements: another one says that they were changed."""
+    qrels = measured.evaluation.labelled.qrels.get(question, {}) if measured.evaluation else {}
+    return hashlib.sha256(json.dumps(sorted(qrels.items())).encode()).hexdigest()[:12]
+
+
+def _route(measured: Measured, decision: Decision, route: str, metrics: list[str]) -> dict[str, Any]:
+    one = decision.of(route)
+    return {
+        "title": one.title,
+        "means": {name: measured.mean(route, name) for name in metrics},
+        "p50_ms": one.p50_ms,
+        "p95_ms": one.p95_ms,
+        "failed": measured.failed(route),
+        "calls": one.calls,
+        "tokens": one.tokens,
+        "cost": one.cost,
+        "knobs": used_knobs(measured, route),
+    }
+
+
+def _questions(measured: Measured) -> dict[str, dict[str, str]]:
+    asked = measured.evaluation.questions if measured.evaluation else {}
+    return {
+        id: {"text": question.query.text, "mode": question.mode or "", "labels": labels_of(measured, id)}
+        for id, question in asked.items()
+    }
+
+
+def _checked(one: Snapshot) -> Snapshot:
+    """The same; ValueError for what is not of its type."""
+    texts = (one.name, one.version, one.asked, one.corpus, one.fingerprint, one.baseline, one.metric)
+    good = all(isinstance(text, str) for text in texts)
+    good = good and (one.chosen is None or (isinstance(one.chosen, str) and one.chosen in one.routes))
+    good = good and isinstance(one.criteria, dict) and isinstance(one.decision, dict)
+    for row in one.routes.values():
+        good = good and isinstance(row["title"], str) and isinstance(row["knobs"], dict)
+        figures = (row["p50_ms"], row["p95_ms"], row["failed"], row["cost"], *row["means"].values())
+        good = good and all(value is None or number(value) for value in figures)
+    for asked in one.questions.values():
+        good = good and all(isinstance(asked[key], str) for key in ("text", "mode", "labels"))
+    for by in one.values.values():
+        for column in by.values():
+            good = good and all(number(value) for value in column.values())
+    if not good:
+        raise ValueError("a part of it is not of the type it should have")
+    return one

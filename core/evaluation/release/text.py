@@ -1,0 +1,188 @@
+"""A decision in words: which route, by which rule, how sure, and what is missing where none passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from core.charts.look import milliseconds
+from core.evaluation.effects import chance, signed
+from core.evaluation.naming import named
+from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, counted, number, share
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.selection_stability import Sureness
+
+MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upper one, and their figures
+    "p95": milliseconds,
+    "cost of 1,000 questions": number,
+    "tokens a question": number,
+    "model calls a question": number,
+    "failed": share,
+    "unjudged of the first ten": share,
+}
+
+
+def headline(decision: Decision) -> str:
+    """The first sentence: what to ship, or that nothing can be."""
+    passing = sum(one.passes for one in decision.candidates)
+    of = f"{passing} of {counted(len(decision.candidates), 'route')} {'does' if passing == 1 else 'do'}"
+    if decision.chosen is not None:
+        return f"Ship {decision.of(decision.chosen).title}: it meets every criterion ({of})."
+    if decision.verdict == "not decidable":
+        why = LABEL_MORE.rpartition(": ")[2] if _unjudged(decision) else "see what cannot be told"
+        return f"Not decidable: {why}. No route is known to meet every criterion."
+    return "Nothing passes: every route misses at least one criterion."
+
+
+def why(decision: Decision) -> list[str]:
+    """The sentences after it: the rule that chose, what the choice costs, or what the nearest route lacks."""
+    if decision.chosen is None:
+        nearest = decision.of(decision.nearest or decision.baseline)
+        said = [f"The nearest is {nearest.title}. What it lacks: {lacking(nearest)}."]
+        return (
+            said + [why_not for one in decision.candidates if (why_not := _open(one)) and one != nearest][:3]
+        )
+    chosen = decision.of(decision.chosen)
+    said = [_rule(decision, chosen, decision.of(decision.best or decision.chosen))]
+    said.append(f"It costs {expense(chosen)}.")
+    return said
+
+
+def lacking(one: Candidate) -> str:
+    """Every criterion that a route does not meet, with its figure; "nothing" where it passes."""
+    missed = [check for check in one.checks if check.state != "passed"]
+    return "; ".join(f"{check.name}: {missing(check)}" for check in missed) or "nothing"
+
+
+def missing(check: Check) -> str:
+    """Why one criterion is not met."""
+    if check.state == "cannot be told":
+        return f"cannot be told, {check.told}"
+    if check.limit is None or check.name == NO_LOSS:
+        return check.told
+    return f"{check.told}, {limit(check)} is asked for"
+
+
+def limit(check: Check) -> str:
+    """The limit of a criterion: "at most 1.0 s", "at least 0.39"; "" without one."""
+    if check.limit is None or check.name == NO_LOSS:
+        return ""
+    return f"at {'most' if check.name in MOST else 'least'} {MOST.get(check.name, number)(check.limit)}"
+
+
+def brief(check: Check) -> str:
+    """The figure of a criterion, or what stands for it."""
+    if check.name == NO_LOSS:
+        if check.state == "failed":
+            return f"{counted(int(check.value or 0), 'kind')} worse"
+        return "none shown" if check.state == "passed" else "?"
+    return "?" if check.value is None else MOST.get(check.name, "{:.4f}".format)(check.value)
+
+
+def expense(one: Candidate) -> str:
+    """Time and model use of a route."""
+    p50, p95 = ("?" if value is None else milliseconds(value) for value in (one.p50_ms, one.p95_ms))
+    said = f"p50 {p50}, p95 {p95}"
+    if not one.calls:
+        return f"{said}, and asks no language model"
+    tokens = "nobody told how many" if one.tokens is None else f"{number(one.tokens)}"
+    said += f", {number(one.calls)} model calls and {tokens} tokens a question"
+    return said + ("; no prices are set" if one.cost is None else f"; {number(one.cost)} for 1,000 questions")
+
+
+def sure(decision: Decision) -> str:
+    """How sure the choice is, in one or two sentences."""
+    found: Sureness | None = decision.sureness
+    if found is None:
+        return (
+            "How sure this is cannot be told: it needs the values of each question, which a finished"
+            " evaluation keeps in its folder."
+        )
+    titles = {one.route: one.title for one in decision.candidates}
+    ranked = sorted(found.chosen.items(), key=lambda one: -one[1])
+    said = [f"{titles[route]} in {_percent(part)}" for route, part in ranked if part > 0]
+    if found.none:
+        said.append(f"none in {_percent(found.none)}")
+    told = f"Had other questions like these been asked, this would be chosen: {', '.join(said)} of the draws."
+    if decision.chosen is not None and found.chosen[decision.chosen] < 0.5:
+        return f"Not sure: in more than half of the draws something else would be chosen. {told}"
+    return told
+
+
+def asked(criteria: Criteria) -> list[str]:
+    """The criteria, one phrase each."""
+    said = [f"best by {named(criteria.metric)}"]
+    if criteria.minimum is not None:
+        said[0] = f"{named(criteria.metric)} of at least {criteria.minimum:g}"
+    for value, name, told in (
+        (criteria.max_p95_ms, "p95 of at most", milliseconds),
+        (criteria.max_cost, "1,000 questions cost at most", number),
+        (criteria.max_tokens, "tokens a question at most", number),
+        (criteria.max_calls, "model calls a question at most", number),
+        (criteria.max_failed, "failed at most", share),
+        (criteria.max_unjudged, "unjudged of the first ten at most", share),
+    ):
+        if value is not None:
+            said.append(f"{name} {told(value)}")
+    if criteria.no_loss:
+        said.append("no kind of question at which it is shown to be worse than the baseline")
+    return said
+
+
+def _rule(decision: Decision, chosen: Candidate, best: Candidate) -> str:
+    metric = named(decision.criteria.metric)
+    if chosen.route == best.route:
+        told = f"Of the routes that pass it is the best by {metric} ({_mean(best)})"
+        worse = sum(one.verdict == "worse" for one in decision.rivals)
+        unknown = sum(one.verdict == "cannot be told" for one in decision.rivals)
+        if worse:
+            told += (
+                f"; {counted(worse, 'cheaper route')} that {_verb(worse)} too {_is(worse)} shown to be worse"
+            )
+        if unknown:
+            told += f"; for {counted(unknown, 'cheaper route')} metrics.json alone does not tell"
+        return told + (
+            "." if decision.rivals or not decision.criteria.cheaper else "; no cheaper one passes."
+        )
+    rival = next(one for one in decision.rivals if one.route == chosen.route)
+    told = (
+        f"{best.title} is the best by {metric} ({_mean(best)}, {chosen.title} {_mean(chosen)}), and"
+        f" {chosen.title} is the cheapest that is not shown to be worse"
+    )
+    if rival.delta is not None and rival.p_holm is not None:
+        told += f": {signed(rival.delta)} over {counted(rival.n or 0, 'question')}, {chance(rival.p_holm)}"
+    if rival.detectable is not None:
+        told += f"; a difference below {rival.detectable:.3f} would be missed more than one time in five"
+    return f"{told}."
+
+
+def _open(one: Candidate) -> str:
+    """What of a route that fails nothing cannot be told."""
+    if one.fails or one.passes:
+        return ""
+    return f"{one.title} fails nothing, but {lacking(one)}."
+
+
+def _unjudged(decision: Decision) -> bool:
+    return any(
+        check.state == "cannot be told" and LABEL_MORE in check.told
+        for one in decision.candidates
+        if not one.fails
+        for check in one.checks
+    )
+
+
+def _percent(part: float) -> str:
+    return "under 1 %" if part < 0.005 else f"{part:.0%}".replace("%", " %")
+
+
+def _mean(one: Candidate) -> str:
+    return "?" if one.mean is None else f"{one.mean:.4f}"
+
+
+def _verb(count: int) -> str:
+    return "passes" if count == 1 else "pass"
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"

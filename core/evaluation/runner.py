@@ -1,0 +1,204 @@
+"""Asks every question of a labelled set through the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from core.analysis.answers import checked
+from core.domain.outputs import (
+    Critique,
+    Decision,
+    DraftChoice,
+    Grading,
+    Output,
+    SegmentTree,
+    Selection,
+    TableResult,
+)  # fmt: skip
+from core.domain.types import AnswerStyle, RouteResult, Run, Span, Status
+from core.engine import Job, Request
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.ranked import Ids, Ranked
+
+if TYPE_CHECKING:
+    from core.evaluation.journal import Journal
+    from core.store import Store
+
+Progress = Callable[[int, int], None]  # (questions done, of how many)
+Ended = Callable[[], bool]  # whether to stop
+LOOK_S = 0.2  # between looks at whether to stop
+UNWRITTEN = 8  # runs that may wait to be written: each holds megabytes
+CLASSIFY = "classify the question"  # the step whose decision is a question's class
+
+
+class Asks(Protocol):
+    """What is needed of an engine."""
+
+    def start(self, request: Request, /) -> Job: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one route did with one question, as far as an evaluation needs it. `error` says why it did not end
+    well or, where it did, why the answer could not be written.
+    """
+
+    status: Status
+    ms: float
+    hits: Ranked = ()
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    error: str | None = None
+    answer: str | None = None
+    citations: tuple[str, ...] = ()
+    abstained: bool = False
+    wrong: tuple[int, ...] = ()  # numbers of markers that no passage shown has
+    uncited: int = 0  # sentences without a citation
+    shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
+    said: Mapping[str, str] = field(default_factory=dict)  # of "class", "sql" and "stop" what its steps tell
+    run: str = ""  # the id of the run it was asked in, where that was kept
+
+
+Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked of every question."""
+
+    corpus: str
+    routes: tuple[str, ...]
+    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    timing: Literal["shared", "isolated"] = "shared"
+    style: AnswerStyle | None = None  # how every route writes an answer; None: none is asked for
+    draw: int = 0  # see core.request.Request
+
+
+def run(
+    engine: Asks,
+    labelled: LabelledSet,
+    plan: Plan,
+    *,
+    journal: Journal | None = None,
+    runs: Store | None = None,
+    progress: Progress = lambda _done, _total: None,
+    warn: Callable[[str], None] = lambda _warning: None,
+    ended: Ended = lambda: False,
+) -> tuple[Outcomes, bool]:
+    """Every question's outcome, in order, and whether all were asked (False: it was `ended` or interrupted).
+
+    A question finished in an earlier run of `journal` is not asked again. Runs with their spans go to `runs`.
+    Raises what Engine.start raises.
+    """
+    done = dict(journal.done) if journal else {}
+    outcomes = {q.id: done[q.id] for q in labelled.questions if q.id in done}
+    ids = Ids()
+    for question in labelled.questions:
+        if question.id in outcomes:
+            continue
+        progress(len(outcomes), len(labelled.questions))
+        asked = None if ended() else _ask(engine, question, plan, warn, ended)
+        if asked is None:
+            return outcomes, False
+        if runs is not None:
+            runs.save(asked)
+            if len(outcomes) % UNWRITTEN == 0:
+                runs.flush()
+        own = question.id if labelled.drop_self else None
+        outcomes[question.id] = {
+            result.route: replace(
+                _outcome(result, own, labelled, ids), run=asked.id if runs is not None else ""
+            )
+            for result in asked.results
+        }
+        if journal:
+            journal.add(question.id, outcomes[question.id])
+    progress(len(outcomes), len(labelled.questions))
+    return {question.id: outcomes[question.id] for question in labelled.questions}, True
+
+
+def _ask(
+    engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None], ended: Ended
+) -> Run | None:
+    """The finished run; None if it was stopped before its end."""
+    request = Request(
+        question.query, plan.corpus, plan.routes, plan.knobs, timing=plan.timing,
+        answers="all" if plan.style else "none", style=plan.style or AnswerStyle(), stored=False,
+        draw=plan.draw,
+    )  # fmt: skip
+    job = engine.start(request)
+    try:
+        found = _wait(job, ended)
+    except KeyboardInterrupt:
+        job.cancel()
+        return None
+    for warning in job.warnings:
+        warn(warning)
+    return found
+
+
+def _wait(job: Job, ended: Ended) -> Run | None:
+    while True:
+        try:
+            return job.wait(LOOK_S)
+        except TimeoutError:
+            if ended():
+                job.cancel()
+                return None
+
+
+def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet, ids: Ids) -> Outcome:
+    """`result` in short; the question's own passage (`own_id`) is no result unless it is judged."""
+    drop = own_id if own_id is not None and own_id not in labelled.qrels.get(own_id, {}) else None
+    tokens = [span.tokens for span in result.spans if span.tokens is not None]
+    return Outcome(
+        result.status,
+        result.ms,
+        ids.ranked((hit.passage.id, hit.score) for hit in result.hits if hit.passage.id != drop),
+        sum(span.calls for span in result.spans),
+        sum(used.prompt for used in tokens),
+        sum(used.completion for used in tokens),
+        result.error or result.answer_error,
+        result.answer,
+        result.citations,
+        result.abstained,
+        **_written(result),
+        said=_said(result.spans),
+    )
+
+
+def _written(result: RouteResult) -> dict[str, Any]:
+    """What the step that wrote the answer noted about it."""
+    found = checked(result)
+    if found is None:
+        return {}
+    own = found.written
+    return {"wrong": own.wrong, "uncited": len(own.uncited), "shown": own.shown}
+
+
+def _said(spans: Sequence[Span]) -> dict[str, str]:
+    """The class a question was given, the last SQL, and the route's last decision or the reason for it."""
+    said: dict[str, str] = {}
+    for span in spans:
+        if isinstance(span.output, TableResult):
+            said["sql"] = span.output.sql
+        if span.parent is None and (decided := _decided(span.output)):
+            said["class" if span.name == CLASSIFY else "stop"] = decided
+    return said
+
+
+def _decided(output: Output) -> str:
+    """What was decided, or the reason for it where there is one; "" where nothing was."""
+    match output:
+        case Decision():
+            return str(output.details.get("reason") or output.decision)
+        case Grading(round=judged):
+            return (judged.reason if judged else None) or output.decision
+        case Critique() | DraftChoice() | Selection():
+            return output.reason or output.decision
+        case SegmentTree() | TableResult():
+            return output.decision
+    return ""

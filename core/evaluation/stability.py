@@ -1,0 +1,131 @@
+"""How much the figures of routes that ask a model vary by themselves: the same questions asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from core.evaluation.comparison import ByRoute
+from core.evaluation.effects import SAME
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """One metric of one route over `rounds`, over the `n` questions it was scored on in every round.
+
+    `means`: of each round. `sd`: their sample standard deviation. `changed`: the share of questions whose
+    value was not the same in all rounds. `deltas`: the mean difference from the baseline in each round, over
+    the `paired` questions that both were scored on throughout; a baseline that was not asked again stands
+    with its only values. `varies`: the largest of them minus the smallest.
+    """
+
+    route: str
+    metric: str
+    n: int
+    means: tuple[float, ...]
+    sd: float
+    changed: float
+    paired: int = 0
+    deltas: tuple[float, ...] = ()
+
+    @property
+    def varies(self) -> float | None:
+        """By how much the difference from the baseline varies between rounds; None without one."""
+        return max(self.deltas) - min(self.deltas) if self.deltas else None
+
+    @property
+    def larger(self) -> bool | None:
+        """Whether the difference is larger in every round than what it varies by; None without one.
+
+        It then has one sign, and no round has less of it than two rounds may differ by.
+        """
+        if not self.deltas:
+            return None
+        return min(map(abs, self.deltas)) > max(self.deltas) - min(self.deltas)
+
+
+def stability(
+    rounds: Sequence[ByRoute], baseline: str, metrics: Sequence[str]
+) -> dict[str, dict[str, Stability]]:
+    """Route -> metric -> how stable it is, from route -> question -> metric -> value of two rounds or more.
+
+    The first round has all routes; those in a later one were asked again. A route and metric without a
+    question that was scored in every round are left out.
+    """
+    again = [route for route in rounds[0] if len(rounds) > 1 and all(route in one for one in rounds[1:])]
+    found: dict[str, dict[str, Stability]] = {}
+    for route in again:
+        for metric in metrics:
+            one = _stability(rounds, route, baseline, metric)
+            if one is not None:
+                found.setdefault(route, {})[metric] = one
+    return found
+
+
+def block(found: Mapping[str, Mapping[str, Stability]], rounds: int) -> dict[str, Any]:
+    """Stability as the figures of an evaluation hold it."""
+    return {
+        "rounds": rounds,
+        "routes": {
+            route: {
+                metric: {
+                    **{key: value for key, value in asdict(one).items() if key not in ("route", "metric")},
+                    "means": list(one.means), "deltas": list(one.deltas),
+                    "varies": one.varies, "larger": one.larger,
+                }
+                for metric, one in by.items()
+            }
+            for route, by in found.items()
+        },
+    }  # fmt: skip
+
+
+def in_words(one: Mapping[str, Any], route: str, baseline: str, metric: str) -> str:
+    """Sentences on one metric of one route, as `block` tells it."""
+    rounds = len(one["means"])
+    said = (
+        f"{route} asked {rounds} times: mean {metric} {min(one['means']):.3f} to {max(one['means']):.3f} "
+        f"(standard deviation {one['sd']:.4f}); the value changed on {one['changed']:.0%} of {one['n']} "
+        "questions."
+    )
+    if not one["deltas"]:
+        return said
+    low, high = min(one["deltas"]), max(one["deltas"])
+    kind = "larger" if one["larger"] else "not larger"
+    return f"{said} Its difference from {baseline} was {low:+.3f} to {high:+.3f}, {kind} than it varies by."
+
+
+def _stability(rounds: Sequence[ByRoute], route: str, baseline: str, metric: str) -> Stability | None:
+    questions = _throughout([one[route] for one in rounds], metric)
+    if not questions:
+        return None
+    table = np.array([[one[route][q][metric] for q in questions] for one in rounds], dtype=float)
+    means = table.mean(axis=1)
+    changed = (np.ptp(table, axis=0) > SAME).mean()
+    both, deltas = _deltas(rounds, route, baseline, metric) if route != baseline else (0, ())
+    return Stability(
+        route, metric, len(questions), tuple(map(float, means)), float(means.std(ddof=1)), float(changed),
+        both, deltas,
+    )  # fmt: skip
+
+
+def _deltas(
+    rounds: Sequence[ByRoute], route: str, baseline: str, metric: str
+) -> tuple[int, tuple[float, ...]]:
+    theirs = [one.get(baseline, rounds[0].get(baseline, {})) for one in rounds]
+    mine = [one[route] for one in rounds]
+    questions = _throughout([*mine, *theirs], metric)
+    if not questions:
+        return 0, ()
+    return len(questions), tuple(
+        float(np.mean([(a[q][metric] or 0.0) - (b[q][metric] or 0.0) for q in questions]))
+        for a, b in zip(mine, theirs, strict=True)
+    )
+
+
+def _throughout(tables: Sequence[Mapping[str, Mapping[str, float | None]]], metric: str) -> list[str]:
+    """The questions with a value in every table."""
+    return [q for q in tables[0] if all(q in one and one[q].get(metric) is not None for one in tables)]

@@ -1,0 +1,214 @@
+"""Turns the outcomes of an evaluation into the figures of `metrics.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+from core.domain.errors import BadInput
+from core.domain.types import Status
+from core.evaluation import answer_figures, effects, leading, oracle, pareto, routing, stability, statistics
+from core.evaluation.answers import ANSWERS, JUDGED_BY
+from core.evaluation.comparison import compared, differences, means_of
+from core.evaluation.dataset import LabelledSet
+from core.evaluation.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, by_question, measures
+from core.evaluation.runner import Outcome, Outcomes
+
+MODE_METRICS = ("ndcg@10", "recall@10")
+HEADLINE = "ndcg@10"  # the metric that a leader, the oracle and the fronts are told by
+ByRoute = dict[str, dict[str, Values]]  # route -> question -> metric -> value
+# The same of measures that other evaluations make; None where one does not apply.
+Extra = Mapping[str, Mapping[str, Mapping[str, float | None]]]
+
+
+def summarise(
+    labelled: LabelledSet,
+    outcomes: Outcomes,
+    routes: Sequence[str],
+    *,
+    baseline: str | None = None,
+    extra: Extra | None = None,
+    again: Sequence[Outcomes] = (),
+) -> dict[str, Any]:
+    """The figures of every route over `outcomes`, compared with `baseline` (the first route unless given).
+
+    Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the route
+    ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
+    over the questions at which both routes ended well; p-values are adjusted over all routes and metrics.
+    `again` are further rounds of the routes that ask a model, which tell how stable their figures are.
+    A route's "answers" are there if some route gave answers. `extra` has further measures, which are averaged
+    and compared in the same way under "extra"; a question without a value is not counted there.
+    """
+    baseline = check_baseline(baseline, routes)
+    labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
+    values = {route: _values(labels, outcomes, route, labelled.relevant_from) for route in routes}
+    modes = _modes(labelled, outcomes)
+    asked = [q for q in labelled.questions if q.id in outcomes]
+    table = compared(values, baseline, METRICS, COMPARED, QUALITY)
+    written = answer_figures.blocks(labelled, outcomes, routes, baseline)
+    more = _extra(extra, baseline) if extra else {}
+    for route, row in table.items():
+        row |= _of_route(o[route] for o in outcomes.values() if route in o)
+        row |= {"scored": row["n"], "not_scored": _not_scored(labels, outcomes, route)}
+        if route in written:
+            row |= {"answers": written[route], "supported_accuracy": written[route]["supported_accuracy"]}
+        if route in more:
+            row["extra"] = more[route]
+        if chosen := {q: by[route].said["class"] for q, by in outcomes.items() if _class(by.get(route))}:
+            row["routing"] = routing.block(
+                chosen, {q.id: q.mode for q in asked}, _turned(values), route, HEADLINE
+            )
+    against = {route: row["vs_baseline"] for route, row in table.items() if route != baseline}
+    return {
+        "dataset": labelled.name,
+        "queries": len(asked),
+        "labelled": sum(q.id in labels for q in asked),
+        "unlabelled": sum(q.id not in labels for q in asked),
+        "baseline": baseline,
+        "measures": {
+            name: f"1 - {measure}" if name.startswith("unjudged") else str(measure)
+            for name, measure in measures(labelled.relevant_from).items()
+        },
+        "unjudged": UNJUDGED,
+        "statistics": {
+            "interval": f"95 % percentile bootstrap of the mean, {statistics.RESAMPLES} resamples",
+            "difference": "the same of the mean paired difference, not adjusted for many comparisons",
+            "effect": "d_z: mean over standard deviation of the differences; superiority: wins, ties as half",
+            "detectable": "smallest difference that a two-sided paired t-test sees with power 0.8",
+            "test": f"paired randomisation, two-sided, {statistics.RESAMPLES} resamples, Holm-adjusted",
+            "seed": statistics.SEED,
+            "alpha": statistics.ALPHA,
+        },
+        **({"answers": JUDGED_BY} if written else {}),
+        "leader": leading.block(leading.leader(values, HEADLINE)),
+        "detectable": {name: effects.smallest(against, name) for name in COMPARED},
+        "oracle": oracle.block(oracle.oracle(values, HEADLINE)),
+        "fronts": {
+            cost: list(pareto.front(pareto.points({"routes": table}, HEADLINE, cost)))
+            for cost in pareto.COSTS
+        },
+        **({"stability": _stability(labelled, outcomes, values, again, baseline)} if again else {}),
+        "routes": table,
+        "by_mode": _by_mode(values, modes, baseline),
+    }
+
+
+def _stability(
+    labelled: LabelledSet, outcomes: Outcomes, values: ByRoute, again: Sequence[Outcomes], baseline: str
+) -> dict[str, Any]:
+    """How stable the routes are that were asked again, rankings and answers."""
+    labels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
+    rounds = [_whole(labelled, outcomes, values)]
+    for one in again:
+        asked = list(dict.fromkeys(route for by in one.values() for route in by))
+        mine = {route: _values(labels, one, route, labelled.relevant_from) for route in asked}
+        rounds.append(_whole(labelled, one, mine))
+    found = stability.stability(rounds, baseline, (*COMPARED, *ANSWERS))
+    return {"baseline": baseline, **stability.block(found, len(rounds))}
+
+
+def _whole(labelled: LabelledSet, outcomes: Outcomes, values: ByRoute) -> dict[str, dict[str, Any]]:
+    """`values` with the measures of answers beside them."""
+    written = answer_figures.measured(labelled, outcomes, list(values))
+    return {
+        route: {q: {**by.get(q, {}), **written[route].get(q, {})} for q in {**by, **written[route]}}
+        for route, by in values.items()
+    }
+
+
+def _class(outcome: Outcome | None) -> bool:
+    return outcome is not None and "class" in outcome.said
+
+
+def _turned(values: ByRoute) -> dict[str, dict[str, float]]:
+    """Question -> route -> nDCG@10."""
+    turned: dict[str, dict[str, float]] = {}
+    for route, by in values.items():
+        for question, measured in by.items():
+            turned.setdefault(question, {})[route] = measured[HEADLINE]
+    return turned
+
+
+def check_baseline(baseline: str | None, routes: Sequence[str]) -> str:
+    """The route to compare with; BadInput if it is not among `routes`."""
+    if baseline is not None and baseline not in routes:
+        raise BadInput(f"baseline {baseline!r} is not among the routes: {', '.join(routes)}")
+    return baseline or routes[0]
+
+
+def _values(
+    labels: Mapping[str, Mapping[str, int]], outcomes: Outcomes, route: str, relevant_from: int
+) -> dict[str, Values]:
+    rankings = {
+        question: routes[route].hits
+        for question, routes in outcomes.items()
+        if question in labels and route in routes and routes[route].status == "ok"
+    }
+    return by_question(labels, rankings, relevant_from=relevant_from)
+
+
+def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """What does not depend on labels: time, failures and model use."""
+    import numpy as np
+
+    seen = list(outcomes)
+    ok = [one.ms for one in seen if one.status == "ok"]
+    p50, p95 = (float(value) for value in np.percentile(ok, [50, 95])) if ok else (None, None)
+    return {
+        "p50_ms": p50,
+        "p95_ms": p95,
+        "failed": sum(one.status != "ok" for one in seen),
+        "statuses": {status: sum(one.status == status for one in seen) for status in get_args(Status)},
+        "errors": sorted({one.error for one in seen if one.error})[:5],
+        "llm_calls": sum(one.calls for one in seen),
+        "prompt_tokens": sum(one.prompt_tokens for one in seen),
+        "completion_tokens": sum(one.completion_tokens for one in seen),
+    }
+
+
+def _not_scored(labels: Mapping[str, Any], outcomes: Outcomes, route: str) -> int:
+    """The questions without a relevant passage at which the route ended well."""
+    return sum(
+        question not in labels and route in by and by[route].status == "ok"
+        for question, by in outcomes.items()
+    )
+
+
+def _extra(extra: Extra, baseline: str) -> dict[str, dict[str, Any]]:
+    names = list(dict.fromkeys(name for by in extra.values() for row in by.values() for name in row))
+    return compared(extra, baseline, names, names, names)
+
+
+def _by_mode(values: ByRoute, modes: Mapping[str, list[str]], baseline: str) -> dict[str, Any]:
+    """Two metrics for each kind of question; all kinds are one Holm family."""
+    within = {
+        mode: {route: {q: by[q] for q in questions if q in by} for route, by in values.items()}
+        for mode, questions in modes.items()
+    }
+    rows = means_of(
+        {(mode, route): by for mode, some in within.items() for route, by in some.items()},
+        MODE_METRICS, MODE_METRICS,
+    )  # fmt: skip
+    found = effects.family(
+        {
+            (mode, route, name): differences(some, route, baseline, name)
+            for mode, some in within.items()
+            for route in some
+            if route != baseline
+            for name in MODE_METRICS
+        }
+    )
+    for (mode, route), row in rows.items():
+        if route != baseline:
+            row["vs_baseline"] = {
+                name: found[mode, route, name] for name in MODE_METRICS if (mode, route, name) in found
+            }
+    return {mode: {route: rows[mode, route] for route in some} for mode, some in within.items()}
+
+
+def _modes(labelled: LabelledSet, outcomes: Outcomes) -> dict[str, list[str]]:
+    modes: dict[str, list[str]] = {}
+    for question in labelled.questions:
+        if question.mode and question.id in outcomes:
+            modes.setdefault(question.mode, []).append(question.id)
+    return dict(sorted(modes.items()))

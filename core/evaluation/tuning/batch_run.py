@@ -1,0 +1,172 @@
+"""Runs routes over every labelled question of a corpus and keeps their spans, to try other knobs on them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from core import needs
+from core.analysis.run_view import below, top
+from core.corpus import catalogue
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput, Unavailable
+from core.domain.types import Hit, Passage, RouteResult, Scored
+from core.evaluation import sets
+from core.request import Request
+from core.routes.declare import Need, pick
+
+if TYPE_CHECKING:
+    from core.engine import Engine, Job
+    from core.evaluation.dataset import Found, LabelledSet, Question
+
+MODELS = frozenset((Need.LLM, Need.SELF_RAG))
+Knobs = Mapping[str, Mapping[str, Any]]  # by route
+
+
+class Survey(BackgroundJob):
+    """Routes over all labelled questions of a corpus, in a thread of its own; nothing of it is stored.
+
+    `results` grows while it is under way: question id -> route -> result with its spans. Equal steps of its
+    routes are shared, as in any run.
+    """
+
+    kind = "survey"
+    kept = 8  # they hold the spans of all questions
+
+    def __init__(
+        self,
+        engine: Engine,
+        labelled: LabelledSet,
+        corpus: str,
+        fingerprint: str,
+        knobs: Knobs,
+        models: bool = True,
+        name: str = "",
+    ) -> None:
+        super().__init__(f"{', '.join(knobs)} over {corpus}", len(labelled.questions), engine.settings.home)
+        self.labelled, self.corpus, self.fingerprint, self.knobs = labelled, corpus, fingerprint, knobs
+        self.name = name  # of corpus, routes and knobs: equal for equal ones
+        self._models = models
+        self.results: dict[str, dict[str, RouteResult]] = {}
+        self._engine = engine
+        self._passages: dict[str, Passage] = {}  # each kept once, however many lists have it
+        self._job: Job | None = None
+
+    def cancel(self) -> None:
+        """Stop after the question under way; what was found stays."""
+        super().cancel()
+        if self._job is not None:
+            self._job.cancel()
+
+    def _do(self) -> None:
+        for question in self.labelled.questions:
+            if self._cancel.is_set():
+                break
+            found = self._ask(question)
+            if not self._cancel.is_set():
+                self.results[question.id] = found
+                self.finished += 1
+
+    def _ask(self, question: Question) -> dict[str, RouteResult]:
+        request = Request(
+            question.query, self.corpus, tuple(self.knobs), self.knobs, stored=False, models=self._models
+        )
+        self._job = self._engine.start(request)
+        return {result.route: self._once(result) for result in self._job.wait().results}
+
+    def _once(self, result: RouteResult) -> RouteResult:
+        kept = self._passages
+        return replace(
+            result, hits=tuple(Hit(kept.setdefault(h.passage.id, h.passage), h.score) for h in result.hits)
+        )
+
+
+def survey(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> Survey:
+    """The survey of `routes` (name -> knobs, those left out at their defaults) over the labelled questions of
+    `corpus`: the known one, or begun now. One that failed or was stopped is begun anew. Without `models` a
+    route that only makes use of a model or the web goes without.
+
+    Raises BadInput where the corpus has no labelled questions, or a route may ask a model; Unavailable where
+    one cannot run. The message says what to do.
+    """
+    settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
+    check(engine, corpus, settled, models=models)
+    fingerprint = engine.corpus(corpus).fingerprint
+    key = _key(engine, corpus, fingerprint, settled, models)
+    return jobs.begin(
+        Survey,
+        key,
+        lambda: Survey(engine, labelled(engine, corpus), corpus, fingerprint, settled, models, key),
+        lambda known: not known.done or known.complete,
+    )
+
+
+def begun(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> Survey | None:
+    """The survey of `routes` if it was begun in this process, else None; begins nothing."""
+    settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
+    return jobs.latest(Survey, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
+
+
+def check(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> None:
+    """Whether `routes` can be surveyed; raises BadInput or Unavailable with the reason and what to do."""
+    chosen = pick(list(routes))
+    settled = {route.name: route.settle(routes[route.name]) for route in chosen}
+    asking = [
+        route.name
+        for route in chosen
+        if (route.asks(settled[route.name]) if models else MODELS & {*route.needed(settled[route.name])})
+    ]
+    if asking:
+        raise BadInput(
+            f"{', '.join(asking)} may ask a language model for every question, which takes too long here; "
+            f"measure with: python -m core eval {corpus} --routes {','.join(asking)} --split all"
+        )
+    gaps = needs.missing(engine, corpus)
+    for route in chosen:
+        lacking = next((gaps[need] for need in route.needed(settled[route.name]) if need in gaps), None)
+        if lacking:
+            raise Unavailable(f"{route.name} cannot run: {lacking}")
+
+
+def labelled(engine: Engine, corpus: str) -> LabelledSet:
+    """`questions` tied to the passages of `corpus`."""
+    return sets.tie(questions(engine, corpus), engine.corpus(corpus))[0]
+
+
+def questions(engine: Engine, corpus: str) -> Found:
+    """The labelled questions of `corpus`, all splits; BadInput says how to get some. Opens no corpus."""
+    origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
+    try:
+        return sets.read(origin.name, origin.path, split="all")
+    except BadInput as error:
+        raise BadInput(
+            f"corpus {corpus} has no labelled questions, so the effect on many cannot be told. Labels "
+            f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
+            f"python -m core eval {corpus} --questions FILE ({error})"
+        ) from None
+
+
+def seconds(result: RouteResult, count: int) -> float:
+    """About how many seconds `count` questions take, each as long as the route here without a model."""
+    each = sum(
+        span.ms
+        for span in top(result)
+        if not any(one.kind == "LLM" or one.calls for one in below(result, span))
+    )
+    return count * each / 1000
+
+
+def counted(labelled: LabelledSet, question: str, hits: Scored) -> Scored:
+    """`hits` without the question's own passage, where the set's rule says that it is no result."""
+    if not labelled.drop_self or question in labelled.qrels.get(question, {}):
+        return hits
+    return tuple(hit for hit in hits if hit[0] != question)
+
+
+def _key(engine: Engine, corpus: str, fingerprint: str, settled: Knobs, models: bool) -> str:
+    home = str(engine.settings.home)
+    return json.dumps(
+        [home, corpus, fingerprint, models, sorted((name, dict(knobs)) for name, knobs in settled.items())]
+    )

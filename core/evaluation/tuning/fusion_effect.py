@@ -1,0 +1,129 @@
+"""What a changed fusion does to the metrics: of one question, and of all labelled ones of a survey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.analysis.what_if.fusion import Changes, Fusion, counterpart, outcome, recompute
+from core.domain.types import RouteResult, Scored
+from core.evaluation import statistics
+from core.evaluation.metrics import by_question
+from core.evaluation.tuning.batch_run import Survey, counted
+
+SHOWN = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10"}
+DEPTH = 100  # no metric shown looks further
+Values = Mapping[str, Mapping[str, float]]  # question -> metric -> value
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One metric's mean over questions before and after, with the 95 % interval of the mean difference, None
+    below two questions; and of how many questions it rose and fell.
+    """
+
+    metric: str
+    before: float
+    after: float
+    interval: tuple[float, float] | None
+    rose: int
+    fell: int
+
+    @property
+    def shown(self) -> bool:
+        """Whether a difference is shown: the interval does not hold 0."""
+        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of a survey: the step to change, None where this run went another way, and the ranking."""
+
+    fusion: Fusion | None
+    hits: Scored
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A route over the labelled questions as it ran: what is changed, and the metrics before.
+
+    `ranks`: the rankings are the route's, else those of the step, because later steps order them again.
+    """
+
+    survey: Survey
+    ranks: bool
+    asked: Mapping[str, Asked]
+    before: Values
+    failed: int
+    unlabelled: int
+
+
+def base(survey: Survey, route: str, fusion: Fusion, *, ranks: bool) -> Base:
+    """The questions of a finished `survey` at which `route` can be changed as `fusion` of another run was."""
+    labelled = survey.labelled
+    asked: dict[str, Asked] = {}
+    failed = 0
+    known = [question.id for question in labelled.questions if labelled.labelled(question.id)]
+    for id in known:
+        result = survey.results.get(id, {}).get(route)
+        if result is None or result.status != "ok":
+            failed += 1
+            continue
+        step = counterpart(result, fusion, ranks=ranks)
+        hits = step.span.hits or () if step is not None and not ranks else _final(result)
+        asked[id] = Asked(step, counted(labelled, id, hits)[:DEPTH])
+    rankings = {id: one.hits for id, one in asked.items()}
+    before = _measured(survey, rankings)
+    return Base(survey, ranks, asked, before, failed, len(labelled.questions) - len(known))
+
+
+def after(base: Base, route: str, changes: Changes, ids: Sequence[str]) -> Values:
+    """The metrics of questions with `changes`; those it does not move keep theirs."""
+    moved: dict[str, Scored] = {}
+    for id in ids:
+        one = base.asked[id]
+        if one.fusion is None:
+            continue
+        hits = recompute(one.fusion, changes)
+        if base.ranks:
+            hits = outcome(base.survey.results[id][route], one.fusion, hits).hits or ()
+        hits = counted(base.survey.labelled, id, hits)[:DEPTH]
+        if _ids(hits) != _ids(one.hits):
+            moved[id] = hits
+    return {**{id: base.before[id] for id in ids}, **_measured(base.survey, moved)}
+
+
+def compare(before: Values, after: Values) -> list[Change]:
+    """Each metric shown, over the questions of `after`; the interval is a paired bootstrap's."""
+    ids = list(after)
+    found = []
+    columns = {name: [after[id][name] - before[id][name] for id in ids] for name in SHOWN}
+    for name, moved in columns.items():
+        count = max(1, len(ids))
+        found.append(
+            Change(
+                name, sum(before[id][name] for id in ids) / count, sum(after[id][name] for id in ids) / count,
+                statistics.interval(moved), sum(one > 0 for one in moved), sum(one < 0 for one in moved),
+            )
+        )  # fmt: skip
+    return found
+
+
+def of_question(gold: Mapping[str, int], hits: Scored, *, relevant_from: int = 2) -> Mapping[str, float]:
+    """The metrics shown of one ranking against the question's labels."""
+    return by_question({"q": gold}, {"q": hits}, relevant_from=relevant_from)["q"]
+
+
+def _measured(survey: Survey, rankings: Mapping[str, Scored]) -> dict[str, Mapping[str, float]]:
+    labelled = survey.labelled
+    return (
+        dict(by_question(labelled.qrels, rankings, relevant_from=labelled.relevant_from)) if rankings else {}
+    )
+
+
+def _final(result: RouteResult) -> Scored:
+    return tuple((hit.passage.id, hit.score) for hit in result.hits)
+
+
+def _ids(hits: Scored) -> list[str]:
+    return [id for id, _ in hits]

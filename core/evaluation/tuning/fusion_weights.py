@@ -1,0 +1,217 @@
+"""Fitting weights from what is wanted to the kept file: the same for the command line and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from core.backends import fusion_weights as kept
+from core.backends.fusion_weights import LISTS, FittedWeights
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput, Cancelled, Unavailable
+from core.evaluation.tuning.learn import METRIC, learned, refusal
+from core.evaluation.tuning.pairs import BASIC, Progress, collect
+from core.needs import missing
+from core.routes.declare import Need, routes
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+    from core.evaluation.dataset import LabelledSet
+
+DEV, ALL = "dev", "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be fitted. The labels are those of a kept `evaluation`, of the set `labels` that people
+    made, or else the corpus' own. `split`: the questions to fit on, the others are held out; None: "dev"
+    where there is more than that, else all. No `lists`: all that can be searched.
+    """
+
+    corpus: str
+    name: str
+    lists: tuple[str, ...] = ()
+    evaluation: str | None = None
+    labels: str | None = None
+    split: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The labels of a `Wanted`: `questions` to fit on and those `held_out`, all with a relevant passage.
+
+    `rivals` are routes measured before: route -> question -> nDCG@10. `of` says it in words.
+    """
+
+    labelled: LabelledSet
+    questions: tuple[str, ...]
+    held_out: tuple[str, ...]
+    rivals: Mapping[str, Mapping[str, float]]
+    of: str
+
+
+def available(engine: Engine, corpus: str) -> dict[str, str | None]:
+    """For each list why it cannot be searched for on a corpus, None where it can."""
+    gaps = missing(engine, corpus)
+    return {name: next((gaps[need] for need in kept.needs([name]) if need in gaps), None) for name in LISTS}
+
+
+def material(engine: Engine, wanted: Wanted) -> Material:
+    """The labels to fit on; raises BadInput or Unavailable where there are none, or for another state."""
+    labelled, rivals, origin = _origin(engine, wanted)
+    split, chosen, rest = divided(labelled, wanted.split)
+    return Material(
+        labelled, chosen, rest, rivals, origin if split == ALL else f"{origin}, questions of split {split}"
+    )
+
+
+def splits(labelled: LabelledSet) -> list[str]:
+    """The splits of the labelled questions that can be fitted on, "all" last."""
+    return [*sorted({q.split or ALL for q in labelled.questions if labelled.labelled(q.id)} - {ALL}), ALL]
+
+
+def divided(labelled: LabelledSet, split: str | None = None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The split that is fitted on (see `Wanted`), its labelled questions, and the others, held out."""
+    known = splits(labelled)
+    split = split or (DEV if DEV in known and len(known) > 2 else ALL)
+    if split not in known:
+        raise BadInput(f"no labelled question is of split {split!r}; there are: {', '.join(known)}")
+    ids = {q.id: split in (ALL, q.split) for q in labelled.questions if labelled.labelled(q.id)}
+    return split, tuple(id for id, own in ids.items() if own), tuple(id for id, own in ids.items() if not own)
+
+
+def perform(
+    engine: Engine,
+    wanted: Wanted,
+    progress: Progress = lambda _done, _of: None,
+    stage: Callable[[str], None] = lambda _said: None,
+    ended: Callable[[], bool] = lambda: False,
+) -> FittedWeights:
+    """Search, fit, cross-validate and keep the weights under their name, in place of earlier ones.
+
+    Raises BadInput for too few labels or what cannot be fused, Unavailable for what is not here, Cancelled
+    when `ended` turns true.
+    """
+    name = kept.checked(wanted.name)
+    lists = chosen_lists(engine, wanted)
+    there = material(engine, wanted)
+    if lacking := too_few(there.labelled, there.questions, len(lists)):
+        raise BadInput(lacking)
+    stage("searching for the labelled questions")
+    wanted_ids = {*there.questions, *there.held_out}
+    asked = tuple(q for q in there.labelled.questions if q.id in wanted_ids)
+    collected = collect(
+        engine, replace(there.labelled, questions=asked), wanted.corpus, lists, progress, ended
+    )
+
+    def said(what: str) -> None:
+        if ended():
+            raise Cancelled("stopped by the user")
+        stage(what)
+
+    found = learned(
+        collected, name, lists, there.questions, there.held_out, of=there.of, rivals=there.rivals, stage=said
+    )
+    kept.write(engine.settings.home, found)
+    return found
+
+
+def too_few(labelled: LabelledSet, questions: Sequence[str], lists: int) -> str | None:
+    """Why that many lists cannot be fitted on the labels of `questions` whatever the lists find, or None."""
+    return refusal(len(questions), relevant(labelled, questions), lists)
+
+
+def relevant(labelled: LabelledSet, questions: Sequence[str]) -> int:
+    """How many relevant passages `questions` have."""
+    return sum(grade >= labelled.relevant_from for id in questions for grade in labelled.qrels[id].values())
+
+
+def chosen_lists(engine: Engine, wanted: Wanted) -> tuple[str, ...]:
+    """The lists to fuse, in order; BadInput for an unknown one, Unavailable for one that cannot be had."""
+    there = available(engine, wanted.corpus)
+    for name in wanted.lists:
+        if name not in there:
+            raise BadInput(f"there is no list {name!r}; there are: {', '.join(there)}")
+        if why := there[name]:
+            raise Unavailable(f"the list {name} cannot be searched: {why}")
+    return tuple(n for n, why in there.items() if (n in wanted.lists if wanted.lists else why is None))
+
+
+class Fitting(BackgroundJob):
+    """One `perform` in a thread of its own, followed and stopped from a page; stopped, nothing is kept."""
+
+    kind = "fit"
+
+    def __init__(self, engine: Engine, wanted: Wanted) -> None:
+        super().__init__(f"{wanted.name} for {wanted.corpus}", home=engine.settings.home)
+        self.wanted = wanted
+        self.stage = "beginning"
+        self.fitted: FittedWeights | None = None
+        self._engine = engine
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was stopped before its end."""
+        return self._cancel.is_set() and self.fitted is None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds of searching left; None while something else is done."""
+        return super().left if self.finished < self.total else None
+
+    def _do(self) -> None:
+        self.fitted = perform(
+            self._engine, self.wanted, self._follow, lambda said: setattr(self, "stage", said),
+            self._cancel.is_set,
+        )  # fmt: skip
+
+    def _follow(self, done: int, of: int) -> None:
+        self.finished, self.total = done, of
+
+
+def begin(engine: Engine, wanted: Wanted) -> Fitting:
+    """Begin fitting for a corpus in the background; asked again meanwhile, what is under way.
+
+    Raises BadInput or Unavailable at once for a name or lists that are not allowed.
+    """
+    kept.checked(wanted.name)
+    chosen_lists(engine, wanted)
+    key = engine.settings.home, wanted.corpus
+    return jobs.begin(Fitting, key, lambda: Fitting(engine, wanted))
+
+
+def under_way(engine: Engine, corpus: str) -> Fitting | None:
+    """What this process began last for a corpus: under way, or how it ended."""
+    return jobs.latest(Fitting, (engine.settings.home, corpus))
+
+
+def _origin(engine: Engine, wanted: Wanted) -> tuple[LabelledSet, Mapping[str, Mapping[str, float]], str]:
+    from core.evaluation import experiment_store
+    from core.evaluation.experiment import prepare
+    from core.evaluation.spec import Spec
+
+    if wanted.evaluation is None:
+        spec = Spec(wanted.corpus, BASIC, split=ALL, labels=wanted.labels)
+        found = prepare(engine, spec).labelled
+        if wanted.split and wanted.split not in {ALL, *(q.split for q in found.questions)}:
+            found = prepare(engine, replace(spec, split=wanted.split)).labelled
+        return found, {}, f"the set {wanted.labels}" if wanted.labels else f"the questions of {found.name}"
+    one = experiment_store.opened(experiment_store.place(engine.settings, wanted.evaluation))
+    if one.spec.get("corpus") != wanted.corpus:
+        raise BadInput(
+            f"the evaluation {one.name} is of corpus {one.spec.get('corpus')!r}, not of {wanted.corpus!r}"
+        )
+    made_of = one.figures.get("fingerprint")
+    if made_of is not None and made_of != engine.corpus(wanted.corpus).fingerprint:
+        raise BadInput(
+            f"corpus {wanted.corpus} was indexed again since the evaluation {one.name}: its labels are of "
+            "passages as they were. Evaluate again, or fit on the labels themselves"
+        )
+    known = routes()
+    rivals = {
+        route: {id: row[METRIC] for id, row in by.items()}
+        for route, by in one.values.items()
+        if route not in known or Need.WEIGHTS not in known[route].needs  # fitted weights know the answers
+    }
+    return one.labelled, rivals, f"the evaluation {one.name}"

@@ -1,0 +1,282 @@
+"""Fits weights of lists on labels, and tells what they are worth on questions they were not fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from core.backends.fusion_weights import FEATURES, FittedWeights
+from core.domain.errors import BadInput
+from core.evaluation import effects, statistics
+from core.evaluation.metrics import by_question
+from core.evaluation.tuning.pairs import BASIC, Collected, Numbers, Pairs, counts, pairs
+from core.steps.fuse import linear, rrf
+
+METRIC = "ndcg@10"
+FOLDS, INNER, SEED = 5, 3, 13
+STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of LogisticRegression: the smaller, the nearer to no weights
+# Five folds of at least eight questions: with fewer a fold's figure is that of one or two questions.
+LEAST_QUESTIONS = 40
+# Ten events for each coefficient (Peduzzi et al. 1996, J. Clin. Epidemiol. 49), and never less than this.
+EACH_COEFFICIENT, LEAST_RELEVANT = 10, 100
+EQUAL = "equal weights"  # the sum of the same lists' normalised scores, which needs no labels
+ByName = Mapping[str, Mapping[str, float]]  # route -> question -> METRIC
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """A logistic regression over standardised features, by scikit-learn: what is fitted on some pairs."""
+
+    mean: Numbers
+    scale: Numbers
+    coefficients: Numbers  # of the standardised features
+    bias: float
+    strength: float
+
+    @property
+    def weights(self) -> Numbers:
+        """The same for the features in their own units."""
+        found: Numbers = self.coefficients / self.scale
+        return found
+
+    @property
+    def intercept(self) -> float:
+        """The same, of the features in their own units."""
+        return float(self.bias - self.weights @ self.mean)
+
+    def scores(self, x: Numbers) -> Numbers:
+        """The decision function without its intercept, which no order depends on; shape (n,)."""
+        found: Numbers = x @ self.weights
+        return found
+
+
+def refusal(questions: int, relevant: int, lists: int) -> str | None:
+    """Why weights of that many lists are not fitted on so many labelled questions and relevant passages, with
+    what is needed; None if they are.
+    """
+    needed = max(LEAST_RELEVANT, EACH_COEFFICIENT * len(FEATURES) * lists)
+    lacks = []
+    if questions < LEAST_QUESTIONS:
+        lacks.append(f"{questions} labelled questions, and at least {LEAST_QUESTIONS} are needed")
+    if relevant < needed:
+        lacks.append(
+            f"{relevant} relevant passages that the lists could find, and at least {needed} are needed for "
+            f"{lists} {'list' if lists == 1 else 'lists'}"
+        )
+    if not lacks:
+        return None
+    return f"there are too few labels to fit weights on: {'; '.join(lacks)}. Label more questions" + (
+        ", or fuse fewer lists" if lists > 2 and relevant < needed else ""
+    )
+
+
+def regression(found: Pairs, rows: Any, strength: float) -> Regression:
+    """Fitted on the pairs `rows`: every question counts the same, and half of it is its relevant passages."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    x, relevant, of = found.x[rows], found.relevant[rows], found.of[rows]
+    scaler = StandardScaler().fit(x)
+    model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=500, tol=1e-8)
+    model.fit(scaler.transform(x), relevant, sample_weight=_shares(relevant, of))
+    return Regression(scaler.mean_, scaler.scale_, model.coef_[0], float(model.intercept_[0]), strength)
+
+
+def chosen(found: Pairs, rows: Any) -> Regression:
+    """The same with the strength of regularisation that has the lowest log loss over inner folds of the
+    questions of `rows`; of equals the strongest.
+    """
+    losses = dict.fromkeys(STRENGTHS, 0.0)
+    for seen, unseen in _folds(found.of[rows], INNER):
+        for strength in STRENGTHS:
+            losses[strength] += _loss(regression(found, rows[seen], strength), found, rows[unseen])
+    return regression(found, rows, min(losses, key=lambda one: (round(losses[one], 9), one)))
+
+
+def out_of_fold(
+    found: Pairs, fit: Callable[[Pairs, Any], Regression]
+) -> tuple[Numbers, list[tuple[list[str], Regression]]]:
+    """A score for each pair, by a regression that saw nothing of its question; and for each fold the
+    questions held out with the regression that scored them.
+    """
+    scores = np.zeros(len(found.passages))
+    folds = []
+    for seen, unseen in _folds(found.of, FOLDS):
+        fitted = fit(found, seen)
+        scores[unseen] = fitted.scores(found.x[unseen])
+        folds.append(([found.questions[at] for at in np.unique(found.of[unseen])], fitted))
+    return scores, folds
+
+
+def learned(
+    collected: Collected,
+    name: str,
+    lists: Sequence[str],
+    questions: Sequence[str],
+    held_out: Sequence[str] = (),
+    *,
+    of: str = "",
+    rivals: ByName | None = None,
+    stage: Callable[[str], None] = lambda _said: None,
+) -> FittedWeights:
+    """Weights of `lists` fitted on `questions`, with what they are worth under `made`: on these questions out
+    of fold, and on those `held_out`; compared with hand-set fusions, and with `rivals` measured elsewhere.
+
+    BadInput where the labels are too few, see `refusal`. `of` says where questions and labels come from.
+    """
+    found = pairs(collected, questions, lists)
+    there = counts(collected, found)
+    if lacking := refusal(there.questions, there.relevant, len(lists)):
+        raise BadInput(lacking)
+    stage("cross-validating")
+    scores, folds = out_of_fold(found, chosen)
+    stage("fitting on all questions")
+    whole = chosen(found, np.arange(len(found.passages)))
+    values = _values(collected, found.rankings(scores), questions)
+    made = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "how": _how(),
+        "embedder": collected.embedder,
+        "of": of,
+        "questions": list(questions),
+        "counts": asdict(there),
+        "strength": whole.strength,
+        "means": whole.mean.tolist(),
+        "scales": whole.scale.tolist(),
+        "standardised": whole.coefficients.reshape(len(lists), -1).tolist(),
+        "out of fold": {
+            **_summary(values),
+            "folds": [
+                {
+                    "questions": len(ids), "strength": fitted.strength,
+                    METRIC: float(np.mean([values[id] for id in ids])),
+                }
+                for ids, fitted in folds
+            ],
+            **_compared(collected, values, lists, rivals),
+        },
+    }  # fmt: skip
+    if len(lists) > 1:
+        stage("leaving out one list at a time")
+        made["without"] = _without(collected, found, values, whole.strength)
+    if held_out:
+        unseen = pairs(collected, held_out, lists)
+        theirs = _values(collected, unseen.rankings(whole.scores(unseen.x)), held_out)
+        made["held out"] = {
+            **_summary(theirs),
+            **_compared(collected, theirs, lists, rivals),
+        }
+    return FittedWeights(
+        name, collected.corpus, collected.fingerprint, tuple(lists),
+        tuple(map(tuple, whole.weights.reshape(len(lists), -1).tolist())), whole.intercept, made,
+    )  # fmt: skip
+
+
+def by_hand(collected: Collected, question: str, lists: Sequence[str]) -> dict[str, Any]:
+    """The rankings that need no labels: BM25, its fusions with dense by rank and by score, and the sum of all
+    `lists` where they are others. The functions are those of the routes of these names.
+    """
+    found = collected.lists[question]
+    basic = tuple(found[one] for one in BASIC)
+    hand = {"bm25": found["bm25"], "hybrid_rrf": rrf(basic), "hybrid_linear": linear(basic)}
+    return hand if set(lists) == set(BASIC) else hand | {EQUAL: linear([found[one] for one in lists])}
+
+
+def _without(
+    collected: Collected, found: Pairs, values: Mapping[str, float], strength: float
+) -> dict[str, Any]:
+    """What is lost without each list: fitted again without it, out of fold, minus with all."""
+    left = {}
+    for name in found.lists:
+        others = [one for one in found.lists if one != name]
+        fewer = pairs(collected, found.questions, others)
+        scores, _ = out_of_fold(fewer, lambda some, rows: regression(some, rows, strength))
+        left[name] = _values(collected, fewer.rankings(scores), found.questions)
+    compared = effects.family({name: [v[id] - values[id] for id in values] for name, v in left.items()})
+    return {name: {**_summary(left[name]), **_short(compared[name])} for name in left}
+
+
+def _compared(
+    collected: Collected, values: Mapping[str, float], lists: Sequence[str], rivals: ByName | None
+) -> dict[str, Any]:
+    """The fitted weights against what is made by hand of the same lists, and against what was measured."""
+    rankings: dict[str, dict[str, Any]] = {}
+    for question in values:
+        for name, ranking in by_hand(collected, question, lists).items():
+            rankings.setdefault(name, {})[question] = collected.scored(question, ranking)
+    hand = {name: _values(collected, some, tuple(values)) for name, some in rankings.items()}
+    others = {name: by for name, by in (rivals or {}).items() if name not in hand}
+    return {"against": _against(values, hand), "measured": _against(values, others)}
+
+
+def _against(values: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+    """The fitted weights minus each of `others`, over the questions of both; one Holm family."""
+    shared = {name: [id for id in values if id in by] for name, by in others.items()}
+    compared = effects.family(
+        {name: [values[id] - others[name][id] for id in ids] for name, ids in shared.items()}
+    )
+    return {
+        name: {**_short(compared[name]), METRIC: float(np.mean([others[name][id] for id in shared[name]]))}
+        for name in compared
+    }
+
+
+def _short(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: found[name] for name in ("delta", "ci95", "p", "p_holm", "verdict", "n", "detectable")}
+
+
+def _summary(values: Mapping[str, float]) -> dict[str, Any]:
+    ends = statistics.interval(list(values.values()))
+    return {METRIC: float(np.mean(list(values.values()))), "ci95": list(ends) if ends else None,
+            "n": len(values)}  # fmt: skip
+
+
+def _values(collected: Collected, rankings: Mapping[str, Any], questions: Sequence[str]) -> dict[str, float]:
+    """METRIC of each question; one for which nothing was found has 0."""
+    labelled = collected.labelled
+    qrels = {id: labelled.qrels[id] for id in questions}
+    asked = {id: rankings.get(id, ()) for id in questions}
+    found = by_question(qrels, asked, relevant_from=labelled.relevant_from, metrics=[METRIC])
+    return {id: found[id][METRIC] for id in questions}
+
+
+def _folds(of: Any, count: int) -> list[tuple[Any, Any]]:
+    """Rows to fit on and rows held out, by question, the same at every call."""
+    from sklearn.model_selection import GroupKFold
+
+    return list(GroupKFold(count, shuffle=True, random_state=SEED).split(of, groups=of))
+
+
+def _shares(relevant: Any, of: Any) -> Numbers:
+    """A weight for each row: a question's are 1 together, half of it its relevant passages; times the mean
+    number of rows a question. A question of which nothing relevant was found orders nothing: 0.
+    """
+    size = int(of.max()) + 1
+    good, all_ = np.bincount(of[relevant], minlength=size), np.bincount(of, minlength=size)
+    bad = all_ - good
+    usable = (good > 0) & (bad > 0)
+    per = np.where(relevant, 0.5 / np.maximum(good, 1)[of], 0.5 / np.maximum(bad, 1)[of]) * usable[of]
+    found: Numbers = per * len(of) / max(per.sum(), 1e-12)
+    return found
+
+
+def _loss(fitted: Regression, found: Pairs, rows: Any) -> float:
+    """Log loss of held-out rows, weighted as in fitting."""
+    margin = fitted.scores(found.x[rows]) + fitted.intercept
+    signed = np.where(found.relevant[rows], margin, -margin)
+    return float(_shares(found.relevant[rows], found.of[rows]) @ np.logaddexp(0.0, -signed) / len(rows))
+
+
+def _how() -> str:
+    from sklearn import __version__
+
+    return (
+        f"logistic regression of scikit-learn {__version__}, L2, features standardised; each question "
+        f"weighs the same, and half of it are its relevant passages; strength out of "
+        f"{', '.join(map(str, STRENGTHS))} by the log loss of {INNER} inner folds; "
+        f"figures out of {FOLDS} outer folds, by question"
+    )

@@ -1,0 +1,135 @@
+"""What fitted weights are and are worth, in words and rows: for the command line and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
+from core.evaluation.metrics import title as metric_title
+from core.evaluation.tuning.learn import EQUAL, METRIC
+from core.evaluation.tuning.pairs import Counts
+from core.routes.declare import routes
+
+CALLED = {  # what a weight is for, in words
+    "score": "for a score at the list's highest",
+    "listed": "for being in the list",
+    "1/rank": "for being first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """One comparison as it is read: the fitted weights minus the other over `n` questions."""
+
+    name: str
+    value: float
+    delta: float
+    low: float | None
+    high: float | None
+    p: float
+    verdict: str
+    n: int
+
+    @property
+    def said(self) -> str:
+        """The finding in one sentence."""
+        ends = "" if self.low is None else f", 95 % interval {self.low:+.3f} to {self.high:+.3f}"
+        return (
+            f"{self.verdict} against {self.name} ({self.value:.3f}): {self.delta:+.3f}{ends}, "
+            f"corrected p {self.p:.3f}, over {self.n} questions"
+        )
+
+
+def called(name: str) -> str:
+    """What a route or a fusion by hand is called."""
+    if name == EQUAL:
+        return "the same lists with equal weights"
+    known = routes().get(name)
+    return known.title if known else name
+
+
+def labels(found: Counts | Mapping[str, Any]) -> str:
+    """What the weights are fitted on, with what the missing labels mean."""
+    n = found if isinstance(found, Counts) else Counts(**found)
+    missed = n.labelled - n.relevant
+    return (
+        f"{n.questions:,} questions with {n.labelled:,} relevant passages, {n.relevant:,} of them among the "
+        f"{n.passages:,} that the lists found"
+        + (f" ({missed:,} no list has, which no weights bring back)" if missed else "")
+        + f". {n.unjudged:,} of the found are not judged and count as not relevant: where labels are "
+        "missing, the weights learn from mistakes."
+    )
+
+
+def worth(fitted: FittedWeights) -> list[str]:
+    """The finding first: what the weights are worth on questions that they were not fitted on."""
+    lines = []
+    for part, said in (
+        ("held out", "On questions held out of all fitting"),
+        ("out of fold", "On the questions they were fitted on, each by weights that did not see it"),
+    ):
+        figures = fitted.made.get(part)
+        if figures:
+            low, high = figures["ci95"] or (None, None)
+            ends = "" if low is None else f" (95 % interval {low:.3f} to {high:.3f})"
+            lines.append(
+                f"{said}: {metric_title(METRIC)} {figures[METRIC]:.3f}{ends} over {figures['n']} questions."
+            )
+    return lines
+
+
+def rivals(fitted: FittedWeights, part: str, group: str = "against") -> list[Rival]:
+    """The comparisons of a part ("out of fold", "held out"): with fusions by hand, or routes "measured"."""
+    found = fitted.made.get(part, {}).get(group, {})
+    return [_rival(called(name), one) for name, one in found.items()]
+
+
+def left_out(fitted: FittedWeights) -> list[Rival]:
+    """What leaving out each list does to the figure out of fold."""
+    return [_rival(LISTS[name], one) for name, one in fitted.made.get("without", {}).items()]
+
+
+def most(fitted: FittedWeights) -> list[tuple[str, float]]:
+    """Each list with what its first passage gets from it, most first: the sum of the list's weights."""
+    tops = [(LISTS[name], sum(row)) for name, row in zip(fitted.lists, fitted.weights, strict=True)]
+    return sorted(tops, key=lambda one: -one[1])
+
+
+def weights(fitted: FittedWeights) -> str:
+    """The weights in a sentence or three."""
+    tops = most(fitted)
+    said = ", ".join(f"{name} {value:+.2f}" for name, value in tops)
+    text = f"The first passage of a list gets from it: {said}; a passage the list lacks gets 0."
+    below = [
+        f"{LISTS[name]} {CALLED[feature]}"
+        for name, row in zip(fitted.lists, fitted.weights, strict=True)
+        for feature, value in zip(FEATURES, row, strict=True)
+        if value < 0
+    ]
+    if below:
+        text += (
+            f" Below 0: {'; '.join(below)}. That is no fault: lists that agree share one finding, and one "
+            "takes back what another gave too much."
+        )
+    return text
+
+
+def verdicts(found: Sequence[Rival]) -> str:
+    """Several comparisons in a sentence."""
+    by: dict[str, list[str]] = {}
+    for one in found:
+        by.setdefault(one.verdict, []).append(one.name)
+    order = ("better", "worse", "no difference shown")
+    return "; ".join(
+        f"{verdict}{'' if verdict == order[2] else ' than'} {'against ' if verdict == order[2] else ''}"
+        + ", ".join(by[verdict])
+        for verdict in order
+        if verdict in by
+    )
+
+
+def _rival(name: str, one: Mapping[str, Any]) -> Rival:
+    low, high = one["ci95"] or (None, None)
+    return Rival(name, one[METRIC], one["delta"], low, high, one["p_holm"], one["verdict"], one["n"])

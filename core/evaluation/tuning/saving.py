@@ -1,0 +1,121 @@
+"""A chosen threshold as a knob or setting, and named settings that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from core.analysis.what_if.saved_parameters import LEAST, threshold_knobs
+from core.domain.errors import BadInput
+from core.evaluation.tuning.targets import Target
+from core.routes.declare import pick, routes
+from core.store.presets import Preset
+
+EVIDENCE = "answer_evidence"  # the setting that a preset's `evidence` stands in for
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What makes a route decide by another threshold: knobs of it, or the evidence that all routes need."""
+
+    route: str
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    evidence: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What it sets, as a note begins with it."""
+        return EVIDENCE if self.evidence is not None else ", ".join(f"{self.route}.{n}" for n in self.knobs)
+
+
+def setting(target: Target, threshold: float) -> Setting:
+    """What sets the threshold of `target`; BadInput, with the reason, where nothing does."""
+    if target.by_settings:
+        if not 0 <= threshold <= 1:
+            raise BadInput(f"the evidence an answer needs is a probability from 0 to 1, not {threshold:g}")
+        return Setting(target.route, evidence=threshold)
+    route = routes().get(target.route)
+    if route is None or target.span is None:
+        raise BadInput(f"this version has no route {target.route!r}, so the threshold cannot be saved")
+    knobs = threshold_knobs(route, target.span, {target.name: threshold})
+    if not knobs:
+        raise BadInput(
+            f"{route.title} has no knob for the threshold of “{target.step}”, so it cannot be saved"
+        )
+    return Setting(target.route, knobs)
+
+
+def merged(before: Preset | None, name: str, corpus: str, chosen: Setting, note: str) -> Preset:
+    """Named settings with `chosen` put in; what else `before` sets stays. `note` is a line on where it comes
+    from and stands in place of an earlier one on the same knob.
+
+    BadInput for settings of another corpus, or two thresholds the wrong way round.
+    """
+    kept = before or Preset(name, corpus)
+    if kept.corpus != corpus:
+        raise BadInput(
+            f"named settings {name!r} were made for corpus {kept.corpus}, not {corpus}; give another name"
+        )
+    knobs = {route: dict(values) for route, values in kept.knobs.items()}
+    if chosen.knobs:
+        knobs[chosen.route] = {**knobs.get(chosen.route, {}), **chosen.knobs}
+    begins = f"{chosen.name}: "
+    lines = [line for line in kept.note.splitlines() if not line.startswith(begins)]
+    evidence = kept.evidence if chosen.evidence is None else chosen.evidence
+    after = replace(kept, knobs=knobs, evidence=evidence, note="\n".join([*lines, begins + note]))
+    _in_order(after)
+    return after
+
+
+def changes(before: Preset | None, after: Preset) -> list[str]:
+    """What saving `after` in place of `before` changes, one line a value."""
+    old, new = ({} if one is None else _values(one) for one in (before, after))
+    return [
+        f"{name}: {'not set' if name not in old else _text(old[name])} → {_text(value)}"
+        for name, value in new.items()
+        if name not in old or old[name] != value
+    ]
+
+
+def settled(preset: Preset) -> dict[str, dict[str, Any]]:
+    """The knobs by route, checked; BadInput names the route or knob that this version has not, or the value
+    it does not allow.
+    """
+    try:
+        found = {route.name: route for route in pick(list(preset.knobs))} if preset.knobs else {}
+        whole = {name: found[name].settle(values) for name, values in preset.knobs.items()}
+        _in_order(preset)
+    except BadInput as error:
+        raise BadInput(f"named settings {preset.name!r} cannot be used as they are: {error}") from None
+    return {name: {knob: whole[name][knob] for knob in given} for name, given in preset.knobs.items()}
+
+
+def told(preset: Preset) -> str:
+    """What named settings set, in one line."""
+    return ", ".join(f"{name} = {_text(value)}" for name, value in _values(preset).items())
+
+
+def _values(preset: Preset) -> dict[str, Any]:
+    found = {
+        f"{route}.{name}": value for route, values in preset.knobs.items() for name, value in values.items()
+    }
+    return found if preset.evidence is None else {**found, EVIDENCE: preset.evidence}
+
+
+def _in_order(preset: Preset) -> None:
+    """BadInput where a route's lower threshold is above its upper one."""
+    for name, values in preset.knobs.items():
+        route = routes().get(name)
+        given = {
+            knob.tunes: values[knob.name]
+            for knob in (route.knobs if route else ())
+            if knob.name in values and knob.tunes in ("low", "high")
+        }
+        low, high = given.get("low", 0), given.get("high", 0)
+        if low > LEAST and high > LEAST and low > high:
+            raise BadInput(f"the lower threshold of {name}, {low:g}, would be above its upper one, {high:g}")
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

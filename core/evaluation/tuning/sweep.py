@@ -1,0 +1,193 @@
+"""A metric against the values of a route's knobs over the labelled questions of an evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from core.domain.errors import BadInput
+from core.domain.types import Scored
+from core.evaluation import statistics
+from core.evaluation.tuning.sweep_split import Split, split
+from core.evaluation.tuning.sweep_subject import Point, Rankings, Subject
+
+METRICS: Mapping[str, str] = {
+    "ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10",
+    "map": "MAP", "precision@5": "precision@5",
+}  # fmt: skip
+By = Literal["in use", "done again", "run", "done again and run", "waits for a run"]
+Fresh = Mapping[tuple[Point, str], Scored | None]  # (point, question) -> ranking of a run; None: it failed
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The mean of the metric at a point, and the mean difference from the value in use over the `n` questions
+    that have both: with its 95 % interval (paired bootstrap; None below two questions) and p.
+    """
+
+    mean: float
+    before: float
+    delta: float
+    interval: tuple[float, float] | None
+    p: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One point of the grid on the questions that values are chosen on. `effect` is None while `waiting`
+    questions take a run; `p_holm` is adjusted over all points but the one in use.
+    """
+
+    point: Point
+    by: By
+    effect: Effect | None
+    waiting: int = 0
+    failed: int = 0
+    p_holm: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """What may be said about it; "" where nothing is to be said."""
+        if self.effect is None or self.p_holm is None:
+            return ""
+        return statistics.verdict(self.effect.delta, self.p_holm)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A metric over a grid. `best` is the point with the highest mean among those complete, the one in use if
+    it is as high; `held` its effect on the held-out questions, None where it is the one in use or there are
+    none. `untouched` questions never went by the step that the knobs set.
+    """
+
+    subject: Subject
+    metric: str
+    split: Split
+    tried: tuple[Tried, ...]
+    best: Tried
+    held: Effect | None
+    untouched: int
+
+    @property
+    def now(self) -> Tried:
+        """The point in use."""
+        return next(one for one in self.tried if one.point == self.subject.now)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether some point takes a run yet."""
+        return any(one.waiting for one in self.tried)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the best is better than the value in use: on the questions it was chosen on, after the
+        adjustment for all that was tried, and on the others.
+        """
+        low = self.held.interval[0] if self.held is not None and self.held.interval else -math.inf
+        return self.best.verdict == "better" and low > 0
+
+
+def curve(
+    rankings: Rankings,
+    grid: Sequence[Point],
+    metric: str = "ndcg@10",
+    fresh: Fresh | None = None,
+    *,
+    parts: Split | None = None,
+) -> Curve:
+    """The metric over `grid`, to which the values in use are added; `fresh` are the rankings of runs.
+
+    Values are chosen on the questions `parts.chosen_on` and shown on `parts.held_out` (see
+    `core.evaluation.tuning.sweep_split`). BadInput for a metric that is not known.
+    """
+    if metric not in METRICS:
+        raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
+    about = rankings.subject
+    parts = parts or split(about.labelled, tuple(about.way.results))
+    points = list(dict.fromkeys(grid))
+    if about.now not in points:
+        points.append(about.now)
+        points.sort(key=lambda point: tuple(_order(value) for value in point))
+    fresh = fresh or {}
+    tried = _tried(rankings, points, metric, parts.chosen_on, fresh)
+    family = {one.point: one.effect.p for one in tried if one.effect is not None and one.point != about.now}
+    adjusted = statistics.holm(family)
+    whole = tuple(replace(one, p_holm=adjusted.get(one.point)) for one in tried)
+    best = _best(whole, about.now)
+    held = None
+    if best.point != about.now and parts.held_out:
+        held = _tried(rankings, [best.point], metric, parts.held_out, fresh)[0].effect
+    return Curve(about, metric, parts, whole, best, held, len(about.way.untouched))
+
+
+def waiting(rankings: Rankings, grid: Sequence[Point], metric: str, fresh: Fresh) -> dict[Point, list[str]]:
+    """The questions, of both parts, that take a run at each point of `grid`."""
+    about = rankings.subject
+    found = {}
+    for point in grid:
+        known = rankings.stored(point, metric)
+        left = [q for q in about.way.results if q not in known and (point, q) not in fresh]
+        if left:
+            found[point] = left
+    return found
+
+
+def _tried(
+    rankings: Rankings, points: Sequence[Point], metric: str, ids: Sequence[str], fresh: Fresh
+) -> list[Tried]:
+    """Each point over the questions `ids`, without the adjustment for their number."""
+    base = rankings.stored(rankings.subject.now, metric)
+    found, pairs = [], []
+    for point in points:
+        one, values = _values(rankings, point, metric, ids, fresh)
+        found.append(one)
+        pairs.append([(values[q], base[q]) for q in ids if q in values and q in base])
+    effects = iter(
+        _effects([both for one, both in zip(found, pairs, strict=True) if not one.waiting and both])
+    )
+    return [
+        replace(one, effect=next(effects)) if not one.waiting and both else one
+        for one, both in zip(found, pairs, strict=True)
+    ]
+
+
+def _values(
+    rankings: Rankings, point: Point, metric: str, ids: Sequence[str], fresh: Fresh
+) -> tuple[Tried, dict[str, float]]:
+    """The metric by question, from stored steps and from runs."""
+    again = rankings.stored(point, metric)
+    ran = {q: fresh[point, q] for q in ids if q not in again and (point, q) in fresh}
+    values = {q: again[q] for q in ids if q in again}
+    by: By = "done again and run" if values and ran else "run" if ran else "done again"
+    values |= {q: rankings.ran(point, q, hits, metric) for q, hits in ran.items() if hits is not None}
+    left = sum(q not in again and q not in ran for q in ids)
+    by = "in use" if point == rankings.subject.now else "waits for a run" if left else by
+    return Tried(point, by, None, left, sum(hits is None for hits in ran.values())), values
+
+
+def _effects(pairs: Sequence[Sequence[tuple[float, float]]]) -> list[Effect]:
+    """Of each list of (after, before)."""
+    moved = [[a - b for a, b in both] for both in pairs]
+    ends, ps = statistics.intervals(moved), statistics.paired_ps(moved)
+    return [
+        Effect(
+            sum(a for a, _ in both) / len(both), sum(b for _, b in both) / len(both),
+            sum(column) / len(both), interval, p, len(both),
+        )
+        for both, column, interval, p in zip(pairs, moved, ends, ps, strict=True)
+    ]  # fmt: skip
+
+
+def _best(tried: Sequence[Tried], now: Point) -> Tried:
+    """The highest mean difference; of equal ones the value in use, then the first."""
+    known = [one for one in tried if one.effect is not None]
+    if not known:
+        raise BadInput("no question that values are chosen on has a ranking")
+    return max(known, key=lambda one: (one.effect.delta if one.effect else 0.0, one.point == now))
+
+
+def _order(value: Any) -> tuple[str, Any]:
+    return ("", value) if isinstance(value, int | float) else ("text", str(value))

@@ -1,0 +1,179 @@
+"""What other values of a route's parameters make of its stored rankings, as far as that follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from core.analysis.run_view import Recorded, gradings
+from core.analysis.what_if.fusion import Fusion, fusions, outcome, recompute, settings
+from core.analysis.what_if.grading import again, at, by_best, by_mean
+from core.analysis.what_if.parameters import sets
+from core.analysis.what_if.saved_parameters import CALIBRATED
+from core.analysis.what_if.scored import Gate, gates
+from core.domain.errors import BadInput
+from core.domain.outputs import Grading, Round
+from core.domain.types import RouteResult, Scored, Span
+from core.routes.declare import KnobSpec, Route
+
+OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
+How = Literal["fusion", "decisions", "run"]
+Values = Mapping[str, Any]  # by parameter
+Keeps = Callable[[str, Any], bool]  # (argument, another value of it) -> whether the step decides the same
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How other values of `knobs` are tried on a route's results, each "status ok".
+
+    "fusion": the step that they set is done again. "decisions": the ranking stays where every decision that
+    they set stays. "run": it takes a run. `steps` are the questions' fusions; `untouched` questions went by
+    none of the steps and keep their ranking; any other question takes a run.
+    """
+
+    how: How
+    knobs: tuple[KnobSpec, ...]
+    ran: Values
+    results: Mapping[str, RouteResult]
+    steps: Mapping[str, Fusion] = field(default_factory=dict)
+    untouched: frozenset[str] = frozenset()
+
+    def rankings(self, question: str, values: Values) -> tuple[Scored, ...]:
+        """The question's ranking with `values` of the knobs; () where it takes a run.
+
+        Two where a list lost all its weight: with what only that list has at the end, and without, as a route
+        may leave out a search that weighs nothing. What both say holds.
+        """
+        result = self.results[question]
+        if all(values[knob.name] == self.ran.get(knob.name) for knob in self.knobs):
+            return (_stored(result),)
+        if question in self.untouched:
+            return (_stored(result),)
+        if self.how == "decisions":
+            same = all(_same(result, knob, self.ran, values) for knob in self.knobs)
+            return (_stored(result),) if same else ()
+        step = self.steps.get(question)
+        if step is None:
+            return ()
+        changes = [sets(knob, step.span, values[knob.name]) for knob in self.knobs]
+        return _again(result, step, {name: value for one in changes for name, value in one.items()})
+
+
+def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], ran: Values) -> Way:
+    """How other values of the knobs `names` are tried on `results`, by question; BadInput for no knob.
+
+    `ran` are the values that the results were made with, those left out at the defaults.
+    """
+    ran = route.settle(ran)
+    by_name = {knob.name: knob for knob in route.knobs}
+    for name in names:
+        if name not in by_name:
+            known = ", ".join(by_name) or "none"
+            raise BadInput(f"route {route.name} has no knob {name!r}; it has: {known}")
+    knobs = tuple(by_name[name] for name in names)
+    touched = {q: [span for span in result.spans if _set(span, knobs)] for q, result in results.items()}
+    unset = {knob.name for knob in knobs} - {
+        name for spans in touched.values() for span in spans for name in span.set_by.values()
+    }
+    none = frozenset(question for question, spans in touched.items() if not spans)
+    made: Way | None = None
+    if not unset:  # else it does what no step tells
+        steps = {q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, knobs))}
+        if steps:
+            made = Way("fusion", knobs, ran, results, steps, none)
+        elif any(
+            spans and all(_same(results[q], knob, ran, ran) for knob in knobs) for q, spans in touched.items()
+        ):
+            made = Way("decisions", knobs, ran, results, {}, none)
+    return made or Way("run", knobs, ran, results)
+
+
+def _set(span: Span, knobs: Sequence[KnobSpec]) -> bool:
+    """Whether one of the parameters set an argument of the step."""
+    return any(knob.name in span.set_by.values() for knob in knobs)
+
+
+def _fusion(result: RouteResult, touched: Sequence[Span], knobs: Sequence[KnobSpec]) -> Fusion | None:
+    """The fusion that makes the route's ranking, where it is all that the parameters set."""
+    if len(touched) != 1:
+        return None
+    step = next((one for one in fusions(result) if one.span.id == touched[0].id and not one.lack), None)
+    if step is None or outcome(result, step, step.span.hits or ()).hits is None:
+        return None
+    return step if all(sets(knob, step.span, 0).keys() <= step.values.keys() for knob in knobs) else None
+
+
+def _again(result: RouteResult, fusion: Fusion, changes: Values) -> tuple[Scored, ...]:
+    try:
+        fused = recompute(fusion, changes)
+        now = settings(fusion, changes)
+    except BadInput:  # a pool larger than what is kept, say
+        return ()
+    hits = outcome(result, fusion, fused).hits or ()
+    if fusion.method == "marginal":
+        return (hits,)
+    count = len(fusion.lists)
+    gone = [n for n in range(count) if now[f"weights.{n}"] == 0 != fusion.values[f"weights.{n}"]]
+    if any(n >= OWN for n in gone):
+        return ()
+    if not gone:
+        return (hits,)
+    left = {hit.passage.id for n, one in enumerate(fusion.lists) if n not in gone for hit in one}
+    without = tuple(hit for hit in hits if hit[0] in left)
+    return (hits,) if without == hits else (hits, without)
+
+
+def _same(result: RouteResult, knob: KnobSpec, ran: Values, values: Values) -> bool:
+    """Whether every step that the parameter sets is known to decide as it did, with all of `values`."""
+    keep = _keeps(result, ran, values)
+    return all(
+        span.id in keep and keep[span.id](name, value)
+        for span in result.spans
+        for name, value in sets(knob, span, values[knob.name]).items()
+    )
+
+
+def _keeps(result: RouteResult, ran: Values, values: Values) -> dict[int, Keeps]:
+    """By step: whether it decides the same with another value of an argument."""
+    found: dict[int, Keeps] = {gate.span.id: partial(_by_score, gate) for gate in gates(result)}
+    for step in gradings(result):
+        if by_best(step.output):
+            found[step.span.id] = partial(_by_best, step, ran, values)
+        elif (judged := by_mean(step.output)) is not None:
+            found[step.span.id] = partial(_by_mean, judged)
+    return found
+
+
+def _by_score(gate: Gate, name: str, value: Any) -> bool:
+    return name == gate.name and gate.decide(value) == gate.decision
+
+
+def _by_best(step: Recorded[Grading], ran: Values, values: Values, name: str, _value: Any) -> bool:
+    """Both edges at once: one alone might pass the other."""
+    if name not in CALIBRATED:
+        return False
+    low, high = (_edge(step, edge, ran, values) for edge in CALIBRATED)
+    if low is None or high is None or low > high:
+        return False
+    return at(step.output.grades, low, high).decision == step.output.decision
+
+
+def _by_mean(judged: Round, name: str, value: Any) -> bool:
+    stored = {"threshold": judged.threshold, "gain": judged.gain}
+    return name in stored and again(judged, **{**stored, name: value}) == again(judged, **stored)
+
+
+def _edge(step: Recorded[Grading], edge: str, ran: Values, values: Values) -> float | None:
+    """A threshold of a grader; None where it is to be the calibrated one, and that is not known."""
+    parameter = step.span.set_by.get(edge, "")
+    wanted = values.get(parameter)
+    if wanted is None or wanted == ran.get(parameter):
+        stored: float = getattr(step.output, edge)
+        return stored
+    return None if wanted == 0 else float(wanted)
+
+
+def _stored(result: RouteResult) -> Scored:
+    return tuple((hit.passage.id, hit.score) for hit in result.hits)

@@ -1,0 +1,156 @@
+"""Points of a sweep that take a run: in the background, a question at a time, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import BadInput
+from core.domain.types import Scored
+from core.evaluation.experiment_store import stamp
+from core.evaluation.runner import Outcomes, Plan, run
+from core.evaluation.tuning.sweep_subject import Point, Subject
+from core.needs import missing
+from core.routes.declare import pick
+
+if TYPE_CHECKING:
+    from core.engine import Engine
+
+Todo = Mapping[Point, Sequence[str]]  # the questions to ask at each point
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What asking takes: `seconds` and model `calls` by what the route took in the evaluation, None where it
+    was not measured with a model there. `asks`: a model may be asked at some point.
+    """
+
+    points: int
+    questions: int
+    seconds: float | None
+    calls: int | None
+    asks: bool
+
+
+class Running(BackgroundJob):
+    """The rankings of runs at points of a subject's grid, and the thread that makes them, begun by `ask`.
+
+    `rankings` grows while it is under way: (point, question) -> ranking, None for a question that failed.
+    """
+
+    kind = "sweep"
+
+    def __init__(self, engine: Engine, subject: Subject) -> None:
+        super().__init__(f"{subject.route}.{','.join(subject.names)}", home=engine.settings.home)
+        self.subject = subject
+        self.rankings: dict[tuple[Point, str], Scored | None] = {}
+        self.errors: dict[str, int] = {}  # message -> questions
+        self._engine = engine
+        self._todo: Todo = {}
+        self._at_end.set()  # nothing is under way
+
+    def ask(self, todo: Todo) -> None:
+        """Ask in the background; what is under way goes on as it is."""
+        if not self.done:
+            return
+        self._stopped = False
+        self._cancel.clear()
+        self._at_end.clear()
+        self.error, self.errors = None, {}
+        self.finished, self.total, self._todo = 0, sum(map(len, todo.values())), dict(todo)
+        self.begin()
+
+    def _do(self) -> None:
+        _comparable(self._engine, self.subject)
+        for point, ids in self._todo.items():
+            if self._cancel.is_set():
+                break
+            self._ask(point, ids)
+
+    def _ask(self, point: Point, ids: Sequence[str]) -> None:
+        subject, before = self.subject, self.finished
+        wanted = set(ids)
+        labelled = replace(
+            subject.labelled, questions=tuple(q for q in subject.labelled.questions if q.id in wanted)
+        )
+        route = subject.route
+        plan = Plan(_corpus(subject), (route,), {route: subject.knobs(point)})
+
+        def follow(done: int, _total: int) -> None:
+            self.finished = before + done
+
+        found, _ = run(self._engine, labelled, plan, progress=follow, ended=self._cancel.is_set)
+        self._keep(point, found)
+
+    def _keep(self, point: Point, found: Outcomes) -> None:
+        for question, by in found.items():
+            one = by[self.subject.route]
+            self.rankings[point, question] = tuple(one.hits) if one.status == "ok" else None
+            if one.status != "ok":
+                message = one.error or one.status
+                self.errors[message] = self.errors.get(message, 0) + 1
+
+
+def running(engine: Engine, subject: Subject) -> Running:
+    """The runs of this process at points of `subject`'s knobs, whether any are under way or not."""
+    return jobs.keep(Running, _key(engine, subject), lambda: Running(engine, subject))
+
+
+def lacking(engine: Engine, subject: Subject, todo: Todo) -> dict[Point, str]:
+    """Why points cannot be run here, by point; those that can are not in it."""
+    (route,) = pick([subject.route])
+    gaps = missing(engine, _corpus(subject))
+    found = {}
+    for point in todo:
+        needed = route.needed(route.settle(subject.knobs(point)))
+        if reason := next((gaps[need] for need in needed if need in gaps), None):
+            found[point] = reason
+    return found
+
+
+def asking(subject: Subject, todo: Todo) -> dict[Point, Sequence[str]]:
+    """What of `todo` may ask a language model."""
+    (route,) = pick([subject.route])
+    return {point: ids for point, ids in todo.items() if route.asks(route.settle(subject.knobs(point)))}
+
+
+def _comparable(engine: Engine, subject: Subject) -> None:
+    """BadInput where the corpus is not the one that was measured."""
+    evaluation, corpus = subject.evaluation, _corpus(subject)
+    then = (
+        evaluation.figures.get("fingerprint") or evaluation.run(next(iter(subject.way.results))).fingerprint
+    )
+    if engine.corpus(corpus).fingerprint != then:
+        raise BadInput(
+            f"corpus {corpus} was indexed again since evaluation {evaluation.name}, so what runs find now "
+            "cannot be compared with it; measure it again"
+        )
+
+
+def cost(subject: Subject, todo: Todo) -> Cost:
+    """What running `todo` takes."""
+    (route,) = pick([subject.route])
+    count = sum(map(len, todo.values()))
+    asks = any(route.asks(route.settle(subject.knobs(point))) for point in todo)
+    asked = route.asks(route.settle(subject.way.ran))
+    seen = [
+        by[subject.route]
+        for by in subject.evaluation.outcomes.values()
+        if subject.route in by and by[subject.route].status == "ok"
+    ]
+    if not seen or (asks and not asked):
+        return Cost(len(todo), count, None, None, asks)
+    calls = round(sum(one.calls for one in seen) / len(seen) * count)
+    return Cost(len(todo), count, sum(one.ms for one in seen) / len(seen) * count / 1000, calls, asks)
+
+
+def _corpus(subject: Subject) -> str:
+    return str(subject.evaluation.spec["corpus"])
+
+
+def _key(engine: Engine, subject: Subject) -> Key:
+    folder = subject.evaluation.folder
+    return (str(engine.settings.home), str(folder), stamp(folder), subject.route, subject.names)

@@ -1,0 +1,141 @@
+"""A route of an evaluation with knobs to try on it, and its metrics at any of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Scored
+from core.evaluation.dataset import LabelledSet
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.metrics import by_question
+from core.evaluation.tuning.batch_run import counted
+from core.evaluation.tuning.sweep_load import Progress, results
+from core.evaluation.tuning.sweep_replay import Way, way
+from core.routes.declare import pick
+
+Point = tuple[Any, ...]  # one value for each knob
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A route of an evaluation with knobs to try on it, and its results with their steps.
+
+    `results` are those of the labelled questions at which the route ended well; `failed` labelled questions
+    it did not, `unlabelled` ones have no relevant passage.
+    """
+
+    evaluation: Evaluation
+    way: Way
+    route: str
+    now: Point
+    failed: tuple[str, ...]
+    unlabelled: int
+
+    @property
+    def labelled(self) -> LabelledSet:
+        """The questions with their labels."""
+        return self.evaluation.labelled
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The knobs tried."""
+        return tuple(knob.name for knob in self.way.knobs)
+
+    def values(self, point: Point) -> dict[str, Any]:
+        """A point by knob."""
+        return dict(zip(self.names, point, strict=True))
+
+    def knobs(self, point: Point) -> dict[str, Any]:
+        """All knobs that a run at a point is made with, those left out at the defaults."""
+        return {**self.way.ran, **self.values(point)}
+
+
+class Rankings:
+    """The metrics of a subject at any point: from stored steps where that tells, else from runs.
+
+    Measured once a point and set of runs, whatever the metric.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self._again: dict[Point, tuple[dict[str, dict[str, float]], ...]] = {}
+        self._known: dict[tuple[str, tuple[str, ...]], dict[str, float]] = {}  # by question and order
+        self._ran: dict[tuple[Point, str], tuple[Scored, dict[str, float]]] = {}
+
+    def stored(self, point: Point, metric: str) -> dict[str, float]:
+        """The metric by question, of those whose ranking at `point` follows from what is stored."""
+        if point not in self._again:
+            self._again[point] = self._measure(point)
+        first, second = self._again[point]
+        # A ranking that may be one of two tells a metric on which both agree.
+        return {q: row[metric] for q, row in first.items() if second.get(q, row)[metric] == row[metric]}
+
+    def ran(self, point: Point, question: str, hits: Scored, metric: str) -> float:
+        """The metric of a run's ranking."""
+        known = self._ran.get((point, question))
+        if known is None or known[0] is not hits:
+            values = self._values({question: hits})[question]
+            known = self._ran[point, question] = hits, values
+        return known[1][metric]
+
+    def measured(self, point: Point) -> bool:
+        """Whether the point was measured before, so that `stored` is quick."""
+        return point in self._again
+
+    def _measure(self, point: Point) -> tuple[dict[str, dict[str, float]], ...]:
+        values = self.subject.values(point)
+        found = {
+            question: self.subject.way.rankings(question, values) for question in self.subject.way.results
+        }
+        return tuple(
+            self._values({question: some[n] for question, some in found.items() if len(some) > n})
+            for n in (0, 1)
+        )
+
+    def _values(self, rankings: Mapping[str, Scored]) -> dict[str, dict[str, float]]:
+        """The metrics by question; of a ranking that another point had too they are not measured again."""
+        labelled = self.subject.labelled
+        kept = {q: counted(labelled, q, hits) for q, hits in rankings.items()}
+        keys = {q: (q, tuple(id for id, _ in hits)) for q, hits in kept.items()}
+        new = {q: hits for q, hits in kept.items() if keys[q] not in self._known}
+        if new:
+            measured = by_question(labelled.qrels, new, relevant_from=labelled.relevant_from)
+            self._known |= {keys[q]: row for q, row in measured.items()}
+        return {q: self._known[key] for q, key in keys.items()}
+
+
+def subject(
+    evaluation: Evaluation,
+    route: str,
+    knobs: Sequence[str],
+    progress: Progress = lambda _done, _total: None,
+    loaded: Mapping[str, RouteResult] | None = None,
+) -> Subject:
+    """The route with `knobs` to try; BadInput for a route or knob that is not there, or without any labels.
+
+    `loaded` are its results of the labelled questions where they were read before.
+    """
+    if route not in evaluation.routes:
+        known = ", ".join(evaluation.routes)
+        raise BadInput(f"route {route!r} is not in evaluation {evaluation.name}; it has: {known}")
+    if not 1 <= len(set(knobs)) == len(knobs) <= 2:
+        raise BadInput(f"knobs {', '.join(knobs) or 'none'}: give one knob, or two different ones")
+    labelled = [id for id in evaluation.questions if evaluation.labelled.labelled(id)]
+    if not labelled:
+        raise BadInput(
+            f"no question of evaluation {evaluation.name} has a relevant passage, so no metric can be told"
+        )
+    found = loaded if loaded is not None else results(evaluation, route, labelled, progress)
+    good = {id: result for id, result in found.items() if result.status == "ok"}
+    if not good:
+        raise BadInput(f"route {route} ended well at no labelled question of {evaluation.name}")
+    (known_route,) = pick([route])
+    ran = known_route.settle(evaluation.spec.get("knobs", {}).get(route, {}))
+    path = way(known_route, knobs, good, ran)
+    return Subject(
+        evaluation, path, route, tuple(ran[name] for name in knobs),
+        tuple(id for id in labelled if id not in good), len(evaluation.questions) - len(labelled),
+    )  # fmt: skip

@@ -1,0 +1,236 @@
+"""The thresholds that the steps of stored results held scores against, with what labels say of each score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.analysis.run_view import Recorded, gradings, strippings
+from core.analysis.what_if.grading import by_best, by_mean, known
+from core.analysis.what_if.scored import ENOUGH, Gate, floor_of, gates, nears
+from core.domain.outputs import Grading, Written
+from core.domain.types import RouteResult, Span
+from core.evaluation.answers import Given, correct
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.quotes import survived
+from core.evaluation.tuning.targets import (
+    BEST,
+    NO_GOLD,
+    NO_GRADE,
+    NO_QUOTE,
+    NOT_TOLD,
+    UNLABELLED,
+    Acts,
+    Found,
+    Growing,
+    Target,
+    Told,
+    Unit,
+)  # fmt: skip
+
+
+def found(
+    results: Iterable[tuple[str, RouteResult]],
+    labelled: LabelledSet,
+    quotes: Mapping[str, Sequence[str]] | None = None,
+) -> Found:
+    """Every threshold in `results`, pairs of question id and result, in the order they are first met.
+
+    `quotes` are the labelled quotes by question, for steps that cut passages into pieces. Of a step that a
+    route takes several times for a question the first counts, so that a question has one vote.
+    """
+    questions = {question.id: question for question in labelled.questions}
+    kept: dict[tuple[str, str], Growing] = {}
+    unjudged: dict[tuple[str, str], str] = {}
+    for id, result in results:
+        if id not in questions:
+            continue
+        asked = _Asked(questions[id], labelled, tuple((quotes or {}).get(id, ())))
+        met: set[str] = set()
+        for told in (*_graded(result, asked), *_gated(result, asked, unjudged),
+                     *_floored(result, asked), *_stripped(result, asked)):  # fmt: skip
+            key = told.target.key
+            if key in met:
+                continue
+            met.add(key)
+            kept.setdefault((result.route, key), Growing(told.target)).add(id, told)
+    return Found(tuple(one.done() for one in kept.values()), unjudged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question with its labels."""
+
+    question: Question
+    labelled: LabelledSet
+    quotes: tuple[str, ...]
+
+    @property
+    def known(self) -> bool:
+        """Whether the labels say that a passage is relevant, or that none is."""
+        return self.labelled.labelled(self.question.id) or self.question.answerable is False
+
+    def relevant(self, id: str) -> bool:
+        """Whether a passage is labelled relevant; what nobody judged is not."""
+        return self.labelled.qrels.get(self.question.id, {}).get(id, 0) >= self.labelled.relevant_from
+
+
+def _graded(result: RouteResult, asked: _Asked) -> Iterator[Told]:
+    """The grades of passages: the best of a question against two thresholds, or the mean of a round."""
+    for step in gradings(result):
+        one = step.output
+        values = [(grade.id, value) for grade in one.grades if (value := known(grade)) is not None]
+        present = any(asked.relevant(grade.id) for grade in one.grades)
+        # The best or the mean of several grades does not claim to be the probability that one is right.
+        target = _target(result, step.span, unit="question", probability=False,
+                         positive="a passage labelled relevant is among those graded")  # fmt: skip
+        judged = by_mean(one)
+        if judged is not None:
+            made = target("threshold", "from", "it takes what was found as good enough")
+            yield _one(made, judged.threshold, asked, judged.mean, present)
+        elif by_best(one):
+            best = max((value for _, value in values), default=None)
+            yield _one(target("high", "from", "it trusts what was found"), one.high, asked, best, present)
+            yield _one(target("low", "below", "it discards what was found"), one.low, asked, best, present)
+            yield _passages(result, step, values, asked)
+
+
+def _passages(
+    result: RouteResult, step: Recorded[Grading], values: Sequence[tuple[str, float]], asked: _Asked
+) -> Told:
+    """Each passage's own grade against the upper threshold: one from there on is enough to be trusted."""
+    make = _target(result, step.span, unit="passage", probability=True, positive="it is labelled relevant")
+    target, one = make("high", "from", "a passage counts as relevant"), step.output
+    ungraded = len(one.grades) - len(values)
+    if not asked.known:
+        return Told(target, one.high, left_out={UNLABELLED: len(one.grades)})
+    return Told(
+        target, one.high, tuple((value, asked.relevant(id)) for id, value in values),
+        {NO_GRADE: ungraded} if ungraded else {},
+    )  # fmt: skip
+
+
+def _gated(result: RouteResult, asked: _Asked, unjudged: dict[tuple[str, str], str]) -> Iterator[Told]:
+    """Decisions by one score where labels tell which way was right."""
+    for gate in gates(result):
+        truth = _truth(gate, result, asked)
+        if truth is None:
+            told = f"labels do not say when “{gate.ways[0]}” is right and when “{gate.ways[1]}”"
+            unjudged[result.route, gate.span.name] = told
+            continue
+        positive, right = truth
+        target = _target(result, gate.span, unit="question", probability=True, positive=positive)
+        # What holds an answer back is a setting of all routes, unless a parameter of this one set it.
+        everywhere = gate.ways == ENOUGH and gate.name == "threshold" and "threshold" not in gate.span.set_by
+        made = target(gate.name, "from", f"it decides “{gate.ways[0]}”", by_settings=everywhere)
+        if isinstance(right, str):
+            yield Told(made, gate.threshold, left_out={right: 1})
+        else:
+            yield Told(made, gate.threshold, ((gate.score, right),))
+
+
+def _truth(gate: Gate, result: RouteResult, asked: _Asked) -> tuple[str, bool | str] | None:
+    """What makes the first way right, and whether it is or why that is not known; None where labels never
+    tell.
+    """
+    if gate.ways == ENOUGH:
+        told = "a passage labelled relevant is among those it read"
+        shown = _shown(gate.span, result)
+        if not asked.known:
+            return told, UNLABELLED
+        return told, NOT_TOLD if shown is None else any(map(asked.relevant, shown))
+    unaided = _unaided(gate.span, result)
+    if unaided is None:
+        return None
+    told = "the answer given without a search is right"
+    right = correct_unaided(unaided, asked.question)
+    return told, NO_GOLD if right is None else right
+
+
+def correct_unaided(text: str, question: Question) -> bool | None:
+    """Whether an answer given without a search is right by the gold answers; None where there are none."""
+    return correct(Given(text), question.answers, True) if question.answers else None
+
+
+def _shown(span: Span, result: RouteResult) -> tuple[str, ...] | None:
+    """The passages a step read: told by the answer it wrote, or by that of the step that it is a part of."""
+    spans = {one.id: one for one in result.spans}
+    one: Span | None = span
+    while one is not None:
+        if isinstance(one.output, Written) and one.output.shown:
+            return one.output.shown
+        one = spans.get(one.parent) if one.parent is not None else None
+    return None
+
+
+def _unaided(span: Span, result: RouteResult) -> str | None:
+    """What the model wrote without a search, where a step decided on that."""
+    given = {link.span for link in span.links}
+    for one in result.spans:
+        if one.id in given and isinstance(one.output, Written) and one.output.unaided:
+            return one.output.text
+    return None
+
+
+def _floored(result: RouteResult, asked: _Asked) -> Iterator[Told]:
+    """Passages dropped by a floor."""
+    for near in nears(result):
+        target = _target(result, near.span, unit="passage", probability=False,
+                         positive="it is labelled relevant")  # fmt: skip
+        made, floor = target("floor", "from", "it keeps a passage"), near.output.floor or 0.0
+        cosines = near.output.cosines
+        judged = tuple((score, asked.relevant(id)) for id, score in cosines.items()) if asked.known else ()
+        yield Told(made, floor, judged, {} if asked.known else {UNLABELLED: len(cosines)})
+
+
+def _stripped(result: RouteResult, asked: _Asked) -> Iterator[Told]:
+    """Pieces of passages kept by a floor; one is right to keep if a labelled quote survives in it, or it is a
+    part of one.
+    """
+    for one in strippings(result):
+        if (floor := floor_of(one.output)) is None:
+            continue
+        target = _target(result, one.span, unit="strip", probability=False,
+                         positive="it holds a labelled quote or is a part of one")  # fmt: skip
+        made = target("floor", "from", "it keeps a piece")
+        if not asked.quotes:
+            yield Told(made, floor, left_out={NO_QUOTE: len(one.output.sentences)})
+            continue
+        judged, best = [], 0
+        for pieces in one.output.by_passage.values():
+            highest = max((piece.score for piece in pieces if piece.score is not None), default=None)
+            for piece in pieces:
+                if piece.score is None or piece.score == highest:
+                    best += 1
+                else:
+                    judged.append((piece.score, _of_quote(piece.text, asked.quotes)))
+        yield Told(made, floor, tuple(judged), {BEST: best} if best else {})
+
+
+def _of_quote(text: str, quotes: Sequence[str]) -> bool:
+    plain = " ".join(text.split())
+    whole = any(plain in " ".join(quote.split()) for quote in quotes) if plain else False
+    return whole or any(survived(quotes, [text]))
+
+
+def _target(
+    result: RouteResult, span: Span, *, unit: Unit, probability: bool, positive: str
+) -> Callable[..., Target]:
+    """A maker of targets of one step."""
+
+    def make(name: str, acts: Acts, act: str, *, by_settings: bool = False) -> Target:
+        return Target(
+            result.route, span.name, name, unit, acts, act, positive, probability, by_settings,
+            ran=result.knobs, span=span,
+        )  # fmt: skip
+
+    return make
+
+
+def _one(target: Target, threshold: float, asked: _Asked, score: float | None, positive: bool) -> Told:
+    """One score a question."""
+    if not asked.known:
+        return Told(target, threshold, left_out={UNLABELLED: 1})
+    if score is None:
+        return Told(target, threshold, left_out={NO_GRADE: 1})
+    return Told(target, threshold, ((score, positive),))
