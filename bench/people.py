@@ -24,9 +24,9 @@ from bench.visitor import Visitor
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import Engine, Request
+from core.engine.availability import missing, why_not
+from core.engine.engine import Engine, Request
 from core.evaluation import sets
-from core.needs import missing, why_not
 from core.routes.declare import routes
 from core.store import Store
 from scripts.serving import served

@@ -26,7 +26,7 @@ from core.domain import settings as settings_module
 from core.domain.machine import processor
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, Run
-from core.engine import Engine, Request
+from core.engine.engine import Engine, Request
 from core.evaluation import sets
 from core.routes.declare import routes
 
@@ -35,7 +35,7 @@ OUT = PROJECT / "bench" / "results.json"
 CORPUS = "support"
 COLD = """
 import time; began = time.perf_counter()
-from core.engine import Engine, Request
+from core.engine.engine import Engine, Request
 from core.domain.settings import load
 from core.domain.types import Query
 run = Engine(load()).ask(Request(Query("How do I start a return?"), "support", ("hybrid_rrf",)))

@@ -19,7 +19,7 @@ from bench.run import CORPUS, OUT, machine, spread
 from core.analysis.waits import waited
 from core.domain import settings as settings_module
 from core.domain.types import Query, RouteResult
-from core.engine import Engine, Request
+from core.engine.engine import Engine, Request
 from core.evaluation import sets
 
 log = logging.getLogger("bench")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
-from core.engine import Job
+from core.engine.engine import Job
 from ui import ask, corpora, health, link, live, results, state, tour
 from ui.hello import hello
 from ui.markup import md

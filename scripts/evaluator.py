@@ -17,7 +17,7 @@ from core.cli.common import Bar
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
-from core.engine import Engine
+from core.engine.engine import Engine
 from core.evaluation import sets
 from core.evaluation.training import Pairs, measure, train, worth
 

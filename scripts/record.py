@@ -12,7 +12,7 @@ import sys
 
 from core.corpus.samples import samples
 from core.domain import settings
-from core.engine import Engine, Request
+from core.engine.engine import Engine, Request
 from core.routes.declare import pick
 
 log = logging.getLogger("record")

@@ -25,7 +25,7 @@ from core.domain import settings
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Rerank
 from core.domain.types import RouteResult, Scored
-from core.engine import Engine, Request
+from core.engine.engine import Engine, Request
 from core.evaluation import metrics, sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.declare import Need

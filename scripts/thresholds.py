@@ -20,7 +20,7 @@ from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import ModelFailed
 from core.domain.types import Ranking
-from core.engine import Engine
+from core.engine.engine import Engine
 from core.evaluation import sets
 from core.evaluation.answers import Given, correct
 from core.evaluation.calibration import cut, worth

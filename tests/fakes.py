@@ -37,7 +37,7 @@ from core.corpus.enrichments.tokens import Tokens
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Hit, Passage
-from core.engine import Engine
+from core.engine.engine import Engine
 from core.routes.declare import Need
 from tests.reflecting import ScriptedReflection
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.analysis.run_view import worked
-from core.answering import Answering
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
+from core.engine.late_answers import Answering
 from ui import redraw, state
 from ui.markup import md, show, tag
 from ui.routes import title

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from core import engine as engine_module
 from core.domain import settings_file
 from core.domain.errors import RouteScopeError
 from core.domain.settings_file import Setting
+from core.engine import engine as engine_module
 from ui import state, visitors
 from ui.markup import md
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core import endpoints
 from core.corpus import builds
-from core.endpoints import Endpoint
+from core.engine import probes
+from core.engine.probes import Endpoint
 from ui import redraw, state
 from ui.markup import md, show, tag
 
@@ -18,7 +18,7 @@ def draw() -> None:
         "Trying makes a few small calls, past every cache. An embedded model that is off is started for it."
     )
     engine = state.engine()
-    for endpoint in endpoints.endpoints(engine):
+    for endpoint in probes.endpoints(engine):
         work = builds.get(_work(endpoint))
         busy = work is not None and not work.done
         with st.container(border=True):
@@ -41,7 +41,7 @@ def _begin(endpoint: Endpoint) -> None:
     engine = state.engine()
     builds.start_work(
         _work(endpoint),
-        lambda report, cancel: endpoints.attempt(engine, endpoint, report, cancel),
+        lambda report, cancel: probes.attempt(engine, endpoint, report, cancel),
     )
 
 
@@ -56,7 +56,7 @@ def _wait(name: str) -> None:
 
 
 def _about(endpoint: Endpoint) -> Markup:
-    tried = endpoints.outcome(endpoint)
+    tried = probes.outcome(endpoint)
     lines = [
         tag("div", tag("b", endpoint.model), "  ", tag("span", endpoint.role, css="chip"), dir="auto"),
         tag("div", endpoint.address, css="dim"),

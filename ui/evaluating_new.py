@@ -15,9 +15,9 @@ from core.analysis.latency_percentiles import Latency, by_route
 from core.charts.look import milliseconds
 from core.corpus import catalogue
 from core.domain.errors import BadInput, RouteScopeError
+from core.engine.availability import missing, why_not
 from core.evaluation import background, dataset, experiment_index, experiment_store, sets
 from core.evaluation.spec import SEED, Spec
-from core.needs import missing, why_not
 from core.routes.declare import Need, routes
 from ui import address, opening, state
 from ui.evaluating_how import hold, how

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.engine import Job
-from core.needs import missing, why_not
+from core.engine.availability import missing, why_not
+from core.engine.engine import Job
 from core.routes.declare import Need, routes
 from ui import state
 from ui.markup import md

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core import needs
 from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.engine import availability
 from core.evaluation import experiment_store
 from core.evaluation.labels import pool
 from core.evaluation.labels.coverage import Coverage, coverage
@@ -77,8 +77,8 @@ def _held(found: Coverage) -> None:
 def _begin(desk: Desk) -> None:
     engine, name, corpus = state.engine(), desk.set.name, desk.set.corpus
     corpora.notice(corpus)
-    gaps = needs.missing(engine, corpus)
-    can = [route.name for route in by_family() if not needs.why_not(route, gaps)]
+    gaps = availability.missing(engine, corpus)
+    can = [route.name for route in by_family() if not availability.why_not(route, gaps)]
     usual = [one for one in pool.defaults(engine, corpus) if one in can]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.multiselect(

@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.again import settled, texts
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
+from core.engine.replay import settled, texts
 from core.routes.declare import routes
 from ui import state
 from ui.ask import ANSWERS, BY, ORDERS

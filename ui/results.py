@@ -13,7 +13,7 @@ from core.analysis.run_view import worked
 from core.analysis.searches import rewrites
 from core.charts.look import milliseconds
 from core.domain.types import Run, Span
-from core.engine import Job
+from core.engine.engine import Job
 from ui import (
     address,
     answers,

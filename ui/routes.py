@@ -9,7 +9,7 @@ from itertools import groupby
 import streamlit as st
 from markupsafe import Markup
 
-from core.needs import why_not
+from core.engine.availability import why_not
 from core.routes.declare import Need, Route, routes
 from ui import state
 from ui.markup import EMPTY, tag

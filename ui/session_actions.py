@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.domain.format import time_left
 from core.store import Filters, SessionRow, Store
-from core.store.people import MAX_NOTE
+from core.store.annotations import MAX_NOTE
 from ui import session_again, session_pair, state
 from ui.markup import md
 from ui.session_list import changed

@@ -8,12 +8,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.again import Again, Here, again
 from core.analysis.run_diff_text import value
 from core.corpus import catalogue
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
-from core.engine import Request
+from core.engine.engine import Request
+from core.engine.replay import Again, Here, again
 from core.routes.declare import routes
 from core.store import SessionRow
 from ui import knobs, session_pair, state

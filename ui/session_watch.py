@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.types import Run
-from core.engine import Job
+from core.engine.engine import Job
 from ui import redraw, results, state
 from ui.live import EVERY
 from ui.markup import md

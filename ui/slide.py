@@ -14,7 +14,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.once import Recent
 from core.domain.relevance import relevant
 from core.domain.types import Query, Run
-from core.engine import Job, Request
+from core.engine.engine import Job, Request
 from core.routes.declare import routes
 from core.store.playlists import Entry
 from ui import redraw, state

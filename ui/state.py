@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from core import engine as engine_module
 from core.domain.background_job import owner
 from core.domain.types import AnswerStyle, Query, Run, Turn
-from core.engine import Engine, Job, Request
+from core.engine import engine as engine_module
+from core.engine.engine import Engine, Job, Request
 
 QUESTION = "question"
 CORPUS = "corpus"

@@ -7,8 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import streamlit as st
 
-from core.checks import Check, examine
 from core.domain.settings import PROJECT
+from core.engine.doctor import Check, examine
 from ui import state
 from ui.markup import EMPTY, md, show, tag
 

@@ -18,7 +18,7 @@ from core.domain.errors import BadInput
 if TYPE_CHECKING:
     from core.domain.settings import Settings
     from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, RouteResult, Run, Turn
-    from core.engine import Job
+    from core.engine.engine import Job
     from core.routes.declare import Route
 
 URL = "http://localhost:8501/?run="
@@ -90,7 +90,7 @@ def ask_(
     from core.cli.shapes import run_document
     from core.domain import settings
     from core.domain.types import Query
-    from core.engine import Request, shared_engine
+    from core.engine.engine import Request, shared_engine
     from core.routes.declare import pick
 
     now = settings.current()

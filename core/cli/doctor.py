@@ -12,7 +12,7 @@ from core.cli.common import emit, note, output_options
 from core.cli.text import one_line
 
 if TYPE_CHECKING:
-    from core.checks import Check
+    from core.engine.doctor import Check
 
 
 @click.command("doctor")
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @output_options
 def doctor_(quick: bool, as_json: bool) -> int:
     """Check this installation and say how to mend what does not work."""
-    from core.checks import examine
     from core.domain import settings
+    from core.engine.doctor import examine
 
     found = list(examine(settings.current(), quick=quick, note=lambda what: note(f"checking {what}")))
     healthy = all(check.state != "failed" for check in found)

@@ -109,7 +109,7 @@ def eval_(
     from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
     from core.evaluation import dataset, sets
     from core.evaluation.experiment import perform, prepare
     from core.evaluation.experiment_store import place

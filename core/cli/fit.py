@@ -44,7 +44,7 @@ def fit_(
     from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
     from core.evaluation.tuning import fusion_weights
 
     if evaluation is not None and labels is not None:

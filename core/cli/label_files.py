@@ -71,7 +71,7 @@ def export_(
 @output_options
 def import_(name: str, file: Path, annotator: str | None, as_json: bool) -> int:
     """Add the judgements of a file to a set, all or none: CSV (.csv), or TREC or BEIR judgements."""
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
     from core.evaluation.labels import desk, exchange
 
     store = open_store()

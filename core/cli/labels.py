@@ -112,7 +112,7 @@ def create_(
 @output_options
 def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_json: bool) -> int:
     """Find the passages to judge: the best of every route for each question. What is there stays."""
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
     from core.evaluation import experiment_store
     from core.evaluation.labels import desk, pool
     from core.routes.declare import pick
@@ -155,7 +155,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
 @output_options
 def suggest_(name: str, as_json: bool) -> int:
     """Have the language model suggest grades, which are shown apart and count for nothing."""
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
     from core.evaluation.labels import suggest
 
     under_way = suggest.begin(shared_engine(), name)

@@ -33,7 +33,7 @@ def module_(
 ) -> int:
     """Write ROUTE as a small Python module that imports `core`: the same code path as `ask` and `eval`."""
     from core.domain.errors import Unavailable
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
     from core.evaluation.release.module import module
     from core.routes.declare import pick
     from core.store import presets

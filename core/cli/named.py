@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.domain.errors import Unavailable
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
     from core.routes.declare import Route
     from core.store.presets import Preset
 

@@ -10,7 +10,7 @@ import click
 
 from core.cli.common import emit, output_options
 from core.cli.text import table
-from core.needs import why_not
+from core.engine.availability import why_not
 
 if TYPE_CHECKING:
     from core.routes.declare import Need, Route
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def routes_(corpus: str | None, as_json: bool) -> int:
     """List every route: what it needs, whether it can run here, its knobs and its source."""
     from core.domain import settings
-    from core.engine import Engine
-    from core.needs import missing
+    from core.engine.availability import missing
+    from core.engine.engine import Engine
     from core.routes.declare import routes
 
     gaps = missing(Engine(settings.current()), corpus)

@@ -76,7 +76,7 @@ def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:
 
 def open_store() -> Store:
     """The store of this process; Unavailable if it keeps none."""
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
 
     store = shared_engine().store
     if store is None:

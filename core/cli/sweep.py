@@ -36,7 +36,7 @@ def sweep_(
     on test questions.
     """
     from core.domain import settings
-    from core.engine import shared_engine
+    from core.engine.engine import shared_engine
     from core.evaluation import experiment_store
     from core.evaluation.tuning import sweep_run
     from core.evaluation.tuning.sweep import METRICS, curve, waiting

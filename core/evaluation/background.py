@@ -13,7 +13,7 @@ from core.evaluation.experiment_store import LABELLED, opened, place
 from core.evaluation.spec import Spec
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 
 class Evaluating(BackgroundJob):

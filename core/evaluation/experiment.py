@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.machine import machine
 from core.domain.types import AnswerStyle
+from core.engine.availability import missing, why_not
 from core.evaluation import dataset, report, runner, sets, summary
 from core.evaluation.execution import Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
 from core.evaluation.runner import Ended, Outcomes, Plan
 from core.evaluation.spec import Spec
-from core.needs import missing, why_not
 from core.routes.declare import Need, Route, pick, routes
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet
     from core.store import Store
 

@@ -15,7 +15,7 @@ from core.evaluation.journal import JOURNAL, busy
 
 if TYPE_CHECKING:
     from core.analysis.latency_percentiles import Latency
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 State = Literal["finished", "stopped", "under way", "failed", "damaged"]
 

@@ -18,7 +18,7 @@ from core.domain.outputs import (
     TableResult,
 )  # fmt: skip
 from core.domain.types import AnswerStyle, RouteResult, Run, Span, Status
-from core.engine import Job, Request
+from core.engine.engine import Job, Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.ranked import Ids, Ranked
 
@@ -74,7 +74,7 @@ class Plan:
     knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     timing: Literal["shared", "isolated"] = "shared"
     style: AnswerStyle | None = None  # how every route writes an answer; None: none is asked for
-    draw: int = 0  # see core.request.Request
+    draw: int = 0  # see core.engine.request.Request
 
 
 def run(

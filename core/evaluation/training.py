@@ -21,7 +21,7 @@ from core.steps.evaluate import BACKGROUND
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 GRADED = 5  # passages of a question that are graded, as in the route
 FOLDS = 5

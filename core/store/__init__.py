@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Remembered, Run, Turn
-from core.store import memory, people, playlists, purge, runs, traces
+from core.store import annotations as people
+from core.store import memory, playlists, purge, runs, traces
 from core.store import search as searching
 from core.store.deletion import Deletion
 from core.store.files import empty_log, open_to_write, reading

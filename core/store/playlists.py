@@ -11,8 +11,8 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.types import Turn
+from core.store.annotations import MAX_TAG, clean_note
 from core.store.codec import dumps
-from core.store.people import MAX_TAG, clean_note
 from core.store.rows import bind, parsed, text
 
 MAX_ENTRIES = 500  # of one playlist

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.store.owner import status_now
+from core.store.process_liveness import status_now
 from core.store.rows import bind
 
 KEPT_S = 30 * 86400.0  # how long is known which runs are gone: no process has one in memory for longer

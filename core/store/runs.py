@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.domain.types import Passage, RouteResult, Run
-from core.store import codec, owner, purge
+from core.store import codec, process_liveness, purge
 from core.store.codec import Lists, dumps
 from core.store.files import SCHEMA
 from core.store.rows import bind, parsed, real, text
@@ -94,7 +94,7 @@ class RunWriter:
     def _write_row(self, connection: sqlite3.Connection, run: Run, *, ours: bool) -> tuple[int, Any, Any]:
         texts = [run.query.text, *(turn.text for turn in run.query.history)]
         hashes = [keep_text(connection, text) for text in texts]
-        by = owner.me() if ours else None
+        by = process_liveness.me() if ours else None
         row = {
             "id": run.id,
             "created": run.created,
@@ -212,7 +212,7 @@ def read(connection: sqlite3.Connection, number: int) -> Run:
             "question": text(row["question_text"]),
             "history": [[role, _read_text(connection, hash)] for role, hash in history],
             "settings": parsed(row["settings"]),
-            "status": owner.status_now(row),
+            "status": process_liveness.status_now(row),
             "wall_ms": float(row["wall_ms"]),
             "results": [result_document(stored[key]) for key in _keys(parsed(row["routes"]))],
             "rankings": [parsed(r["hits"]) for r in rankings],

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any, TypedDict
 
 from core.domain.errors import BadInput
-from core.store.owner import status_now
+from core.store.process_liveness import status_now
 from core.store.rows import bind, parsed, text
 
 RECENT = 20  # results of a route that its median time is of

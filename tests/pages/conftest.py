@@ -8,8 +8,8 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, app_test, local_script_runner
 
-from core import engine as engine_module
 from core.corpus import catalogue
+from core.engine import engine as engine_module
 from core.store import Store
 from tests.fakes import FakeEngine
 from tests.runs import make_run

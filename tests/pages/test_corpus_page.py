@@ -36,7 +36,7 @@ def real(engine, tmp_path, monkeypatch):
 
 def indexed(engine, monkeypatch, source, name="shop"):
     monkeypatch.undo()
-    from core import engine as engine_module
+    from core.engine import engine as engine_module
 
     monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
     monkeypatch.setattr(index, "load_embedder", lambda *_, **__: HashEmbedder())

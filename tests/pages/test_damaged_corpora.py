@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from core import engine as engine_module
 from core.corpus import catalogue, index
 from core.corpus.chunk import Chunking
 from core.corpus.source import Source
+from core.engine import engine as engine_module
 from tests.damage import damage_all
 from tests.fakes import HashEmbedder
 from tests.pages.reading import shown

@@ -18,7 +18,7 @@ from core.domain.outputs import (
     SentenceFilter,
 )
 from core.domain.types import Query, Span
-from core.engine import Request
+from core.engine.engine import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import batch_run as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM

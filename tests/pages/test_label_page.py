@@ -7,12 +7,12 @@ import pytest
 
 from core.domain.errors import ModelTimedOut
 from core.domain.types import Passage, Query, Turn
+from core.engine.request import Request
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import exchange, pool, suggest
 from core.evaluation.labels.final import final
 from core.evaluation.labels.types import Judgement, Pooled
-from core.request import Request
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 from ui import label_labels, label_sets

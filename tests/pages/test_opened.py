@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import engine as engine_module
+from core.engine import engine as engine_module
 from core.store import Store
 from tests.pages.conftest import FRAME
 from tests.pages.reading import address, html, shown

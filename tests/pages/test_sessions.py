@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 from core.domain.format import time_left
 from core.domain.types import Query
-from core.request import Request
+from core.engine.request import Request
 from tests.pages.reading import shown
 from tests.runs import make_run
 

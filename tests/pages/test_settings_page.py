@@ -2,10 +2,10 @@
 
 import pytest
 
-from core import engine as engine_module
 from core.corpus import builds
 from core.corpus.samples import samples
 from core.domain import settings as settings_module
+from core.engine import engine as engine_module
 from tests.pages.reading import plain
 from ui import tour, visitors
 

@@ -10,7 +10,7 @@ from core.analysis.searches import finds
 from core.domain.errors import Unavailable
 from core.domain.outputs import Search
 from core.domain.types import Query, Span
-from core.request import Request
+from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import plain
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking

@@ -9,12 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from core import engine as engines
-from core import job as jobs
 from core.backends.llm import load_llm
 from core.domain.settings import Settings
 from core.domain.types import Answer, Hit, Query
-from core.engine import Request
+from core.engine import engine as engines
+from core.engine import job as jobs
+from core.engine.engine import Request
 from core.routes.declare import pick, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import drip, hold, http, loopback

@@ -10,7 +10,7 @@ import pytest
 from core.charts.look import milliseconds
 from core.cli import main
 from core.domain.types import Query, Turn
-from core.engine import Request
+from core.engine.engine import Request
 from core.routes.declare import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html

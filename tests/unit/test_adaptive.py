@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from core.analysis.run_view import top
 from core.domain.types import AnswerStyle, Query, Turn
-from core.engine import Request
+from core.engine.engine import Request
 from core.routes.declare import Need, routes
 from core.steps.classes import CANDIDATES, CLASSES, EXAMPLES, NO_SEARCH, by_examples, by_rules
 from core.steps.classify import WORDS, decide

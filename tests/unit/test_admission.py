@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from core import job
 from core.backends import admission
 from core.backends.admission import WAIT, Asker, Turns
 from core.backends.base import LLMRequest, Message
@@ -19,7 +18,8 @@ from core.backends.llm.recordings import Recordings
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.request import Request
+from core.engine import job
+from core.engine.request import Request
 from core.steps import base, trace
 from core.steps.trace import Trace
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -43,7 +43,7 @@ class Clock:
         )
         for module in (admission, trace, job, base, client, launch, model):
             monkeypatch.setattr(module, "time", told, raising=False)
-        monkeypatch.setattr("core.engine.time", told)
+        monkeypatch.setattr("core.engine.engine.time", told)
 
     def __call__(self):
         return self.at

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 
-from core.again import Again, Here, again
 from core.analysis.run_diff import run_diff
 from core.domain.types import AnswerStyle, Query
-from core.request import Request
+from core.engine.replay import Again, Here, again
+from core.engine.request import Request
 from core.routes.declare import routes
 from tests.fakes import FakeEngine
 from tests.runs import make_run

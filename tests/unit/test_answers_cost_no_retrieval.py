@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from core import engine as engine_module
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.errors import ModelFailed, ModelTimedOut, Unavailable
 from core.domain.types import Query
-from core.engine import Request
+from core.engine import engine as engine_module
+from core.engine.engine import Request
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 from ui.cited import answers, note

@@ -8,8 +8,8 @@ from core.corpus import index
 from core.domain.errors import ModelTimedOut
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import Request
-from core.needs import missing, why_not
+from core.engine.availability import missing, why_not
+from core.engine.engine import Request
 from core.routes.declare import Need, routes
 from core.steps.full_context import RESERVED, estimate, too_long
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, ScriptedLLM

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import pytest
 
-from core import engine as engine_module
 from core.backends.llm import load_llm
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.redact import MARK
 from core.domain.settings import Settings
+from core.engine import engine as engine_module
 from core.store import Store
 from tests.fakes import FakeEngine
 from tests.loopback import http, loopback

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import pytest
 
-from core import engine as engine_module
 from core.cli import COMMANDS, ask, cli, corpora, main, text
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Turn
+from core.engine import engine as engine_module
 from core.routes.declare import routes
 from core.store import Store
 from scripts import cli_docs

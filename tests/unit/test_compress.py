@@ -10,7 +10,7 @@ from semantic_text_splitter import TextSplitter
 from core.corpus.enrichments.children import SIZE
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.evaluation.quotes import best_sentence, survived
 from core.routes.declare import Need, routes
 from core.steps.compress import numbers, tokens

@@ -10,8 +10,8 @@ import pytest
 from core.backends.evaluators import FEATURES
 from core.domain.errors import ModelFailed
 from core.domain.types import Passage, Query, RouteResult
-from core.engine import Request
-from core.needs import missing
+from core.engine.availability import missing
+from core.engine.engine import Request
 from core.routes.declare import Need, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
@@ -229,7 +229,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The engine with real search, embedder and evaluator over a small folder, and a server for the web."""
     from core.corpus.index import build
     from core.domain.settings import Settings
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
     folder = tmp_path_factory.mktemp("handbook")
     for file, text in PAGES.items():

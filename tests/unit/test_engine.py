@@ -8,7 +8,7 @@ import pytest
 
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Query, Turn
-from core.engine import MAX_QUESTION, Request, clean
+from core.engine.engine import MAX_QUESTION, Request, clean
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 
@@ -119,7 +119,7 @@ def test_a_model_call_past_its_own_deadline_is_a_timeout(tmp_path):
 
 
 def test_a_route_that_hangs_is_given_up_with_its_spans(tmp_path, monkeypatch):
-    monkeypatch.setattr("core.job.GRACE_S", 0.05)
+    monkeypatch.setattr("core.engine.job.GRACE_S", 0.05)
     engine = FakeEngine(tmp_path, route_timeout_s=0.1)
     hold = threading.Event()
     corpus = engine.fakes["tiny"]

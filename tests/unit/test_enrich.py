@@ -21,7 +21,7 @@ from core.corpus.enrichments.recipe import GIVE_UP, Tools, siblings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Passage
-from core.needs import missing
+from core.engine.availability import missing
 from core.routes.declare import Need, routes
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
 
@@ -199,7 +199,7 @@ def test_a_damaged_enrichment_is_refused(tmp_path):
 
 def test_a_route_without_its_enrichment_is_unavailable_and_says_how_to_get_it(tmp_path):
     from core.domain.types import Query
-    from core.engine import Engine, Request
+    from core.engine.engine import Engine, Request
 
     engine = FakeEngine(tmp_path)
     engine.enrichment = lambda corpus, need: Engine.enrichment(engine, corpus, need)

@@ -16,7 +16,7 @@ from core.backends.evaluators import FEATURES, SHIPPED, Evaluator, Which, logist
 from core.charts import reliability_curve, reliability_told
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.reliability import reliability
 from core.evaluation.training import GRADED, Pairs, by_question, joined, measure, train, worth

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.types import Hit, Passage, Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.steps.iterate import collect, follow
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 

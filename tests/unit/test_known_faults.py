@@ -9,7 +9,7 @@ from core.backends.sql import Limits, Rejected
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import PassageGrade
 from core.domain.types import Hit, Passage, Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.evaluation import runner, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.declare import Need, routes

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from core import engine as engine_module
 from core.cli import labels, main
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
@@ -14,11 +13,12 @@ from core.corpus.source import Source
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.domain.types import Query
+from core.engine import engine as engine_module
+from core.engine.request import Request
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import pool
 from core.evaluation.labels.types import Judgement
-from core.request import Request
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 

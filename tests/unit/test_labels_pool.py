@@ -7,6 +7,7 @@ import pytest
 
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
+from core.engine.request import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.labels import desk as desks
@@ -16,7 +17,6 @@ from core.evaluation.labels.final import final
 from core.evaluation.labels.pool import Added, best, from_evaluation, from_runs
 from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.runner import Outcome
-from core.request import Request
 from core.store import Store
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 

@@ -13,20 +13,20 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from core import engine as engine_module
 from core.analysis.what_if.fusion import fusions, recompute, shares
 from core.backends import fusion_weights as files
 from core.backends.fusion_weights import FEATURES, FittedWeights
 from core.cli import main
 from core.domain.errors import BadInput, Cancelled, Unavailable
 from core.domain.types import Hit, Passage, Query
-from core.engine import Request
+from core.engine import engine as engine_module
+from core.engine.availability import missing
+from core.engine.engine import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import fusion_weights, learn, learn_text
 from core.evaluation.tuning.fusion_weights import Wanted
 from core.evaluation.tuning.learn import EQUAL, LEAST_QUESTIONS, LEAST_RELEVANT
 from core.evaluation.tuning.pairs import Collected, collect, counts, pairs
-from core.needs import missing
 from core.routes.declare import Need, routes
 from core.steps.fitted_fusion import features, ordered, parts
 from core.steps.fuse import linear

@@ -15,7 +15,7 @@ from core.analysis.lineage import Flow, Loss, Source
 from core.analysis.passage_trace import Funnel
 from core.domain.outputs import Fusion
 from core.domain.types import Query, RouteResult, Span, Turn
-from core.engine import Request
+from core.engine.engine import Request
 from core.routes.declare import routes
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -11,7 +11,7 @@ from core.charts import match_heatmap, match_told
 from core.charts.match import NAMED
 from core.domain.outputs import MatchedPassage, Rerank, Search, TokenMatches
 from core.domain.types import Query, RouteResult, Span
-from core.engine import Request
+from core.engine.engine import Request
 from core.store.codec import from_document, to_document
 from tests.fakes import FakeEngine
 from tests.runs import HOSTILE

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core import engine as engine_module
 from core.backends.embedding_cache import KeptVectors
 from core.cli import main
-from core.conversation import gather, keep
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query, Remembered, Turn
-from core.engine import Request
+from core.engine import engine as engine_module
+from core.engine.engine import Request
+from core.engine.session_memory import gather, keep
 from core.steps.remember import weigh
 from core.store import Store, memory
 from tests.fakes import FakeEngine, HashEmbedder

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from core import engine as engine_module
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
+from core.engine import engine as engine_module
 from core.store import Store, presets
 from core.store.presets import Preset
 from tests.fakes import FakeEngine, ScriptedLLM

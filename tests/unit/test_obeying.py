@@ -11,7 +11,7 @@ import pytest
 from core.backends.sql.database import Database
 from core.backends.sql.guard import SqlError
 from core.domain.types import Query, RouteResult, Turn
-from core.engine import Request
+from core.engine.engine import Request
 from core.routes.declare import Need, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.obeying import ORDER, ObeyingLLM

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from core.analysis.searches import rewrites
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import Hit, Passage, Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.steps import POOL, Memo, Steps
 from core.steps.decompose import fill_in, quoted_in, references
 from core.steps.fuse import linear

@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
-import core.engine
+import core.engine.engine
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.evaluation.release.module import module
 from core.store import Store, presets
 from core.store.presets import Preset
@@ -27,7 +27,7 @@ def engine(tmp_path):
 @pytest.fixture
 def load(tmp_path, engine, monkeypatch):
     """Write a module's source down, import it, and have it use the engine of the test."""
-    monkeypatch.setattr(core.engine, "Engine", lambda _settings: engine)
+    monkeypatch.setattr(core.engine.engine, "Engine", lambda _settings: engine)
 
     def loaded(source, name="route"):
         path = tmp_path / f"{name}.py"
@@ -101,7 +101,7 @@ def test_the_command_writes_it_once(engine, tmp_path, monkeypatch, capsys):
 
     engine.store = Store(tmp_path / "s.sqlite")
     presets.save(engine.store, Preset("mine", "tiny", {"hybrid_linear": {"alpha": 0.2}}, 0.4))
-    monkeypatch.setattr(core.engine, "shared_engine", lambda: engine)
+    monkeypatch.setattr(core.engine.engine, "shared_engine", lambda: engine)
     out = tmp_path / "chosen.py"
     args = ["module", "hybrid_linear", "--corpus", "tiny", "--settings", "mine", "--out", str(out)]
     assert main([*args, "--json"]) == 0

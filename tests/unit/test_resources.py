@@ -10,8 +10,8 @@ from core.corpus import index
 from core.domain.errors import Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import Engine
-from core.request import Request
+from core.engine.engine import Engine
+from core.engine.request import Request
 from tests.fakes import HashEmbedder
 
 QUESTION = Query("When is the refund paid?")

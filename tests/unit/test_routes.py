@@ -6,7 +6,7 @@ import pytest
 
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import Query, Turn
-from core.engine import Request
+from core.engine.engine import Request
 from core.routes.declare import Need, pick, routes
 from core.steps import POOL
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM

@@ -55,7 +55,7 @@ def test_routes_know_only_steps():
 
 def test_a_cold_process_imports_nothing_heavy():
     code = (
-        "import sys, core.engine, core.routes.declare; core.routes.declare.routes();"
+        "import sys, core.engine.engine, core.routes.declare; core.routes.declare.routes();"
         "print([m for m in ('torch','transformers','sentence_transformers','faiss','openai','pandas',"
         "'sklearn','streamlit','scipy') if m in sys.modules])"
     )

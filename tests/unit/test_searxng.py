@@ -275,7 +275,7 @@ def test_the_doctor_asks_a_live_web_search(
 
 
 def test_the_doctor_tells_a_snapshot_that_is_not_there_and_a_web_search_nobody_wants(tmp_path: Any) -> None:
-    from core.checks import _web
+    from core.engine.doctor import _web
 
     (missing,) = _web(Settings(home=tmp_path))
     assert missing.state == "warning"

@@ -12,7 +12,7 @@ from core.backends.prompting.replies import Claim, Criticism, criticism
 from core.domain.errors import ModelFailed
 from core.domain.outputs import ClaimChanges
 from core.domain.types import Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.steps.self_refine import after_critique, claim_changes, kept, likeness, settled
 from tests.fakes import FakeEngine, ScriptedLLM
 

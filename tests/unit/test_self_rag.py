@@ -18,8 +18,8 @@ from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, 
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import Engine, Request
-from core.needs import missing
+from core.engine.availability import missing
+from core.engine.engine import Engine, Request
 from core.routes.declare import Need
 from core.steps.beam import WEIGHTS, path_to, ranked, rescore, score_of
 from core.steps.reflection import (

@@ -14,7 +14,7 @@ from core.backends.prompting.token_probabilities import DIGITS, odds
 from core.domain.errors import ModelFailed
 from core.domain.outputs import PassageGrade
 from core.domain.types import Hit, Passage, Query
-from core.engine import Request
+from core.engine.engine import Request
 from core.steps.reflect import by_value, next_round
 from tests.fakes import FakeEngine, ScriptedLLM
 

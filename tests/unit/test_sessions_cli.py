@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core import engine as engine_module
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
 from core.domain.types import Query, RouteResult, Run
+from core.engine import engine as engine_module
 from core.store import Store
 from tests.fakes import FakeEngine
 

@@ -13,7 +13,7 @@ from core.backends.web import Snapshot
 from core.domain.errors import ModelTimedOut
 from core.domain.outputs import Reply
 from core.domain.types import Answer, AnswerStyle, Passage, Query, RouteResult, Span, Turn
-from core.engine import Request
+from core.engine.engine import Request
 from core.routes.declare import route, routes
 from core.steps import Steps
 from core.steps.trace import Trace
@@ -158,7 +158,7 @@ def registered(monkeypatch, *functions):
         for function in functions
     }
     monkeypatch.setattr("core.routes.declare.routes", lambda: made)
-    monkeypatch.setattr("core.job.Job._order", lambda self: (list(self._plan.routes), []))
+    monkeypatch.setattr("core.engine.job.Job._order", lambda self: (list(self._plan.routes), []))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_failure_by_the_askers_own_time_is_not_shared(tmp_path, monkeypatch):
         return made
 
     monkeypatch.setattr(engine, "context", short_of_time)
-    monkeypatch.setattr("core.job.Job._order", lambda self: (list(self._plan.routes), []))
+    monkeypatch.setattr("core.engine.job.Job._order", lambda self: (list(self._plan.routes), []))
     first, second = engine.ask(Request(QUESTIONS[0], "tiny", ("multi_query", "rag_fusion"))).results
     assert (first.status, second.status) == ("timeout", "ok")
     assert len(asked) == 2

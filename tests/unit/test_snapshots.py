@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from core.domain.types import Query
-from core.request import Request
+from core.engine.request import Request
 from tests.fakes import FakeEngine
 
 

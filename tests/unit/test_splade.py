@@ -6,7 +6,6 @@ import threading
 import numpy as np
 import pytest
 
-from core import engine as engine_module
 from core.backends.learned_sparse import SpladeEncoder
 from core.cli import main
 from core.corpus.enrichments import store
@@ -15,8 +14,9 @@ from core.domain import settings as settings_module
 from core.domain.errors import Cancelled, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import Engine, Request
-from core.needs import missing
+from core.engine import engine as engine_module
+from core.engine.availability import missing
+from core.engine.engine import Engine, Request
 from core.routes.declare import Need
 from core.steps.learned_sparse import TERMS, TOLD
 from tests.fakes import TEXTS, FakeEngine, HashTerms, MemoryCorpus

@@ -23,7 +23,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Reply
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluation.labels import desk
-from core.store import Store, files, migrations, owner, presets, runs, writer
+from core.store import Store, files, migrations, presets, process_liveness, runs, writer
 from tests.fixtures.store.build import (
     HERE,
     JUDGED,
@@ -310,14 +310,16 @@ def test_a_running_run_is_interrupted_when_its_owner_is_gone(store):
     store.save(run)
     store.flush()
     assert store.load(run.id).status == "running"
-    me = owner.me()
+    me = process_liveness.me()
     now = time.time()
-    assert owner.alive(me.host, me.pid, me.born, 0.0, me.boot)
-    assert not owner.alive(me.host, me.pid, me.born - 60, now, me.boot)  # another process of the same number
-    assert not owner.alive(me.host, 2**22 + 1, me.born, now, me.boot)
-    assert not owner.alive(me.host, me.pid, me.born, now, "another start of this machine")
-    assert owner.alive("elsewhere", 1, 0.0, now)
-    assert not owner.alive("elsewhere", 1, 0.0, now - owner.SILENT_S - 1)
+    assert process_liveness.alive(me.host, me.pid, me.born, 0.0, me.boot)
+    assert not process_liveness.alive(
+        me.host, me.pid, me.born - 60, now, me.boot
+    )  # another process of the same number
+    assert not process_liveness.alive(me.host, 2**22 + 1, me.born, now, me.boot)
+    assert not process_liveness.alive(me.host, me.pid, me.born, now, "another start of this machine")
+    assert process_liveness.alive("elsewhere", 1, 0.0, now)
+    assert not process_liveness.alive("elsewhere", 1, 0.0, now - process_liveness.SILENT_S - 1)
     store.write(lambda connection: connection.execute("UPDATE runs SET born = born - 60"))
     assert store.load(run.id) == replace(run, status="interrupted")
     assert store.sessions()[0].status == "interrupted"
@@ -354,30 +356,30 @@ def test_a_run_under_way_outlives_a_change_of_the_clock(store, clock_set, second
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere times are by the clock")
 def test_a_process_that_has_ended_is_gone_before_its_parent_looks():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    me = owner.me()
-    born = owner._since_boot(child.pid)
-    assert owner.alive(me.host, child.pid, born, 0.0, me.boot)
+    me = process_liveness.me()
+    born = process_liveness._since_boot(child.pid)
+    assert process_liveness.alive(me.host, child.pid, born, 0.0, me.boot)
     child.stdin.close()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is not waited for yet
-    assert not owner.alive(me.host, child.pid, born, 0.0, me.boot)
+    assert not process_liveness.alive(me.host, child.pid, born, 0.0, me.boot)
     child.wait()
-    assert not owner.alive(me.host, child.pid, born, 0.0, me.boot)
+    assert not process_liveness.alive(me.host, child.pid, born, 0.0, me.boot)
 
 
 def test_where_linux_is_not_start_times_are_by_the_clock(store, monkeypatch):
-    monkeypatch.setattr(owner, "PROC", store.path.parent / "nothing")
-    owner._boot.cache_clear()
-    owner._owner.cache_clear()
+    monkeypatch.setattr(process_liveness, "PROC", store.path.parent / "nothing")
+    process_liveness._boot.cache_clear()
+    process_liveness._owner.cache_clear()
     try:
-        me = owner.me()
+        me = process_liveness.me()
         assert me.boot is None
         assert me.born == pytest.approx(psutil.Process().create_time())
-        assert owner.alive(me.host, me.pid, me.born, 0.0, me.boot)
-        assert not owner.alive(me.host, me.pid, me.born - 60, 0.0, me.boot)
-        assert not owner.alive(me.host, 2**22 + 1, me.born, 0.0, me.boot)
+        assert process_liveness.alive(me.host, me.pid, me.born, 0.0, me.boot)
+        assert not process_liveness.alive(me.host, me.pid, me.born - 60, 0.0, me.boot)
+        assert not process_liveness.alive(me.host, 2**22 + 1, me.born, 0.0, me.boot)
     finally:
-        owner._boot.cache_clear()
-        owner._owner.cache_clear()
+        process_liveness._boot.cache_clear()
+        process_liveness._owner.cache_clear()
 
 
 # --- a place that cannot be written

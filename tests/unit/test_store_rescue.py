@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from core import checks
 from core.cli import main
 from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Pass
 from core.domain.settings import Settings
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Span, Turn
+from core.engine import doctor
 from core.evaluation.labels import desk
 from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Entry, Store, files, rescue
@@ -305,13 +305,13 @@ def test_a_backup_is_a_store(path, tmp_path, capsys):
 
 def test_the_doctor_names_the_way_out(home, path):
     settings = Settings(home=home)
-    assert [check.state for check in checks.sessions_whole(settings)] == ["ok"]
+    assert [check.state for check in doctor.sessions_whole(settings)] == ["ok"]
     spoil(path, pages(path) // 2)
-    (check,) = checks.sessions_whole(settings)
+    (check,) = doctor.sessions_whole(settings)
     assert check.state == "failed"
     assert f"python -m core sessions recover '{path}'" in check.fix
     path.write_bytes(b"these are my notes" * 1000)
-    (check,) = checks.sessions(settings)
+    (check,) = doctor.sessions(settings)
     assert check.state == "failed"
     assert f"python -m core sessions recover '{path}'" in check.fix
 
@@ -320,21 +320,21 @@ def test_the_doctor_tells_sizes_and_what_can_be_given_back(home, path, monkeypat
     settings = Settings(home=home)
     (home / "cache").mkdir()
     (home / "cache" / "llm.sqlite").write_bytes(b"x" * 5 * 2**20)
-    (check,) = checks.space(settings)
+    (check,) = doctor.space(settings)
     assert (check.state, check.fix) == ("ok", None)
     assert "cache 5.0 MiB" in check.detail
     assert "sessions " in check.detail
     assert "indexes" not in check.detail
-    monkeypatch.setattr(checks, "LEAST_FREE", 2**16)
+    monkeypatch.setattr(doctor, "LEAST_FREE", 2**16)
     with closing(Store(path)) as store:
         store.deletion.before(datetime(2030, 1, 1, tzinfo=UTC))
-    (check,) = checks.space(settings)
+    (check,) = doctor.space(settings)
     assert check.state == "warning"
     assert "of the sessions are free" in check.detail
     assert "python -m core sessions vacuum" in check.fix
     files.vacuum(path)
-    assert next(checks.space(settings)).state == "ok"
-    assert next(checks.space(Settings(home=home / "nothing"))).detail.startswith("nothing is kept yet")
+    assert next(doctor.space(settings)).state == "ok"
+    assert next(doctor.space(Settings(home=home / "nothing"))).detail.startswith("nothing is kept yet")
 
 
 def test_folders_that_go_while_they_are_counted_count_nothing(tmp_path, monkeypatch):
@@ -350,6 +350,6 @@ def test_folders_that_go_while_they_are_counted_count_nothing(tmp_path, monkeypa
         return look(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    (check,) = checks.space(Settings(home=tmp_path))
+    (check,) = doctor.space(Settings(home=tmp_path))
     assert "indexes 2.0 KiB" in check.detail
     assert not gone.exists()

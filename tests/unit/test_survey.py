@@ -11,13 +11,13 @@ from core.corpus.source import Source
 from core.domain.background_job import Jobs
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query, RouteResult, Span
+from core.engine.job import Job
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.metrics import by_question
 from core.evaluation.tuning import batch_run as module
 from core.evaluation.tuning.batch_run import Survey, begun, counted, seconds, survey
 from core.evaluation.tuning.fusion_effect import SHOWN, after, base, compare, of_question
-from core.job import Job
 from core.routes.declare import routes
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core import engine as engine_module
 from core.charts.sweep import sweep_curve, sweep_map, sweep_told
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from core.domain.types import Query, Turn
+from core.engine import engine as engine_module
 from core.evaluation import experiment_store, runner, statistics
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.backends.sql import Database
 from core.domain.errors import ModelFailed, ModelTimedOut, Unavailable
 from core.domain.types import AnswerStyle, Query
-from core.engine import Engine, Request
+from core.engine.engine import Engine, Request
 from core.routes.declare import Need
 from core.steps.table_result import Asked, extract_sql, said, table_hits, table_text
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import engine as engine_module
 from core.backends.late import MatchMatrix, TokenVectors
 from core.cli import main
 from core.corpus.build import Stages
@@ -24,8 +23,9 @@ from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
 from core.domain.settings import Settings
 from core.domain.types import Query
-from core.engine import Engine, Request
-from core.needs import missing
+from core.engine import engine as engine_module
+from core.engine.availability import missing
+from core.engine.engine import Engine, Request
 from core.routes.declare import Need
 from core.steps.late_interaction import COLUMNS, DRAWN, ROWS, TOLD, matched
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus, words

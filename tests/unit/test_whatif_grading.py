@@ -17,7 +17,7 @@ from core.charts.grades import grade_strip, strip_told, threshold_curves
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
 from core.domain.types import Query, RouteResult, Span
-from core.engine import Request
+from core.engine.engine import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning.labelled_grades import follows, graded
 from core.routes.declare import routes

@@ -26,8 +26,8 @@ from core.evaluation.labels.types import (
     Pooled,
 )
 from core.store import Store
+from core.store.annotations import MAX_TAG, clean_note
 from core.store.files import reading
-from core.store.people import MAX_TAG, clean_note
 from core.store.rows import bind
 
 MAX_QUESTIONS = 10_000

@@ -11,19 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core import needs
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Passage, Query, RouteResult, Run
+from core.engine import availability
+from core.engine.request import Request
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.origins import NEWEST
 from core.evaluation.labels.types import Desk, Pooled
 from core.evaluation.labels_file import Documents
-from core.request import Request
 from core.routes.declare import pick, routes
 
 if TYPE_CHECKING:
-    from core.engine import Engine, Job
+    from core.engine.engine import Engine, Job
     from core.evaluation.experiment_store import Evaluation
     from core.store import Store
 
@@ -110,8 +110,8 @@ def under_way(engine: Engine, name: str) -> Pooling | None:
 
 def defaults(engine: Engine, corpus: str) -> tuple[str, ...]:
     """The routes that can run on a corpus and ask no language model."""
-    gaps = needs.missing(engine, corpus)
-    return tuple(r.name for r in routes().values() if not r.asks() and not needs.why_not(r, gaps))
+    gaps = availability.missing(engine, corpus)
+    return tuple(r.name for r in routes().values() if not r.asks() and not availability.why_not(r, gaps))
 
 
 def best(results: Iterable[RouteResult], depth: int) -> list[Pooled]:
@@ -229,9 +229,9 @@ def _ranks(
 def _runnable(engine: Engine, corpus: str, names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return defaults(engine, corpus)
-    chosen, gaps = pick(list(names)), needs.missing(engine, corpus)
+    chosen, gaps = pick(list(names)), availability.missing(engine, corpus)
     for route in chosen:
-        if why := needs.why_not(route, gaps):
+        if why := availability.why_not(route, gaps):
             raise Unavailable(f"{route.name} cannot run: {why}")
     return tuple(route.name for route in chosen)
 

@@ -12,12 +12,12 @@ from core.evaluation.labels.pool import store_of
 from core.evaluation.labels.types import MODEL, Desk, Judgement, Pair
 from core.steps import Memo, Steps
 from core.steps.trace import Trace, describe
-from core.store.people import MAX_TAG
+from core.store.annotations import MAX_TAG
 
 if TYPE_CHECKING:
     from core.domain.outputs import PassageGrade
     from core.domain.types import Passage
-    from core.engine import Engine
+    from core.engine.engine import Engine
     from core.evaluation.dataset import Question
     from core.store import Store
 

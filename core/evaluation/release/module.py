@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 from core.routes.declare import pick
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 _TEMPLATE = '''"""{title}, on corpus {corpus}: {purpose}.
 
@@ -29,7 +29,7 @@ import logging
 import sys
 from functools import cache
 
-from core.engine import Engine, Request
+from core.engine.engine import Engine, Request
 from core.domain.errors import Unavailable
 from core.domain.settings import current
 from core.domain.types import AnswerStyle, Query, RouteResult, Turn

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core import needs
 from core.analysis.run_view import below, top
 from core.corpus import catalogue
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Hit, Passage, RouteResult, Scored
+from core.engine import availability
+from core.engine.request import Request
 from core.evaluation import sets
-from core.request import Request
 from core.routes.declare import Need, pick
 
 if TYPE_CHECKING:
-    from core.engine import Engine, Job
+    from core.engine.engine import Engine, Job
     from core.evaluation.dataset import Found, LabelledSet, Question
 
 MODELS = frozenset((Need.LLM, Need.SELF_RAG))
@@ -123,7 +123,7 @@ def check(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) ->
             f"{', '.join(asking)} may ask a language model for every question, which takes too long here; "
             f"measure with: python -m core eval {corpus} --routes {','.join(asking)} --split all"
         )
-    gaps = needs.missing(engine, corpus)
+    gaps = availability.missing(engine, corpus)
     for route in chosen:
         lacking = next((gaps[need] for need in route.needed(settled[route.name]) if need in gaps), None)
         if lacking:

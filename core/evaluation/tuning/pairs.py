@@ -18,7 +18,7 @@ from core.steps.fitted_fusion import features
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet
 
 BASIC = ("bm25", "dense")  # always searched: the fusions that are compared with fuse these

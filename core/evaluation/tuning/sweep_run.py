@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
 from core.domain.types import Scored
+from core.engine.availability import missing
 from core.evaluation.experiment_store import stamp
 from core.evaluation.runner import Outcomes, Plan, run
 from core.evaluation.tuning.sweep_subject import Point, Subject
-from core.needs import missing
 from core.routes.declare import pick
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 Todo = Mapping[Point, Sequence[str]]  # the questions to ask at each point
 Key = tuple[object, ...]

@@ -13,11 +13,11 @@ from core.analysis.answers import being_written
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.types import AnswerBasis, AnswerStyle, Origin, Ranking, RouteResult, Run, TracedTuple
-from core.job import with_answer
+from core.engine.job import with_answer
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 
 class Answering(BackgroundJob):

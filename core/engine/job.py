@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from core.backends.admission import Asker
-from core.conversation import keep
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
 from core.domain.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
-from core.request import Plan, Request
+from core.engine.request import Plan, Request
+from core.engine.session_memory import keep
 from core.routes.declare import Route
 from core.steps import Context, Memo, Steps
 from core.steps.trace import Trace, describe
@@ -24,7 +24,7 @@ from core.steps.trace import Trace, describe
 if TYPE_CHECKING:
     from core.backends.base import WebSearch
     from core.corpus.index import Corpus
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
 LOOK_S = 0.1  # between looks at a route under way

@@ -15,7 +15,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.once import Recent
 
 if TYPE_CHECKING:
-    from core.engine import Engine
+    from core.engine.engine import Engine
 
 Report = Callable[[str, int, int], None]
 _TEXTS = [f"Parcel {n} waits at the depot until it is fetched or sent back." for n in range(32)]

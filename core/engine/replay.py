@@ -8,7 +8,7 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.types import AnswerStyle, Run
-from core.request import Answers, Mode, Request
+from core.engine.request import Answers, Mode, Request
 from core.routes.declare import Route
 
 MODES: Mapping[str, Mode] = {"live": "live", "replay": "replay"}

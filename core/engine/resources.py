@@ -11,7 +11,7 @@ from core.corpus.enrichments.opened import Opened
 from core.corpus.tables import Tables
 from core.domain.once import Once
 from core.domain.settings import Settings
-from core.request import Mode
+from core.engine.request import Mode
 from core.routes.declare import Need
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from core.routes.declare import Need, Route
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
-    from core.engine import Engine
-    from core.request import Mode
+    from core.engine.engine import Engine
+    from core.engine.request import Mode
 
 
 def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
