@@ -27,7 +27,7 @@ from core.domain.types import Query
 from core.engine.availability import missing, why_not
 from core.engine.engine import Engine, Request
 from core.evaluation import sets
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store import Store
 from scripts.serving import served
 

@@ -28,7 +28,7 @@ from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query, Run
 from core.engine.engine import Engine, Request
 from core.evaluation import sets
-from core.routes.declare import routes
+from core.routes.registry import routes
 
 log = logging.getLogger("bench")
 OUT = PROJECT / "bench" / "results.json"

@@ -13,7 +13,7 @@ import sys
 from core.corpus.samples import samples
 from core.domain import settings
 from core.engine.engine import Engine, Request
-from core.routes.declare import pick
+from core.routes.registry import pick
 
 log = logging.getLogger("record")
 

@@ -18,17 +18,18 @@ from collections.abc import Mapping, Sequence
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # times are those of one thread
 
+from core.analysis import metrics
 from core.analysis.run_view import recorded
 from core.cli.common import Bar
 from core.corpus import catalogue
 from core.domain import settings
 from core.domain.errors import RouteScopeError
+from core.domain.needs import Need
 from core.domain.outputs import Rerank
 from core.domain.types import RouteResult, Scored
 from core.engine.engine import Engine, Request
-from core.evaluation import metrics, sets
+from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
-from core.routes.declare import Need
 from core.steps.rerank import by_score
 
 NONE, COSINE, MAXSIM, WEIGHTED, BLEND, LLM = (

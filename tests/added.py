@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import core.routes
-from core.routes.declare import routes
+from core.routes.registry import routes
 
 FOLDER = Path(__file__).parent / "fixtures" / "routes"
 NAMES = tuple(sorted(path.stem for path in FOLDER.glob("[a-z]*.py")))

@@ -35,10 +35,10 @@ from core.corpus.enrichments import store
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.tokens import Tokens
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
+from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Hit, Passage
 from core.engine.engine import Engine
-from core.routes.declare import Need
 from tests.reflecting import ScriptedReflection
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from core.domain.fusion import rrf
 from core.domain.outputs import Rewrite
 from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run
-from core.routes.declare import routes as known_routes
-from core.steps.fuse import rrf
+from core.routes.registry import routes as known_routes
 from tests.runs import TOPICS, Steps
 
 LARGE_QUESTION = (

@@ -9,10 +9,11 @@ import streamlit as st
 
 from core.corpus.samples import Sample, samples
 from core.domain.errors import BadInput
+from core.domain.needs import Need
 from core.domain.types import Query
 from core.engine.availability import missing, why_not
 from core.engine.engine import MAX_QUESTION, Request
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from ui import knobs, named_settings, remembered, state
 from ui.markup import md, show
 from ui.routes import by_family, chosen, directory, title

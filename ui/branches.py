@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 from markupsafe import Markup
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.types import RouteResult, Run, Span
 from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees

@@ -5,9 +5,6 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
-from core.charts.calibration import curves
-from core.charts.reliability import reliability_curve
-from core.charts.reliability import reliability_told as curve_told
 from core.domain.errors import BadInput
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning.calibrate import Calibration, Measured, Objective, Split, calibrate
@@ -15,6 +12,9 @@ from core.evaluation.tuning.calibrate_text import about, halves, left_out, relia
 from core.evaluation.tuning.curves import Curve, curve, reliable
 from core.evaluation.tuning.targets import Target
 from ui import calibrating_save
+from ui.charts.calibration import curves
+from ui.charts.reliability import reliability_curve
+from ui.charts.reliability import reliability_told as curve_told
 from ui.markup import EMPTY, md, show, tag
 from ui.plot import dark, plot
 

@@ -10,7 +10,7 @@ from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning import threshold_candidates, threshold_cases
 from core.evaluation.tuning.batch_run import Survey
 from core.evaluation.tuning.targets import Found
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui import labelled, state
 from ui.markup import md
 from ui.routes import title

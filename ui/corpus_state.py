@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.charts.look import milliseconds
 from core.corpus import builds, catalogue, index, uploads
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
-from core.domain.format import size
+from core.domain.format import milliseconds, size
 from ui import corpora, enrichments, state
 from ui.markup import EMPTY, join, md, show, tag
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from core.analysis.token_usage import Totals, add, price, totals
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.types import RouteResult, Run
 from ui import state
 from ui.markup import EMPTY, join, tag

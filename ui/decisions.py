@@ -9,7 +9,7 @@ from markupsafe import Markup
 from core.analysis.answers import decisions, warned
 from core.analysis.run_view import Recorded
 from core.analysis.what_if.scored import Gate, gates
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Decided, Selection
 from core.domain.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, tag

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from core.analysis.answers import Writing, writing
 from core.analysis.run_view import Recorded
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import ClaimChanges, Criticised, Critique
 from core.domain.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag

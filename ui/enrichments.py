@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.charts.look import milliseconds
 from core.corpus import builds
 from core.corpus.enrichments import store
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
-from core.domain.format import size
+from core.domain.format import milliseconds, size
 from ui import state
 from ui.markup import join, md, show, tag
 from ui.routes import by_family

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from core.charts.forest import forest, lines
 from core.evaluation import effects, leaderboard
 from core.evaluation.naming import named
 from ui import frames
+from ui.charts.forest import forest, lines
 from ui.evaluating_look import Look, sentences
 from ui.markup import md, show
 from ui.plot import dark, plot

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.domain.types import AnswerBy, AnswerOrder
 from core.evaluation.spec import Spec
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store import presets
 from ui import state
 from ui.ask import BY, ORDERS

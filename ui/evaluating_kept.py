@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.background import Evaluating
 from core.evaluation.experiment_index import Entry

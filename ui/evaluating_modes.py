@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.charts.modes import mode_heatmap, scored
 from core.evaluation import effects, leaderboard
 from core.evaluation.naming import named
+from ui.charts.modes import mode_heatmap, scored
 from ui.evaluating_look import Look, sentences
 from ui.markup import md, show
 from ui.plot import dark, plot

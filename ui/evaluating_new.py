@@ -12,13 +12,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.analysis.latency_percentiles import Latency, by_route
-from core.charts.look import milliseconds
 from core.corpus import catalogue
 from core.domain.errors import BadInput, RouteScopeError
+from core.domain.format import milliseconds
+from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import background, dataset, experiment_index, experiment_store, sets
 from core.evaluation.spec import SEED, Spec
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from ui import address, opening, state
 from ui.evaluating_how import hold, how
 from ui.evaluating_kept import BEGUN

@@ -8,14 +8,14 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.token_usage import Totals, price
-from core.charts.confusion import confusion
-from core.charts.tradeoff import tradeoff
 from core.evaluation import leaderboard, oracle, pareto
 from core.evaluation.effects import counted
 from core.evaluation.naming import named
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
 from ui import address, frames, state
+from ui.charts.confusion import confusion
+from ui.charts.tradeoff import tradeoff
 from ui.evaluating_look import Look, sentences, values
 from ui.markup import md, show
 from ui.plot import dark, plot

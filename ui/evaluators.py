@@ -10,7 +10,7 @@ import streamlit as st
 from core.analysis.answers import decisions, warned, writing
 from core.analysis.grades import JUDGING, decided, findings, held
 from core.domain.types import Run
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.steps.beam import trees
 from ui import branches, gates, grades, strips, thresholds, trust
 from ui.decisions import path

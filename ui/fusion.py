@@ -12,12 +12,12 @@ from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, reco
 from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows
 from core.analysis.what_if.parameters import as_knobs
 from core.analysis.what_if.parameters import controls as controls_of
-from core.charts.shares import named, share_bars, told
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
 from core.evaluation.tuning.fusion_effect import SHOWN, of_question
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui import address, fusion_controls, fusion_labelled, kept, opened, picked
+from ui.charts.shares import named, share_bars, told
 from ui.markup import cut, md, show, tag
 from ui.plot import dark, plot
 

@@ -13,7 +13,7 @@ from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run
 from core.evaluation.tuning.batch_run import Survey
 from core.evaluation.tuning.fusion_effect import SHOWN, Base, Change, after, base, compare
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui import address, labelled
 from ui.markup import cut, md, show, tag
 

@@ -11,12 +11,12 @@ from markupsafe import Markup
 from core.analysis.grades import errors
 from core.analysis.run_view import Recorded, gradings, title_of
 from core.analysis.what_if.grading import again, at, bands, by_best, by_mean
-from core.charts.grades import BANDS, grade_strip, strip_told
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Grading, PassageGrade, Round
 from core.domain.types import RouteResult, Run
 from core.evaluation.tuning.labelled_grades import SPENT, follows
 from ui import address, keep_thresholds
+from ui.charts.grades import BANDS, grade_strip, strip_told
 from ui.markup import EMPTY, cut, join, md, show, tag
 from ui.plot import plot
 

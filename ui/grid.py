@@ -12,7 +12,7 @@ from markupsafe import Markup
 from core.analysis.run_view import Reuse, reuse, top
 from core.analysis.searches import rewrites
 from core.analysis.term_contributions import Marker
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.rank_changes import Moves, moves
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run

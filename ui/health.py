@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.engine.engine import Job
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from ui import state
 from ui.markup import md
 

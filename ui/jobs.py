@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.charts.look import milliseconds
 from core.domain.background_job import BackgroundJob, jobs
+from core.domain.format import milliseconds
 from ui import redraw, state
 from ui.markup import cut, md
 

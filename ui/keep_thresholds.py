@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from core.analysis.what_if.saved_parameters import threshold_knobs
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Span
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui import kept
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.engine import availability
 from core.evaluation import experiment_store
 from core.evaluation.labels import pool
 from core.evaluation.labels.coverage import Coverage, coverage
 from core.evaluation.labels.pool import Pooling
 from core.evaluation.labels.types import Desk
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui import corpora, frames, redraw, state
 from ui.evaluated import reopened
 from ui.label_desk import store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.evaluation.labels import suggest
 from core.evaluation.labels.suggest import Suggesting
 from core.evaluation.labels.types import GRADES, MODEL, Desk, Pair

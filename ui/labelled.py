@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.domain.types import RouteResult
 from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning.batch_run import Survey

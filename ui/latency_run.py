@@ -7,11 +7,12 @@ from markupsafe import Markup
 
 from core.analysis.critical_path import Path, critical, ended, on_path, timed
 from core.analysis.run_view import reuse, source, worked
-from core.analysis.timeline import ALONE, lead, path_told, without_model
-from core.charts.look import KINDS, brief, milliseconds
-from core.charts.waterfall import waterfall, zooms
+from core.analysis.timeline import ALONE, lead, path_told
+from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run, Span
 from ui import address
+from ui.charts.style import KINDS
+from ui.charts.waterfall import waterfall, without_model, zooms
 from ui.grid import STATUS
 from ui.latency_words import SHOWN, meter, sentences, switch
 from ui.markup import EMPTY, cut, join, show, tag

@@ -10,12 +10,12 @@ from markupsafe import Markup
 from core.analysis.latency_percentiles import FROM, NEEDED, Latency, Usage, by_route, by_step, usage
 from core.analysis.timeline import against, sessions_told
 from core.analysis.token_usage import price
-from core.charts.look import milliseconds
-from core.charts.percentiles import SHOWN, range_plot
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.store.traces import Traces
 from ui import frames, state
+from ui.charts.percentiles import SHOWN, range_plot
 from ui.cost import costs, money
 from ui.latency_words import sentences, switch
 from ui.markup import md, show, tag

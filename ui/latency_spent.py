@@ -8,8 +8,9 @@ from markupsafe import Markup
 
 from core.analysis.time_breakdown import Spent, by_kind, by_step
 from core.analysis.timeline import label, percent, spent_told
-from core.charts.look import KINDS, brief, milliseconds
+from core.domain.format import brief, milliseconds
 from core.domain.types import Run
+from ui.charts.style import KINDS
 from ui.latency_words import SHOWN, meter, sentences, switch
 from ui.markup import cut, join, show, tag
 

@@ -6,8 +6,8 @@ import streamlit as st
 
 from core.backends import fusion_weights as kept
 from core.backends.fusion_weights import LISTS
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import fusion_weights
 from core.evaluation.tuning.fusion_weights import Fitting, Wanted

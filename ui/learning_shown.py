@@ -10,14 +10,16 @@ from markupsafe import Markup
 
 from core.backends import fusion_weights as files
 from core.backends.fusion_weights import FittedWeights
-from core.charts.fitted import weight_bars
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
+from core.domain.needs import Need
 from core.evaluation.tuning import learn_text as told
 from core.evaluation.tuning.learn import METRIC
 from core.evaluation.tuning.learn_text import Rival
-from core.routes.declare import Need, Route, routes
+from core.routes.declare import Route
+from core.routes.registry import routes
 from ui import address, kept, state
+from ui.charts.fusion_weights import weight_bars
 from ui.markup import cut, join, md, show, tag
 from ui.plot import dark, plot
 from ui.routes import also

@@ -10,7 +10,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
 from core.engine.replay import settled, texts
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui import state
 from ui.ask import ANSWERS, BY, ORDERS
 from ui.markup import md

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from core.analysis.run_view import title_of
 from core.analysis.token_matches import TokenMatch, TokenStep, expansions, token_matches
-from core.charts.look import milliseconds
-from core.charts.match import match_heatmap, match_told
+from core.domain.format import milliseconds
 from core.domain.outputs import Search, Terms
 from core.domain.types import RouteResult, Run, Span
+from ui.charts.match import match_heatmap, match_told
 from ui.markup import EMPTY, cut, join, md, show, tag
 
 CHART = {"displayModeBar": False}

@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError
 from core.evaluation.tuning.saving import settled, told
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store import Store, presets
 from core.store.presets import Preset
 from ui import kept, state

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.store import SessionRow
 from ui import address, state

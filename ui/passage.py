@@ -12,13 +12,13 @@ from core.analysis.run_view import worked
 from core.analysis.term_contributions import Marker, searched_texts
 from core.analysis.token_matches import TokenMatch, expansions, token_matches
 from core.backends.terms import Analyzer, analyzer
-from core.charts import match_heatmap, match_told
 from core.corpus import catalogue
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.rank_changes import ranks
 from core.domain.types import Passage, Run
 from ui import opened, opening, state, terms
+from ui.charts import match_heatmap, match_told
 from ui.grid import View
 from ui.hits import GRADES, marked
 from ui.markup import cut, join, md, show, tag

@@ -10,9 +10,9 @@ import streamlit as st
 
 from core.analysis.rank_matrix import Row, rank_rows, strength
 from core.analysis.run_view import worked
-from core.charts.look import shade
 from core.domain.types import Run
 from ui import frames, picked
+from ui.charts.style import shade
 from ui.grid import View
 from ui.markup import cut, md
 from ui.plot import dark

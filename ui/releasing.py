@@ -6,7 +6,6 @@ from functools import partial
 
 import streamlit as st
 
-from core.charts.release import draws, ranked
 from core.domain.errors import RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
@@ -31,6 +30,7 @@ from ui import (
     releasing_worse,
     state,
 )
+from ui.charts.release import draws, ranked
 from ui.markup import md, show
 from ui.plot import dark, plot
 from ui.tabs import tabs

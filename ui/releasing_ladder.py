@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.evaluation.naming import named
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import Ladder, Rung, climb, in_words

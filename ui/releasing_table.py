@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.evaluation.release.checks import Check, number
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.text import brief, limit

@@ -11,7 +11,7 @@ from core.analysis import waits as reading_waits
 from core.analysis.answers import being_written
 from core.analysis.run_view import worked
 from core.analysis.searches import rewrites
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.types import Run, Span
 from core.engine.engine import Job
 from ui import (

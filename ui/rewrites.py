@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from core.analysis.run_view import asked_again, source, title_of, worked
 from core.analysis.searches import Found, changed, finds, rewrites, searches
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
 from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run, Span

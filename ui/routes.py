@@ -9,8 +9,10 @@ from itertools import groupby
 import streamlit as st
 from markupsafe import Markup
 
+from core.domain.needs import Need
 from core.engine.availability import why_not
-from core.routes.declare import Need, Route, routes
+from core.routes.declare import Route
+from core.routes.registry import routes
 from ui import state
 from ui.markup import EMPTY, tag
 

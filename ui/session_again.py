@@ -14,7 +14,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.types import Query, Run
 from core.engine.engine import Request
 from core.engine.replay import Again, Here, again
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store import SessionRow
 from ui import knobs, session_pair, state
 from ui.ask import ANSWERS, LONGEST

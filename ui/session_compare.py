@@ -6,8 +6,8 @@ import streamlit as st
 
 from core.analysis.run_diff import RouteDiff, RunDiff, run_diff
 from core.analysis.run_diff_text import headline
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.domain.types import Run
 from ui import address, session_pair, state
 from ui.markup import cut, join, md, show, tag

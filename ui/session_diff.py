@@ -9,7 +9,7 @@ from markupsafe import Markup
 from core.analysis.run_diff import RouteDiff, RunDiff
 from core.analysis.run_diff_text import came_to, value, was, why
 from core.analysis.trace_diff import MISSING, Change
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from ui.markup import EMPTY, join, tag
 from ui.rewrites import word_diff
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.charts.look import milliseconds
 from core.domain.errors import BadInput
+from core.domain.format import milliseconds
 from core.store import Choices, Filters, SessionRow, Store
 from ui import address, frames
 from ui.markup import md

@@ -10,7 +10,7 @@ from core.analysis.run_diff import RouteDiff, RunDiff
 from core.analysis.run_diff_text import came_to, ranking, was, why
 from core.analysis.run_view import facts, texts
 from core.analysis.trace_diff import DEPTH, Change, StepDiff
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Output
 from core.domain.rank_changes import moves
 from core.domain.types import Ranking, Run, Span

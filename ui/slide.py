@@ -8,14 +8,14 @@ from dataclasses import replace
 import streamlit as st
 
 from core.analysis.presentation import arranged, found, headline
-from core.charts.look import milliseconds
 from core.corpus.index import current_fingerprint
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.domain.once import Recent
 from core.domain.relevance import relevant
 from core.domain.types import Query, Run
 from core.engine.engine import Job, Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store.playlists import Entry
 from ui import redraw, state
 from ui.gold import gold_grades

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from core.analysis.run_view import describe, facts
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.types import RouteResult, Run, Span
 from ui.markup import EMPTY, cut, join, tag
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from core.analysis.run_view import Recorded, strippings, title_of
 from core.analysis.what_if.scored import floor_of, nears, reaching, refloored
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Selection, Sentence, SentenceFilter
 from core.domain.types import RouteResult, Run, Span
 from ui import address, keep_thresholds

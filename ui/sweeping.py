@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
-from core.charts.sweep import sweep_curve, sweep_map, sweep_told
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation, stamp
@@ -19,8 +18,9 @@ from core.evaluation.tuning.sweep_load import results
 from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
 from core.evaluation.tuning.sweep_text import counted, difference, told
 from core.routes.declare import KnobSpec, Route
-from core.routes.declare import routes as known_routes
+from core.routes.registry import routes as known_routes
 from ui import address, evaluated, opened, routes, state, sweeping_keep, sweeping_run
+from ui.charts.sweep import sweep_curve, sweep_map, sweep_told
 from ui.markup import cut, md, show, tag
 from ui.plot import dark, plot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.evaluation.tuning import sweep_run
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_run import Running, Todo

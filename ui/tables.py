@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from core.analysis.run_view import Recorded, recorded
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Attempt, TableResult
 from core.domain.types import RouteResult, Run
 from ui.markup import EMPTY, cut, join, tag

@@ -10,16 +10,16 @@ import streamlit as st
 from core.analysis.run_view import Recorded, below, gradings
 from core.analysis.thresholds import changed, told
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
-from core.charts.grades import threshold_curves
-from core.charts.waterfall import asks_model
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Grading
 from core.domain.types import RouteResult, Run
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning.labelled_grades import Graded, graded
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui import address, frames, opening, state
+from ui.charts.grades import threshold_curves
+from ui.charts.waterfall import asks_model
 from ui.grades import Edges
 from ui.labelled import surveyed
 from ui.markup import cut, md, show, tag

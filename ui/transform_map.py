@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from core.analysis.embedding_map import Plane, cosine, nearest, nearest_on, points
-from core.charts.map import map_told, query_map
 from core.domain.types import Run
 from ui import frames, picked
+from ui.charts.map import map_told, query_map
 from ui.markup import cut, md
 from ui.plot import dark, pick_point
 from ui.transform_vectors import Space, placed, space

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from core.analysis.embedding_map import Nearness, Point, nearest, nearness, points
 from core.analysis.searches import searched_keys, standing_for
 from core.analysis.term_contributions import Marker
-from core.corpus.passages import searchable
+from core.domain.text import searchable
 from core.domain.types import Passage, Run
 from ui import picked
 from ui.markup import join, show, tag

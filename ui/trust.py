@@ -9,11 +9,11 @@ import streamlit as st
 
 from core.analysis.run_view import gradings
 from core.backends import evaluators
-from core.charts import reliability_curve, reliability_told
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.evaluation.reliability import Reliability, read
 from ui import state
+from ui.charts import reliability_curve, reliability_told
 from ui.markup import md
 
 

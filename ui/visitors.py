@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect, WebSocketDisconnected
 from streamlit import config
 
-from core.backends import reach
+from core.domain import reach
 
 log = logging.getLogger(__name__)
 PORTS = {"http": 80, "https": 443}

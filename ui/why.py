@@ -13,8 +13,8 @@ from core.analysis.diagnosis import Diagnosis, Mode, ranked_ms
 from core.analysis.lineage import is_search
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import Fate, Funnel
-from core.charts.look import ERROR, KINDS
 from core.domain.types import Passage, Span
+from ui.charts.style import ERROR, KINDS
 from ui.markup import EMPTY, cut, join, tag
 
 STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from core.analysis.lineage import is_search
 from core.analysis.passage_trace import Fate, Funnel, Stage
-from core.charts.look import KINDS
+from ui.charts.style import KINDS
 from ui.markup import cut, tag
 from ui.why import View, colour, in_top
 

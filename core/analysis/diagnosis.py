@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import Fate, Funnel
 from core.analysis.run_view import top
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
 from core.domain.rank_changes import ranks
 from core.domain.relevance import floor, relevant
@@ -89,7 +89,7 @@ def diagnose(run: Run, funnels: Sequence[Funnel], gold: Mapping[str, int], depth
 
 def ndcg(results: Iterable[RouteResult], gold: Mapping[str, int]) -> dict[str, float]:
     """nDCG@10 by route, of those with a ranking, by ir_measures; gains are the grades."""
-    from core.evaluation.metrics import by_question
+    from core.analysis.metrics import by_question
 
     lists = {
         result.route: tuple((hit.passage.id, hit.score) for hit in _distinct(result))

@@ -11,8 +11,8 @@ import numpy as np
 from core.analysis.run_view import worked
 from core.analysis.searches import imagined, written
 from core.backends.base import Embedder, Matrix, Vector
-from core.corpus.passages import searchable
 from core.domain.rank_changes import ranks
+from core.domain.text import searchable
 from core.domain.types import Run
 
 if TYPE_CHECKING:

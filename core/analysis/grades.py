@@ -9,11 +9,11 @@ from core.analysis.answers import decisions
 from core.analysis.run_view import Recorded, gradings, strippings
 from core.analysis.what_if.grading import bands, known
 from core.analysis.what_if.scored import nears, reaching
+from core.domain.needs import Family
 from core.domain.outputs import Grading, SentenceFilter
 from core.domain.rank_changes import ranks
 from core.domain.relevance import relevant
 from core.domain.types import RouteResult, Run
-from core.routes.declare import Family
 
 JUDGING: tuple[Family, ...] = ("corrective", "agentic")  # families of routes that judge what they do
 NAMED = 2  # passages that a sentence names

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from core.analysis.search_inputs import asked
 from core.backends.terms import WORD, Analyzer
-from core.corpus.passages import searchable
 from core.domain.outputs import Search
+from core.domain.text import searchable
 from core.domain.types import Passage, Run
 
 

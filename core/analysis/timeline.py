@@ -9,8 +9,7 @@ from core.analysis.critical_path import critical, ended, timed
 from core.analysis.latency_percentiles import NEEDED, Latency
 from core.analysis.run_view import worked
 from core.analysis.time_breakdown import Spent, clocks
-from core.charts.look import KINDS, brief, milliseconds
-from core.charts.waterfall import by_time
+from core.domain.format import STEP_KINDS, brief, milliseconds
 from core.domain.types import RouteResult, Run
 from core.store.traces import Traces
 
@@ -75,7 +74,7 @@ def spent_told(found: Sequence[Spent]) -> str:
 
 def label(one: Spent) -> str:
     """A kind of step as charts call it."""
-    return KINDS[one.kind][0] if one.kind else one.name
+    return STEP_KINDS[one.kind] if one.kind else one.name
 
 
 def sessions_told(read: Traces, found: Sequence[Latency], apart: int = 0) -> list[str]:
@@ -125,18 +124,6 @@ def against(run: Run, found: Sequence[Latency]) -> str:
     return f"In this run {result.title} took {took}, {times:.1f} times its median of {median}."
 
 
-def without_model(run: Run) -> str:
-    """The quickest and the slowest route if the language model's steps took no time, in words."""
-    rows = [row for row in by_time(run, retrieval_only=True) if row[0].status == "ok" and row[1]]
-    if len(rows) < 2:
-        return ""
-    (quick, _, least), (slow, _, most) = rows[0], rows[-1]
-    return (
-        f"Without the language model's steps {quick.title} is the quickest, {milliseconds(least)}, and"
-        f" {slow.title} the slowest, {milliseconds(most)}."
-    )
-
-
 def percent(share: float) -> str:
     """A share in a sentence: never 100% or 0% of what is not all or nothing."""
     return brief(share).replace(">", "over ").replace("<", "under ")
@@ -150,7 +137,7 @@ def of(title: str) -> str:
 def _deciding(routes: Sequence[RouteResult]) -> str:
     """Which kind of step determines how long routes take."""
     longest = [path.longest for path in map(critical, routes) if path.longest is not None]
-    kinds = Counter(KINDS[span.kind][0] for span in longest).most_common()
+    kinds = Counter(STEP_KINDS[span.kind] for span in longest).most_common()
     if not kinds:
         return ""
     (first, count), rest = kinds[0], kinds[1:]

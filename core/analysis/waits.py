@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.domain.outputs import Waited
 from core.domain.types import Span
 

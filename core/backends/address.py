@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from core.backends import reach
+from core.domain import reach
 from core.domain.errors import BadInput
 
 

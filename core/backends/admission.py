@@ -12,20 +12,43 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Protocol
 
 from core.domain.errors import Cancelled
-from core.domain.outputs import Waited
-from core.steps.trace import Trace
+from core.domain.outputs import Output, Waited
+from core.domain.types import SpanKind
 
 WAIT = "wait for the model"  # the span's name
 LOOK_S = 0.02  # how often one who waits looks whether it was stopped, and what place it has
 RECENT = 20  # calls by which the next ones' time is told
 ENDPOINTS = 64  # that are remembered, the one asked longest ago goes first
 _numbers = count(1)
+
+
+class OpenWait(Protocol):
+    """The span of a wait under way."""
+
+    output: Output | None
+
+
+class RouteClock(Protocol):
+    """What admission uses of a route's trace (`core.steps.trace.Trace`): its clock, and spans for waits."""
+
+    def now(self) -> float:
+        """Milliseconds on the route's own clock."""
+
+    def stand_at(self, ms: float) -> None:
+        """Set the route's own clock to `ms`."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """What goes by inside takes no time on the route's clock."""
+
+    def span(self, name: str, kind: SpanKind) -> AbstractContextManager[OpenWait]:
+        """A step under way."""
 
 
 class Asker:
@@ -36,7 +59,7 @@ class Asker:
     """
 
     def __init__(
-        self, run: str = "", trace: Trace | None = None, cancel: threading.Event | None = None
+        self, run: str = "", trace: RouteClock | None = None, cancel: threading.Event | None = None
     ) -> None:
         self.run = run or f"alone-{next(_numbers)}"
         self.trace, self.cancel = trace, cancel
@@ -184,7 +207,7 @@ class Turns:
         with self._lock:
             return sum(map(len, self._lines.values()))
 
-    def _stand_told(self, ticket: _Ticket, trace: Trace, cancel: threading.Event | None) -> None:
+    def _stand_told(self, ticket: _Ticket, trace: RouteClock, cancel: threading.Event | None) -> None:
         began = time.perf_counter()
         with trace.span(WAIT, "CHAIN") as span:
             span.output = Waited()

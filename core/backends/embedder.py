@@ -14,9 +14,8 @@ import numpy as np
 
 from core.backends.admission import Turns
 from core.backends.base import Embedder, Matrix, Vector
-from core.domain.errors import Unavailable
+from core.domain.errors import Unavailable, describe
 from core.domain.settings import Settings
-from core.steps.trace import describe
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 log = logging.getLogger(__name__)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from core.backends.admission import Turns
 from core.backends.weights import ask_hub, clean
-from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable, describe
 from core.domain.once import Once
-from core.steps.trace import describe
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings

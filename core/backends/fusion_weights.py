@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from core.domain.errors import BadInput, Unavailable
-from core.routes.declare import Need
+from core.domain.needs import Need
 
 FOLDER, VERSION = "learned", 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")

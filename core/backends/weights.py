@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from core.domain.errors import Unavailable
-from core.steps.trace import describe
+from core.domain.errors import Unavailable, describe
 
 log = logging.getLogger(__name__)
 HUB_S = 5.0  # to wait for the hub's first word

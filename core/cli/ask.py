@@ -91,7 +91,7 @@ def ask_(
     from core.domain import settings
     from core.domain.types import Query
     from core.engine.engine import Request, shared_engine
-    from core.routes.declare import pick
+    from core.routes.registry import pick
 
     now = settings.current()
     answers = answers or ("selected" if answered else now.answers)
@@ -155,7 +155,7 @@ def read_knobs(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, dict[
 
 def read_history(path: Path) -> tuple[Turn, ...]:
     """A conversation, oldest turn first; a line without a speaker goes on with the turn before it."""
-    from core.evaluation.dataset import turns
+    from core.domain.conversation import turns
 
     try:
         text = path.read_text(encoding="utf-8-sig").strip()

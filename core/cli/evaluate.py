@@ -115,7 +115,7 @@ def eval_(
     from core.evaluation.experiment_store import place
     from core.evaluation.spec import Spec
     from core.evaluation.summary import check_baseline
-    from core.routes.declare import pick
+    from core.routes.registry import pick
 
     now = settings.current()
     if keep is not None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from core.analysis.metrics import UNJUDGED, title
 from core.cli.text import amount, one_line, table
 from core.evaluation import text
-from core.evaluation.metrics import UNJUDGED, title
 
 SHOWN = {  # measures of answers, and what their columns are called
     "correct": "correct",

@@ -114,7 +114,7 @@ def _text(decision: Decision, change: Against | None) -> str:
 
 
 def _table(ordered: list[Candidate], decision: Decision) -> str:
-    from core.charts.look import milliseconds
+    from core.domain.format import milliseconds
     from core.evaluation.release.text import lacking
 
     rows = [

@@ -115,7 +115,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
     from core.engine.engine import shared_engine
     from core.evaluation import experiment_store
     from core.evaluation.labels import desk, pool
-    from core.routes.declare import pick
+    from core.routes.registry import pick
 
     engine, store = shared_engine(), open_store()
     names = tuple(route.name for route in pick(routes)) if routes else ()

@@ -35,7 +35,7 @@ def module_(
     from core.domain.errors import Unavailable
     from core.engine.engine import shared_engine
     from core.evaluation.release.module import module
-    from core.routes.declare import pick
+    from core.routes.registry import pick
     from core.store import presets
 
     (route,) = pick([route_name])

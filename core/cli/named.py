@@ -37,7 +37,7 @@ def preset_of(engine: Engine, name: str) -> Preset:
 
 def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
     """The routes chosen; where none are, those of the settings."""
-    from core.routes.declare import pick
+    from core.routes.registry import pick
 
     return list(chosen) or (pick(list(preset.knobs)) if preset is not None and preset.knobs else [])
 

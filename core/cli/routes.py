@@ -13,7 +13,8 @@ from core.cli.text import table
 from core.engine.availability import why_not
 
 if TYPE_CHECKING:
-    from core.routes.declare import Need, Route
+    from core.domain.needs import Need
+    from core.routes.declare import Route
 
 
 @click.command("routes")
@@ -24,7 +25,7 @@ def routes_(corpus: str | None, as_json: bool) -> int:
     from core.domain import settings
     from core.engine.availability import missing
     from core.engine.engine import Engine
-    from core.routes.declare import routes
+    from core.routes.registry import routes
 
     gaps = missing(Engine(settings.current()), corpus)
     listed = [_route(route, gaps) for route in routes().values()]

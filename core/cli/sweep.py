@@ -41,7 +41,7 @@ def sweep_(
     from core.evaluation.tuning import sweep_run
     from core.evaluation.tuning.sweep import METRICS, curve, waiting
     from core.evaluation.tuning.sweep_subject import Rankings, subject
-    from core.routes.declare import pick
+    from core.routes.registry import pick
 
     if metric not in METRICS:
         raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
@@ -120,7 +120,7 @@ def _run(running: Running, todo: Todo) -> bool:
 
 
 def _price(cost: Any) -> str:
-    from core.charts.look import milliseconds
+    from core.domain.format import milliseconds
 
     of = f"{cost.questions} questions at {cost.points} value(s) take a run that may ask a language model"
     if cost.calls is None or cost.seconds is None:

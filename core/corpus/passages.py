@@ -15,6 +15,7 @@ from typing import Any
 from core.corpus.chunk import Chunking, long, made
 from core.corpus.types import Cut, Document
 from core.domain.once import Lately
+from core.domain.text import searchable
 from core.domain.types import Passage
 
 SCHEMA = """
@@ -46,11 +47,6 @@ class Listed:
     title: str
     passages: int
     characters: int
-
-
-def searchable(title: str, text: str) -> str:
-    """What of a passage is searched, by words and by meaning: its document's title and its text."""
-    return f"{title} {text}".strip()
 
 
 def write(documents: Iterable[Cut], chunking: Chunking, file: Path) -> tuple[int, int, str]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from core.domain.conversation import turns
 from core.domain.errors import BadInput
+from core.domain.jsonl import lines
 from core.domain.settings import PROJECT
 from core.domain.types import Query
-from core.evaluation.dataset import turns
-from core.evaluation.files import lines
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 

@@ -17,8 +17,8 @@ from core.domain.once import Once
 
 if TYPE_CHECKING:
     from core.corpus.source import Source
+    from core.domain.needs import Need
     from core.domain.settings import Settings
-    from core.routes.declare import Need
 
 ENDINGS = (".sqlite", ".sqlite3", ".db")
 QUESTIONS = "questions.jsonl"  # beside a database: labelled questions about it, not documents
@@ -44,7 +44,7 @@ class Tables:
 
 
 def _open(corpus: str, need: Need, files: list[Path]) -> Database:
-    from core.routes.declare import Need
+    from core.domain.needs import Need
 
     try:
         if need is Need.CSV:
@@ -66,7 +66,7 @@ def missing(need: Need, corpus: str, settings: Settings) -> str | None:
 def files_for(need: Need, corpus: str, settings: Settings) -> list[Path]:
     """The files that meet `need` for a corpus, at least one; raises Unavailable with the reason."""
     from core.corpus import catalogue
-    from core.routes.declare import Need
+    from core.domain.needs import Need
 
     source = catalogue.source(corpus, settings=settings, known_only=True)
     if need is Need.CSV:

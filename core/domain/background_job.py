@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
-from core.domain.errors import Cancelled, RouteScopeError
-from core.steps.trace import describe
+from core.domain.errors import Cancelled, RouteScopeError, describe
 
 log = logging.getLogger("routescope.jobs")
 State = Literal["under way", "done", "stopped", "failed"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+from core.domain.types import SpanKind
 
 
 def size(count: float) -> str:
@@ -15,3 +18,37 @@ def time_left(seconds: float) -> str:
     """Minutes or seconds for people, rounded up."""
     count, what = (math.ceil(seconds / 60), "minute") if seconds > 60 else (math.ceil(seconds), "second")
     return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def milliseconds(ms: float) -> str:
+    """A duration as people read it: 0.4 ms, 12 ms, 3.1 s, 2 min 5 s; "?" for no finite number."""
+    if not math.isfinite(ms):
+        return "?"
+    if ms < 9.95:
+        return f"{ms:.1f} ms"
+    if ms < 999.5:
+        return f"{ms:.0f} ms"
+    if ms < 99_950:
+        return f"{ms / 1000:.1f} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def brief(share: float) -> str:
+    """A share from 0 to 1 in a table or a chart; what is not all or nothing is not rounded to it."""
+    if 0.995 <= share < 1:
+        return ">99%"
+    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
+STEP_KINDS: Mapping[SpanKind, str] = {  # kinds of step as charts and sentences call them
+    "LLM": "language model",
+    "EMBEDDING": "embedding",
+    "RETRIEVER": "search",
+    "CHAIN": "fusion and glue",
+    "RERANKER": "reranking",
+    "EVALUATOR": "grading",
+    "TOOL": "tool",
+    "GUARDRAIL": "guardrail",
+    "AGENT": "agent",
+}

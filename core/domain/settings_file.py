@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from core.backends import reach
+from core.domain import reach
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import ENV_PREFIX, Settings, load
 

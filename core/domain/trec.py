@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from core.evaluation.ranked import Ranked
+from core.domain.ranked import Ranked
 
 
 def strict(scores: Sequence[float]) -> list[float]:

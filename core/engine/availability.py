@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from core.backends.llm.none import WHY as NO_MODEL
 from core.domain.errors import RouteScopeError
-from core.routes.declare import Need, Route
+from core.domain.needs import Need
+from core.routes.declare import Route
+from core.routes.registry import routes
+from core.steps.base import OtherRoute
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -62,8 +65,11 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
     return gaps
 
 
-def lacking(engine: Engine, corpus: str, *, models: bool, mode: Mode | None) -> Callable[[Route], str | None]:
-    """Why a route cannot run on a corpus with its default knobs, or None; looked up when first asked.
+def other_routes(
+    engine: Engine, corpus: str, *, models: bool, mode: Mode | None
+) -> Callable[[str], OtherRoute | None]:
+    """Routes by name as a router may use them; why one cannot run on the corpus is looked up when first
+    asked.
 
     `models` and `mode` are those of the request: without models none is to be had, and stored answers need
     no model to be here.
@@ -78,7 +84,17 @@ def lacking(engine: Engine, corpus: str, *, models: bool, mode: Mode | None) -> 
             found |= {Need.LLM: lack} if lack else {}
         return found if models else found | dict.fromkeys((Need.LLM, Need.SELF_RAG, Need.WEB), NO_MODEL)
 
-    return lambda route: next((gaps()[n] for n in route.needed(route.settle({})) if n in gaps()), None)
+    def named(name: str) -> OtherRoute | None:
+        route = routes().get(name)
+        if route is None:
+            return None
+        defaults = route.settle({})
+        return OtherRoute(
+            lambda query, do: route.function(query, do, **defaults),
+            lambda: next((gaps()[need] for need in route.needed(defaults) if need in gaps()), None),
+        )
+
+    return named
 
 
 def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:

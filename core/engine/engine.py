@@ -19,6 +19,7 @@ from core.backends.web import SNAPSHOT
 from core.domain import settings as settings_module
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
+from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import AnswerStyle, Query, Remembered, Run
 from core.engine import availability
@@ -27,7 +28,7 @@ from core.engine.late_answers import Answering, answerable, write_later
 from core.engine.request import MAX_QUESTION, Mode, Plan, Request, clean
 from core.engine.resources import Resources
 from core.engine.session_memory import gather, keep_answer
-from core.routes.declare import Need, pick
+from core.routes.registry import pick
 from core.steps import Context, Memo
 from core.steps.base import no_reflection
 from core.steps.trace import Trace
@@ -197,7 +198,7 @@ class Engine(Resources):
             llm=self.llm(mode) if models else NoLLM(), web=web, trace=trace, memo=memo, cancel=cancel,
             deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
-            why_not=availability.lacking(self, corpus.name, models=models, mode=mode),
+            other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
             prepared=lambda need: self._prepared(corpus, need), rerankers=self.rerankers(),
             draw=draw, answering=answering, evidence=answering.evidence if answering else now.answer_evidence,
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal
 
 from core.backends.admission import Asker
 from core.domain.background_job import BackgroundJob
-from core.domain.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable
+from core.domain.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable, describe
 from core.domain.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.request import Plan, Request
 from core.engine.session_memory import keep
 from core.routes.declare import Route
 from core.steps import Context, Memo, Steps
-from core.steps.trace import Trace, describe
+from core.steps.trace import Trace
 
 if TYPE_CHECKING:
     from core.backends.base import WebSearch

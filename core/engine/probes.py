@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from core.backends.rerankers import EMBEDDED, LLM
-from core.charts.look import milliseconds
 from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
 from core.domain.once import Recent
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from core.backends.fid import FusionReader, FusionReaders
 from core.backends.rerankers import Rerankers
 from core.corpus.enrichments.opened import Opened
 from core.corpus.tables import Tables
+from core.domain.needs import Need
 from core.domain.once import Once
 from core.domain.settings import Settings
 from core.engine.request import Mode
-from core.routes.declare import Need
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -85,7 +85,8 @@ class Resources:
 
     def web(self) -> WebSearch | None:
         """The web search of the settings, None where none is wanted; raises Unavailable or BadInput."""
-        from core.backends.web import SNAPSHOT, Snapshot, load_web
+        from core.backends.web import SNAPSHOT, load_web
+        from core.corpus.web_snapshot import Snapshot
 
         def snapshot() -> WebSearch:
             pages = self.corpus("web")

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from core.domain.conversation import turns
 from core.domain.errors import BadInput
+from core.domain.jsonl import lines, objects, parse
 from core.domain.types import Query, Turn
-from core.evaluation.files import Qrels, lines, merge, objects, parse, read_qrels
+from core.evaluation.files import Qrels, merge, read_qrels
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
@@ -187,21 +189,6 @@ def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
             f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
         )
     return Written(name, tuple(questions.values()), evidence)
-
-
-def turns(items: Any, where: str) -> tuple[Turn, ...]:
-    """A conversation from a list of {"role", "text"}, oldest first."""
-    if not isinstance(items, list):
-        raise BadInput(f"{where}: a history is a list of {{'role', 'text'}}, not {type(items).__name__}")
-    history = []
-    for item in items:
-        role = item.get("role") if isinstance(item, dict) else None
-        if role not in ("user", "assistant") or not isinstance(item.get("text"), str):
-            raise BadInput(
-                f"{where}: a turn is {{'role': 'user' or 'assistant', 'text': ...}}, not {item!r}"[:300]
-            )
-        history.append(Turn(role, item["text"]))
-    return tuple(history)
 
 
 def _conversation(item: Mapping[str, Any]) -> Query:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.machine import machine
+from core.domain.needs import Need
 from core.domain.types import AnswerStyle
 from core.engine.availability import missing, why_not
 from core.evaluation import dataset, report, runner, sets, summary
@@ -18,7 +19,8 @@ from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
 from core.evaluation.runner import Ended, Outcomes, Plan
 from core.evaluation.spec import Spec
-from core.routes.declare import Need, Route, pick, routes
+from core.routes.declare import Route
+from core.routes.registry import pick, routes
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.analysis.metrics import Values, by_question
 from core.domain.errors import BadInput
 from core.domain.types import Query, Run, Turn
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, outcomes_of
-from core.evaluation.metrics import Values, by_question
 from core.evaluation.runner import Outcomes
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from core.domain.errors import BadInput
-from core.evaluation.ranked import Ids
+from core.domain.ranked import Ids
 from core.evaluation.runner import Outcome, Outcomes
 
 JOURNAL = "questions.jsonl"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.analysis.metrics import title
 from core.evaluation.comparison import ByRoute, against, means_of
 from core.evaluation.effects import counted, in_words
-from core.evaluation.metrics import title
 
 LEAST = 0.5  # share of the questions that a route must be scored on to lead
 

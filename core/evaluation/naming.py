@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.evaluation.metrics import title
+from core.analysis.metrics import title
 
 ANSWERED = {
     "f1": "F1 of the answer",

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from core.analysis.metrics import title
 from core.evaluation.comparison import ByRoute
 from core.evaluation.effects import counted
-from core.evaluation.metrics import title
 from core.evaluation.statistics import Interval, Means, interval, intervals, intervals_of
 
 

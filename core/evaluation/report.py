@@ -8,13 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from core.analysis.metrics import COMPARED, QUALITY, UNJUDGED, title
 from core.domain.trec import qrels_lines, run_lines
 from core.evaluation import answer_figures
 from core.evaluation import text as told
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.effects import in_words
-from core.evaluation.metrics import COMPARED, QUALITY, UNJUDGED, title
 from core.evaluation.runner import Outcomes
 
 STYLE = """

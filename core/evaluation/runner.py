@@ -17,10 +17,10 @@ from core.domain.outputs import (
     Selection,
     TableResult,
 )  # fmt: skip
+from core.domain.ranked import Ids, Ranked
 from core.domain.types import AnswerStyle, RouteResult, Run, Span, Status
 from core.engine.engine import Job, Request
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.ranked import Ids, Ranked
 
 if TYPE_CHECKING:
     from core.evaluation.journal import Journal

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
+from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, by_question, measures
 from core.domain.errors import BadInput
 from core.domain.types import Status
 from core.evaluation import answer_figures, effects, leading, oracle, pareto, routing, stability, statistics
 from core.evaluation.answers import ANSWERS, JUDGED_BY
 from core.evaluation.comparison import compared, differences, means_of
 from core.evaluation.dataset import LabelledSet
-from core.evaluation.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, by_question, measures
 from core.evaluation.runner import Outcome, Outcomes
 
 MODE_METRICS = ("ndcg@10", "recall@10")

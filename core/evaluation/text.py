@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core.charts.look import brief
+from core.analysis.metrics import COMPARED, UNJUDGED, title
+from core.domain.format import brief
 from core.evaluation import effects, leading, naming, oracle, stability
-from core.evaluation.metrics import COMPARED, UNJUDGED, title
 
 Named = Callable[[str], str]  # a route's title by its name
 

@@ -1,1 +1,1 @@
-"""One file a route; `core.routes.declare.routes()` finds them."""
+"""One file a route; `core.routes.registry.routes()` finds them."""

@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from core.domain.errors import BadInput
+from core.domain.needs import Family, Need
 from core.domain.parameters import named
 from core.domain.types import Answer, Query
 
 if TYPE_CHECKING:
     from core.steps import Steps
-
-Family = Literal[
-    "baseline", "hybrid", "query", "index", "scoring", "corrective", "agentic", "structured", "memory"
-]
-
-
-class Need(Enum):
-    """What must be there before a route can run."""
-
-    LLM = "a language model"
-    WEB = "a web search"
-    CROSS_ENCODER = "a cross-encoder"
-    SELF_RAG = "a reflection-token model (Self-RAG)"
-    HEADINGS = "headings and neighbours of the corpus' passages"
-    CHILDREN = "small pieces of the corpus' passages"
-    CONTEXTS = "contexts written for the corpus' passages"
-    QUESTIONS = "questions written for the corpus' passages"
-    TOKENS = "token vectors of the corpus' passages"
-    LEARNED_SPARSE = "learned term weights of the corpus' passages"
-    FITS = "a corpus that fits the model's context"
-    FID = "a Fusion-in-Decoder model"
-    TABLES = "tables of the corpus"
-    CSV = "CSV files of the corpus"
-    WEIGHTS = "weights fitted on labels of the corpus"
-
-    @property
-    def enrichment(self) -> str | None:
-        """The enrichment that meets this need, made once for each corpus; None for other needs."""
-        others = (
-            Need.LLM, Need.WEB, Need.CROSS_ENCODER, Need.SELF_RAG, Need.FITS, Need.FID, Need.TABLES,
-            Need.CSV, Need.WEIGHTS,
-        )  # fmt: skip
-        return self.name.lower() if self not in others else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,34 +156,6 @@ def route(
         )
 
     return declare
-
-
-@cache
-def routes() -> Mapping[str, Route]:
-    """Every route by name: the `Route` objects of the modules in `core.routes`."""
-    import core.routes as package
-
-    found: dict[str, Route] = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        for value in vars(importlib.import_module(f"{package.__name__}.{module.name}")).values():
-            if isinstance(value, Route):
-                found[value.name] = value
-    return dict(sorted(found.items()))
-
-
-def pick(names: str | Sequence[str]) -> list[Route]:
-    """The routes named ("all", "a,b" or a list) in the order given; BadInput lists the known ones."""
-    known = routes()
-    wanted = names.split(",") if isinstance(names, str) else list(names)
-    wanted = [name.strip() for name in wanted if name.strip()]
-    if wanted == ["all"]:
-        return list(known.values())
-    if not wanted:
-        raise BadInput(f"no route given; known: all, {', '.join(known)}")
-    for name in wanted:
-        if name not in known:
-            raise BadInput(f"unknown route {name!r}; known: all, {', '.join(known)}")
-    return [known[name] for name in dict.fromkeys(wanted)]
 
 
 def _knobs(function: Callable[..., Answer]) -> tuple[KnobSpec, ...]:

@@ -1,5 +1,6 @@
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Need, route
+from core.routes.declare import route
 from core.steps import Steps
 
 

@@ -1,8 +1,9 @@
 from typing import Annotated
 
 from core.backends.prompting.citations import Draft
+from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, Need, route
+from core.routes.declare import Knob, route
 from core.steps import Steps
 from core.steps.generate import SHOWN
 from core.steps.self_refine import Ended, Weighed

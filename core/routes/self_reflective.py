@@ -1,7 +1,8 @@
 from typing import Annotated
 
+from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, Need, route
+from core.routes.declare import Knob, route
 from core.steps import Steps
 from core.steps.reflect import Reason, Reflection
 

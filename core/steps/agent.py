@@ -19,17 +19,18 @@ from typing import Literal
 
 from core.backends.prompting.prompts import EVIDENCE
 from core.backends.prompting.prompts_agentic import CHOOSE_ACTION, COPY_WORDS
+from core.backends.prompting.replies import first_line
 from core.backends.prompting.token_probabilities import odds
 from core.backends.prompting.untrusted import quoted
 from core.domain.errors import Unavailable
+from core.domain.needs import Need
 from core.domain.outputs import Search, ShortAnswer
 from core.domain.types import Hit, Passage, Ranking
-from core.routes.declare import Need
 from core.steps.decisions import Decided
 from core.steps.decompose import UNKNOWN, Decompose, quoted_in, references
 from core.steps.retrieve import POOL
 from core.steps.step import step
-from core.steps.transform import first_line, wording
+from core.steps.transform import wording
 
 Action = Literal["search", "look_up", "sql"]  # besides, the model may choose to answer
 Said = Literal["yes", "no", "unknown"]

@@ -21,14 +21,14 @@ from core.backends.prompting.suspicious_text import warnings
 from core.backends.rerankers import Rerankers
 from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.outputs import Reply
-from core.domain.types import EVIDENCE, Answer, AnswerStyle, Remembered, Tokens
+from core.domain.types import EVIDENCE, Answer, AnswerStyle, Query, Remembered, Tokens
 from core.steps.memo import Charge, Memo, Work, under_way
 from core.steps.trace import OpenSpan, Trace
 
 if TYPE_CHECKING:
     from core.backends.fid import FusionReader
     from core.corpus.index import Corpus
-    from core.routes.declare import Need, Route
+    from core.domain.needs import Need
 
 SEEDS = 1000  # between the seeds of one draw and the next: more than the samples of any step
 A = TypeVar("A")
@@ -39,6 +39,14 @@ R = TypeVar("R")
 def no_reflection() -> LLM:
     """What a context without a reflection-token model gives in its place."""
     raise Unavailable("no reflection-token model is set up")
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRoute:
+    """A route that a router may give the question to."""
+
+    run: Callable[[Query, Any], Answer]  # with its default parameters, on the steps given
+    why_not: Callable[[], str | None]  # why it cannot run here, or None
 
 
 @dataclass(slots=True)
@@ -68,7 +76,7 @@ class Context:
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
-    why_not: Callable[[Route], str | None] = lambda _route: None  # why a route cannot run here
+    other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
     found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0
     tokens: int = 0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal
 
 from core.backends.prompting.citations import Draft
 from core.backends.prompting.prompts_agentic import CLASSES as ASK_CLASS
 from core.backends.prompting.prompts_agentic import DIRECT
 from core.backends.prompting.token_probabilities import odds
-from core.domain.errors import ModelFailed
+from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import Decision
 from core.domain.types import Answer, Query
 from core.steps.classes import (
@@ -89,15 +89,13 @@ class Classify(Generate):
     @step("CHAIN", "choose a route")
     def choose_route(self, asked: QuestionClass) -> Dispatch:
         """The first route for the class that can run here; those passed over are named with the reason."""
-        from core.routes.declare import routes
-
         passed: list[str] = []
         ways = tuple(CANDIDATES[asked])
         for name in CANDIDATES[asked]:
             if name == NO_SEARCH:
                 return Dispatch(name, "the question needs nothing looked up", ways)
-            route = routes().get(name)
-            reason = "there is no such route" if route is None else self.context.why_not(route)
+            route = self.context.other_route(name)
+            reason = "there is no such route" if route is None else route.why_not()
             if reason is None:
                 first = "it is the first choice" if not passed else f"not {'; not '.join(passed)}"
                 return Dispatch(name, f"for a question of class {asked}: {first}", ways)
@@ -108,10 +106,10 @@ class Classify(Generate):
         """What the route `name` gives with its defaults; its steps become steps of this route, whose own
         parameters set none of them.
         """
-        from core.routes.declare import routes
-
-        route = routes()[name]
-        return route.function(query, cast("Any", self), **route.settle({}))
+        route = self.context.other_route(name)
+        if route is None:
+            raise BadInput(f"there is no route {name!r} to give the question to")
+        return route.run(query, self)
 
     def reply(self, query: Query) -> Answer:
         """The outcome without a search: a reply of the model where answers are asked for by model."""

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Sequence
 
 from core.backends.prompting.prompts import DECOMPOSE, DECOMPOSE_STEPS, SHORT_ANSWER
+from core.backends.prompting.replies import first_line, reply_lines
 from core.backends.prompting.untrusted import quoted
 from core.domain.outputs import Rewrite, ShortAnswer
 from core.domain.types import Ranking
 from core.steps.step import step
-from core.steps.transform import Transform, first_line, reply_lines, wording
+from core.steps.transform import Transform, wording
 
 READ = 3  # passages a short answer is looked for in
 UNKNOWN = "not stated"  # what the model is told to say where the passages do not answer

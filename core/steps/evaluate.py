@@ -9,12 +9,12 @@ from contextlib import suppress
 import numpy as np
 
 from core.backends.evaluators import FEATURES, LIGHTWEIGHT, Evaluator, Which, logistic
-from core.corpus.passages import searchable
 from core.domain.errors import BadInput, Unavailable
+from core.domain.needs import Need
 from core.domain.outputs import Grading, Pass, PassageGrade
 from core.domain.parameters import carry
+from core.domain.text import searchable
 from core.domain.types import Ranking
-from core.routes.declare import Need
 from core.steps.grade import verdict
 from core.steps.rerank import Rerank
 from core.steps.step import step

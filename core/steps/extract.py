@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, sentences
-from core.corpus.passages import searchable
 from core.domain.outputs import Written
+from core.domain.text import searchable
 from core.domain.types import Ranking
 from core.steps.refine import Refine
 from core.steps.step import step

@@ -8,10 +8,11 @@ from functools import cache, partial
 from core.backends.base import Vector
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights, Row
 from core.domain.errors import BadInput
+from core.domain.fusion import min_max
+from core.domain.needs import Need
 from core.domain.outputs import Fusion
 from core.domain.types import Hit, Ranking
-from core.routes.declare import Need
-from core.steps.fuse import Fuse, min_max
+from core.steps.fuse import Fuse
 from core.steps.indexed import Indexed
 from core.steps.late_interaction import LateInteraction
 from core.steps.learned_sparse import LearnedTerms

@@ -9,14 +9,13 @@ from typing import Literal, TypeVar
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, resolve
 from core.backends.prompting.prompts import ANSWER, EVIDENCE
 from core.backends.prompting.untrusted import quoted
-from core.domain.errors import Cancelled, RouteScopeError
+from core.domain.errors import Cancelled, RouteScopeError, describe
 from core.domain.types import Answer, AnswerBasis, AnswerOrder, Ranking
 from core.steps.decisions import Decided
 from core.steps.extract import EVIDENCE as NEAR_ENOUGH
 from core.steps.extract import Extract
 from core.steps.grade import yes_probability
 from core.steps.step import step
-from core.steps.trace import describe
 
 T = TypeVar("T")
 SHOWN = 5  # passages given to the model

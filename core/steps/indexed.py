@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from core.backends.base import Vector
 from core.corpus.enrichments.keys import KeyIndex, Match
+from core.domain.needs import Need
 from core.domain.outputs import Search
 from core.domain.types import Ranking
-from core.routes.declare import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step

@@ -7,9 +7,9 @@ import numpy as np
 from core.backends.base import Rows
 from core.backends.late import MatchMatrix, TokenVectors, match_matrix
 from core.corpus.enrichments.tokens import TokenIndex
+from core.domain.needs import Need
 from core.domain.outputs import Embedding, MatchedPassage, Rerank, Search, TokenMatches
 from core.domain.types import Hit, Ranking
-from core.routes.declare import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from core.corpus.enrichments.learned import TermIndex
+from core.domain.needs import Need
 from core.domain.outputs import Search, Terms
 from core.domain.types import Hit, Ranking
-from core.routes.declare import Need
 from core.steps.base import StepBase
 from core.steps.retrieve import POOL
 from core.steps.step import step

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from core.corpus.chunk import pieces
 from core.corpus.enrichments.keys import KeyIndex
-from core.corpus.passages import searchable
 from core.domain.errors import Unavailable
+from core.domain.needs import Need
 from core.domain.outputs import Sentence, SentenceFilter
+from core.domain.text import searchable
 from core.domain.types import Ranking
-from core.routes.declare import Need
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
 

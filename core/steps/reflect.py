@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from core.backends.prompting.citations import abstains, sentences
 from core.backends.prompting.prompts_corrective import CHECK, REFORMULATE, SCALE
-from core.backends.prompting.replies import booleans
+from core.backends.prompting.replies import booleans, first_line
 from core.backends.prompting.token_probabilities import DIGITS, odds
 from core.backends.prompting.untrusted import between, in_line, quoted
 from core.domain.errors import ModelFailed
@@ -19,7 +19,7 @@ from core.steps.base import StepBase
 from core.steps.decisions import Decided
 from core.steps.generate import SHOWN
 from core.steps.step import step
-from core.steps.transform import first_line, wording
+from core.steps.transform import wording
 
 Next = Literal["enough", "try again", "stop"]
 Reason = Literal["good enough", "no gain", "same question", "rounds used up", "nothing found", "budget spent"]

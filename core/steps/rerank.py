@@ -14,10 +14,10 @@ from core.backends.base import Matrix, Vector
 from core.backends.rerankers import EMBEDDED, LLM, Blended, Candidates
 from core.corpus.enrichments.keys import KeyIndex
 from core.domain.errors import BudgetSpent, ModelFailed, Unavailable
+from core.domain.needs import Need
 from core.domain.outputs import PassageGrade, Reranked
 from core.domain.outputs import Rerank as RerankOutput
 from core.domain.types import Hit, Ranking
-from core.routes.declare import Need
 from core.steps.fuse import Fuse
 from core.steps.grade import Judge
 from core.steps.retrieve import Retrieve

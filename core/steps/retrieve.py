@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from core.backends.base import Matrix, Vector
-from core.corpus.passages import searchable
 from core.domain.errors import Unavailable
 from core.domain.outputs import Embedding, Search
+from core.domain.text import searchable
 from core.domain.types import Hit, Ranking
 from core.steps.base import StepBase
 from core.steps.step import step

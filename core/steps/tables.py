@@ -16,16 +16,15 @@ from core.backends.sql import Database, Limits, Rejected, Result, SqlError
 from core.backends.sql.linking import Link, connect, link, shown
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.tables import described
-from core.domain.errors import Cancelled, ModelFailed, RouteScopeError
+from core.domain.errors import Cancelled, ModelFailed, RouteScopeError, describe
+from core.domain.needs import Need
 from core.domain.outputs import Decision as DecisionOutput
 from core.domain.outputs import Pass, Selection
 from core.domain.types import Answer, Ranking
-from core.routes.declare import Need
 from core.steps.decisions import Decided
 from core.steps.generate import Generate
 from core.steps.step import step
 from core.steps.table_result import Asked, Attempt, Decision, extract_sql, said, table_hits
-from core.steps.trace import describe
 
 Source = Literal["tables", "csv"]
 Side = Literal["both", "tables only", "passages only", "neither"]

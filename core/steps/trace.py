@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from core.domain.errors import describe as describe
+from core.domain.errors import describe
 from core.domain.outputs import NOTHING, Output
 from core.domain.types import Hit, Link, Passage, Ranking, Reuse, Scored, Span, SpanKind, Tokens
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Literal
 
 from core.backends.prompting.prompts import HYDE, REWRITE, STEP_BACK, VARIANTS, WEB_QUERY
+from core.backends.prompting.replies import first_line, reply_lines
 from core.domain.errors import ModelFailed, Unavailable
 from core.domain.outputs import Rewrite
 from core.domain.types import Query
 from core.steps.base import StepBase
 from core.steps.step import step
-
-_BULLET = re.compile(r"^\s*(?:[-*•]+|[(#]?\d{1,2}[.):])\s+")
 
 
 class Transform(StepBase):
@@ -117,17 +115,6 @@ def wording(text: str) -> str:
     """
     kept = (" " if unicodedata.category(char)[0] == "P" else char for char in text.casefold())
     return " ".join("".join(kept).split())
-
-
-def reply_lines(reply: str) -> tuple[str, ...]:
-    """The non-empty lines without bullets, numbers and quotes; a heading ("Queries:") is none."""
-    cleaned = (_BULLET.sub("", line).strip().strip('"') for line in reply.splitlines())
-    return tuple(line for line in cleaned if line and not line.endswith(":"))
-
-
-def first_line(reply: str) -> str:
-    """The first line with anything in it, without quotes; "" if there is none."""
-    return next((line.strip().strip('"') for line in reply.splitlines() if line.strip()), "")
 
 
 def _one_line(reply: str) -> str | None:

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from reprlib import repr as short
 from typing import Any
 
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, describe
 from core.domain.trec import run_lines
 from core.domain.types import Run
-from core.steps.trace import describe
 from core.store import codec
 from core.store.annotations import clean_note, clean_tags
 

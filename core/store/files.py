@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from core.domain.errors import BadInput, Unavailable
-from core.steps.trace import describe
+from core.domain.errors import BadInput, Unavailable, describe
 
 APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
 SCHEMA = 7  # steps in migrations.py

@@ -78,7 +78,7 @@ def delete(store: Store, name: str) -> None:
 
 def clean(preset: Preset) -> Preset:
     """The preset with a trimmed name; BadInput for a name, a note or knobs that are not allowed."""
-    from core.routes.declare import pick
+    from core.routes.registry import pick
 
     name = " ".join(preset.name.split())
     if not 1 <= len(name) <= MAX_TAG:

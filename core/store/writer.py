@@ -14,9 +14,8 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any, Protocol, TypeVar
 
-from core.domain.errors import Unavailable
+from core.domain.errors import Unavailable, describe
 from core.domain.types import Run
-from core.steps.trace import describe
 from core.store.files import told
 
 T = TypeVar("T")

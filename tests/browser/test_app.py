@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store import Store
 from tests.browser.acting import alerts, eventually, settle, tick
 from tests.runs import HOSTILE, STANDALONE, make_run

@@ -9,7 +9,7 @@ from core.analysis import waits
 from core.backends.admission import Turns
 from core.domain.types import Query
 from core.engine.engine import MAX_QUESTION, Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE

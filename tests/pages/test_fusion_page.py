@@ -12,7 +12,7 @@ from core.domain.types import Link, Query
 from core.engine.engine import Request
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.pages.reading import html, plain, shown
 from tests.runs import HOSTILE
 

@@ -8,6 +8,7 @@ import pytest
 
 from core.backends import fusion_weights as files
 from core.domain.background_job import jobs
+from core.domain.needs import Need
 from core.domain.types import Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import LabelledSet, Question
@@ -15,7 +16,7 @@ from core.evaluation.experiment import Prepared, perform
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import fusion_weights
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from tests.fakes import some_weights
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE

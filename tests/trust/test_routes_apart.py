@@ -15,7 +15,7 @@ from core.domain.types import Answer, Hit, Query
 from core.engine import engine as engines
 from core.engine import job as jobs
 from core.engine.engine import Request
-from core.routes.declare import pick, routes
+from core.routes.registry import pick, routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import drip, hold, http, loopback
 from tests.pages.reading import address, html, shown

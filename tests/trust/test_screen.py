@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from core.charts.look import milliseconds
 from core.cli import main
+from core.domain.format import milliseconds
 from core.domain.types import Query, Turn
 from core.engine.engine import Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html
 from ui.hits import _score

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.run_view import top
+from core.domain.needs import Need
 from core.domain.types import AnswerStyle, Query, Turn
 from core.engine.engine import Request
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from core.steps.classes import CANDIDATES, CLASSES, EXAMPLES, NO_SEARCH, by_examples, by_rules
 from core.steps.classify import WORDS, decide
 from tests.fakes import FakeEngine, ScriptedLLM

@@ -8,7 +8,7 @@ from core.analysis.run_diff import run_diff
 from core.domain.types import AnswerStyle, Query
 from core.engine.replay import Again, Here, again
 from core.engine.request import Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.fakes import FakeEngine
 from tests.runs import make_run
 from tests.strategies import some_runs

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy.stats import bootstrap
 from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_support
 
-from core.charts.calibration import curves
 from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation.calibration import cut, fit
@@ -35,6 +34,7 @@ from core.evaluation.tuning.calibrate import (
 from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
 from core.evaluation.tuning.curves import curve, reliable
 from core.evaluation.tuning.targets import Judged, Target
+from ui.charts.calibration import curves
 
 SCORES = (0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9)
 RIGHT = (False, False, True, False, False, True, True, True)

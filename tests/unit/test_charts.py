@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from core.analysis.run_view import asked_again, describe, gradings, reuse, source
 from core.analysis.searches import rewrites
-from core.charts import waterfall
-from core.charts.look import KINDS, milliseconds, scale, shade
+from core.domain.format import milliseconds
 from core.domain.outputs import NOTHING, Reply, Rewrite, Written
 from core.domain.rank_changes import moves, ranks
 from core.domain.types import Hit, Link, Passage, RouteResult, Span
 from tests.runs import IMAGINED, MODEL, QUESTION, STANDALONE, VARIANTS, make_run, passages, ranking
+from ui.charts import waterfall
+from ui.charts.style import KINDS, scale, shade
 
 
 def hits(ids):

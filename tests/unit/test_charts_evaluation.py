@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from core.charts.confusion import confusion
-from core.charts.forest import forest, lines
-from core.charts.modes import cell, mode_heatmap, scored
-from core.charts.tradeoff import tradeoff
 from core.evaluation import effects
 from tests.runs import HOSTILE
+from ui.charts.confusion import confusion
+from ui.charts.forest import forest, lines
+from ui.charts.modes import cell, mode_heatmap, scored
+from ui.charts.tradeoff import tradeoff
 
 NAMES = {"a": "Route A", "b": "Route B", "c": "Route C", "d": "Route D"}
 

@@ -9,10 +9,11 @@ from semantic_text_splitter import TextSplitter
 
 from core.corpus.enrichments.children import SIZE
 from core.domain.errors import BadInput, ModelFailed, Unavailable
+from core.domain.needs import Need
 from core.domain.types import Query
 from core.engine.engine import Request
 from core.evaluation.quotes import best_sentence, survived
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from core.steps.compress import numbers, tokens
 from core.steps.refine import cut
 from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM

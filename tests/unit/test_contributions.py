@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from core.analysis.term_contributions import Marker, contributions, searched_by_terms, searched_texts
 from core.backends.sparse import K1, B, BM25Index, write_index
 from core.backends.terms import Analyzer, analyzer
-from core.corpus.passages import searchable
 from core.domain.outputs import Embedding, Search
+from core.domain.text import searchable
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Run, Span
 from tests.runs import make_run
 

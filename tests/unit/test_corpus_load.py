@@ -21,8 +21,8 @@ from core.corpus.source import from_path
 from core.corpus.tables import Tables, missing
 from core.corpus.types import Document, LoadReport
 from core.domain.errors import BadInput, Unavailable
+from core.domain.needs import Need
 from core.domain.settings import Settings
-from core.routes.declare import Need
 
 
 def beir(folder: Path, *lines: str) -> Path:

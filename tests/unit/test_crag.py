@@ -9,10 +9,11 @@ import pytest
 
 from core.backends.evaluators import FEATURES
 from core.domain.errors import ModelFailed
+from core.domain.needs import Need
 from core.domain.types import Passage, Query, RouteResult
 from core.engine.availability import missing
 from core.engine.engine import Request
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.loopback import http, loopback
 

@@ -19,10 +19,11 @@ from core.corpus.enrichments.keys import Key, KeyIndex, write
 from core.corpus.enrichments.opened import Opened
 from core.corpus.enrichments.recipe import GIVE_UP, Tools, siblings
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
+from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Passage
 from core.engine.availability import missing
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from tests.fakes import TEXTS, FakeEngine, HashEmbedder, MemoryCorpus, ScriptedLLM
 
 ASKED = "1. How do I return it?\n2. When is it paid?\n- What is the limit?\nAnything else"

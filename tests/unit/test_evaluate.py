@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.analysis.metrics import COMPARED, METRICS, by_question, measures
 from core.domain import trec
 from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation import report, statistics, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, Journal
-from core.evaluation.metrics import COMPARED, METRICS, by_question, measures
 from core.evaluation.runner import Outcome, Plan, run
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.uncompiled import ranx

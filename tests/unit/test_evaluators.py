@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.evaluators import FEATURES, SHIPPED, Evaluator, Which, logistic, read, trained, write
-from core.charts import reliability_curve, reliability_told
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Query
 from core.engine.engine import Request
@@ -24,6 +23,7 @@ from core.steps import Memo, Steps
 from core.steps.evaluate import thresholds
 from core.steps.trace import Trace
 from tests.fakes import FakeEngine
+from ui.charts import reliability_curve, reliability_told
 
 GIVEN = Evaluator(
     "lightweight",

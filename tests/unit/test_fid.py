@@ -12,11 +12,12 @@ import pytest
 
 from core.backends.fid import READ, FusionInDecoder, FusionReaders, Read
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Passage, Query
 from core.engine.availability import missing, why_not
 from core.engine.engine import Request
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from tests.fakes import FakeEngine
 from tests.tiny import bert, t5, tokenizer
 

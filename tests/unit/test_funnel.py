@@ -28,7 +28,7 @@ from core.domain.outputs import (
 )
 from core.domain.types import Hit, Link, Passage, Query, RouteResult, Span
 from core.engine.engine import Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.fakes import FakeEngine
 from tests.runs import make_run
 

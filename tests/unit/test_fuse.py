@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
+from core.domain.fusion import dbsf, linear, min_max, rrf
 from core.domain.types import Hit, Passage
-from core.steps.fuse import dbsf, linear, min_max, rrf
 
 
 def ranking(*pairs):

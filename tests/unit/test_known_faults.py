@@ -7,14 +7,15 @@ import pytest
 
 from core.backends.sql import Limits, Rejected
 from core.domain.errors import BadInput, ModelFailed
+from core.domain.fusion import linear, rrf
+from core.domain.needs import Need
 from core.domain.outputs import PassageGrade
 from core.domain.types import Hit, Passage, Query
 from core.engine.engine import Request
 from core.evaluation import runner, summary
 from core.evaluation.dataset import LabelledSet, Question
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from core.steps import Steps
-from core.steps.fuse import linear, rrf
 from core.steps.merge import best, union
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.reflecting import ScriptedReflection, by_default, segment

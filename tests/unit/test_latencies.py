@@ -12,10 +12,10 @@ from core.analysis.latency_percentiles import NEEDED, by_route, by_step, origin,
 from core.analysis.time_breakdown import by_kind, clocks, sources
 from core.analysis.time_breakdown import by_step as spent_by_step
 from core.analysis.timeline import against, lead, of, path_told, percent, sessions_told, spent_told, wall_told
-from core.charts.percentiles import SHOWN, range_plot
 from core.domain.types import RouteResult, Span, Tokens
 from core.store.traces import Traces
 from tests.runs import make_run
+from ui.charts.percentiles import SHOWN, range_plot
 
 RUN = make_run(mishaps=False)
 BAD = make_run()

@@ -18,6 +18,8 @@ from core.backends import fusion_weights as files
 from core.backends.fusion_weights import FEATURES, FittedWeights
 from core.cli import main
 from core.domain.errors import BadInput, Cancelled, Unavailable
+from core.domain.fusion import linear
+from core.domain.needs import Need
 from core.domain.types import Hit, Passage, Query
 from core.engine import engine as engine_module
 from core.engine.availability import missing
@@ -27,9 +29,8 @@ from core.evaluation.tuning import fusion_weights, learn, learn_text
 from core.evaluation.tuning.fusion_weights import Wanted
 from core.evaluation.tuning.learn import EQUAL, LEAST_QUESTIONS, LEAST_RELEVANT
 from core.evaluation.tuning.pairs import Collected, collect, counts, pairs
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from core.steps.fitted_fusion import features, ordered, parts
-from core.steps.fuse import linear
 from tests.fakes import FakeEngine, some_weights
 
 TRUE = ((2.0, 0.0, 0.0), (8.0, 0.0, 0.0))  # of two lists: the second's score counts four times as much

@@ -12,7 +12,7 @@ from core.analysis.what_if.fusion import fusions
 from core.analysis.what_if.fusion_change import list_names
 from core.domain.types import Query
 from core.engine.engine import Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -16,7 +16,7 @@ from core.analysis.passage_trace import Funnel
 from core.domain.outputs import Fusion
 from core.domain.types import Query, RouteResult, Span, Turn
 from core.engine.engine import Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.added import added
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.watched import Call, Given, Watch, watched

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.token_matches import TokenMatch, expansions, token_matches
-from core.charts import match_heatmap, match_told
-from core.charts.match import NAMED
 from core.domain.outputs import MatchedPassage, Rerank, Search, TokenMatches
 from core.domain.types import Query, RouteResult, Span
 from core.engine.engine import Request
 from core.store.codec import from_document, to_document
 from tests.fakes import FakeEngine
 from tests.runs import HOSTILE
+from ui.charts import match_heatmap, match_told
+from ui.charts.match import NAMED
 
 
 def result(*outputs):

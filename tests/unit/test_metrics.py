@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, by_question, title
+from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, by_question, title
 
 RANX = {
     "ndcg@10": "ndcg@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "mrr@10",

@@ -10,9 +10,10 @@ import pytest
 
 from core.backends.sql.database import Database
 from core.backends.sql.guard import SqlError
+from core.domain.needs import Need
 from core.domain.types import Query, RouteResult, Turn
 from core.engine.engine import Request
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.obeying import ORDER, ObeyingLLM
 

@@ -17,7 +17,7 @@ from core.domain.errors import BadInput
 from core.domain.outputs import Reply
 from core.domain.types import Query, Run, Turn
 from core.engine.engine import Request
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store.otlp import to_otlp
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run

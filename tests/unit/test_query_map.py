@@ -20,9 +20,9 @@ from core.analysis.embedding_map import (
     plane,
     points,
 )
-from core.charts.map import hover, map_told, query_map
 from tests.fakes import HashEmbedder, MemoryCorpus
 from tests.runs import HOSTILE, IMAGINED, QUESTION, STANDALONE, make_run
+from ui.charts.map import hover, map_told, query_map
 
 RUN = make_run(mishaps=False)
 

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from core.analysis.searches import rewrites
+from core.backends.prompting.replies import reply_lines
 from core.domain.errors import BadInput, ModelFailed
+from core.domain.fusion import linear
 from core.domain.types import Hit, Passage, Query
 from core.engine.engine import Request
 from core.steps import POOL, Memo, Steps
 from core.steps.decompose import fill_in, quoted_in, references
-from core.steps.fuse import linear
 from core.steps.merge import best, ranks, union
 from core.steps.samples import mean_vector, overlap, spread
 from core.steps.trace import Trace
-from core.steps.transform import reply_lines, wording
+from core.steps.transform import wording
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "How do I report a crushed box?"

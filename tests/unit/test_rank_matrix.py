@@ -7,10 +7,10 @@ import pytest
 
 from core.analysis.rank_matrix import Row, contenders, rank_rows, strength
 from core.analysis.run_view import worked
-from core.charts.look import shade
 from core.domain.rank_changes import ranks
 from tests.runs import HOSTILE, make_run
 from ui import ranks as page
+from ui.charts.style import shade
 from ui.grid import View
 
 RUN = make_run(mishaps=False)

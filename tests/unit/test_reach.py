@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import httpcore2
 import pytest
 
-from core.backends import reach
 from core.backends.base import LLMRequest, Message
 from core.backends.llm.client import ChatClient
 from core.backends.llm.completions import CompletionsClient
@@ -21,6 +20,7 @@ from core.backends.rerankers import http as rerankers
 from core.backends.rerankers.http import HttpReranker
 from core.backends.searxng import Searxng
 from core.backends.searxng import endpoint as search_endpoint
+from core.domain import reach
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.types import Passage
 from tests.loopback import http, loopback

@@ -15,7 +15,7 @@ from core.evaluation.release.gate import decide
 from core.evaluation.release.ladder import RUNGS, climb, in_words
 from core.evaluation.release.measured import of_evaluation
 from core.evaluation.runner import Outcome
-from core.routes.declare import routes
+from core.routes.registry import routes
 
 COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}
 

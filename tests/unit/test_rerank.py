@@ -23,9 +23,9 @@ from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
 from core.corpus.enrichments.children import SIZE
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.needs import Need
 from core.domain.types import Passage, Query
 from core.engine.engine import Request
-from core.routes.declare import Need
 from core.steps.rerank import by_score
 from tests.fakes import TEXTS, FakeEngine, HashTokens, ScriptedLLM, words
 from tests.loopback import http, loopback

@@ -5,9 +5,10 @@ import math
 import pytest
 
 from core.domain.errors import BadInput, ModelFailed
+from core.domain.needs import Need
 from core.domain.types import Query, Turn
 from core.engine.engine import Request
-from core.routes.declare import Need, pick, routes
+from core.routes.registry import pick, routes
 from core.steps import POOL
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 

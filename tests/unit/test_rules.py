@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.routes.declare import routes
+from core.routes.registry import routes
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted((ROOT / "core").rglob("*.py"))
@@ -55,7 +55,7 @@ def test_routes_know_only_steps():
 
 def test_a_cold_process_imports_nothing_heavy():
     code = (
-        "import sys, core.engine.engine, core.routes.declare; core.routes.declare.routes();"
+        "import sys, core.engine.engine, core.routes.declare; core.routes.registry.routes();"
         "print([m for m in ('torch','transformers','sentence_transformers','faiss','openai','pandas',"
         "'sklearn','streamlit','scipy') if m in sys.modules])"
     )

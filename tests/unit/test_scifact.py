@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.analysis.metrics import by_question
 from core.backends.base import Matrix, Vector
 from core.backends.embedder import load_embedder
 from core.corpus import index
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Ranking
-from core.evaluation.metrics import by_question
 from tests.unit.test_metrics import assert_same, directly, ranx
 
 HERE = os.environ.get("ROUTESCOPE_BENCH_DATA")

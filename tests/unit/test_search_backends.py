@@ -21,9 +21,9 @@ from core.backends.topk import top_k
 from core.backends.vector import BUILD_EFFORT, LINKS, FaissIndex, write_graph
 from core.corpus.chunk import Chunking, passages
 from core.corpus.load import documents
-from core.corpus.passages import searchable
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
+from core.domain.text import searchable
 
 WORDS = [
     "return",

@@ -266,7 +266,7 @@ def steps(tmp_path):
     """Steps of one route over the small corpus, with its own passages standing in for the web's."""
     import threading
 
-    from core.backends.web import Snapshot
+    from core.corpus.web_snapshot import Snapshot
     from core.steps import Memo, Steps
     from core.steps.trace import Trace
 

@@ -15,12 +15,12 @@ from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
 from core.backends.llm import load_reflection
 from core.backends.prompting.citations import NOT_ANSWERED
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.needs import Need
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.availability import missing
 from core.engine.engine import Engine, Request
-from core.routes.declare import Need
 from core.steps.beam import WEIGHTS, path_to, ranked, rescore, score_of
 from core.steps.reflection import (
     NO_RETRIEVAL,

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.web import Snapshot
+from core.corpus.web_snapshot import Snapshot
 from core.domain.errors import ModelTimedOut
 from core.domain.outputs import Reply
 from core.domain.types import Answer, AnswerStyle, Passage, Query, RouteResult, Span, Turn
 from core.engine.engine import Request
-from core.routes.declare import route, routes
+from core.routes.declare import route
+from core.routes.registry import routes
 from core.steps import Steps
 from core.steps.trace import Trace
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -157,7 +158,7 @@ def registered(monkeypatch, *functions):
         function.__name__: replace(route("Test", family="baseline")(function), name=function.__name__)
         for function in functions
     }
-    monkeypatch.setattr("core.routes.declare.routes", lambda: made)
+    monkeypatch.setattr("core.routes.registry.routes", lambda: made)
     monkeypatch.setattr("core.engine.job.Job._order", lambda self: (list(self._plan.routes), []))
 
 

@@ -12,12 +12,12 @@ from core.corpus.enrichments import store
 from core.corpus.enrichments.learned import LearnedSparse
 from core.domain import settings as settings_module
 from core.domain.errors import Cancelled, Unavailable
+from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
 from core.engine.availability import missing
 from core.engine.engine import Engine, Request
-from core.routes.declare import Need
 from core.steps.learned_sparse import TERMS, TOLD
 from tests.fakes import TEXTS, FakeEngine, HashTerms, MemoryCorpus
 from tests.tiny import splade

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from core.analysis.metrics import COMPARED, UNJUDGED, by_question
 from core.domain.types import Query
 from core.evaluation import answer_figures, leading, stability, summary
 from core.evaluation import text as told
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.metrics import COMPARED, UNJUDGED, by_question
 from core.evaluation.runner import Outcome
 
 M = "ndcg@10"

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from core.analysis.metrics import by_question
 from core.analysis.what_if.fusion import fusions, outcome, recompute
 from core.corpus import catalogue
 from core.corpus.chunk import WHOLE
@@ -14,11 +15,10 @@ from core.domain.types import Query, RouteResult, Span
 from core.engine.job import Job
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.metrics import by_question
 from core.evaluation.tuning import batch_run as module
 from core.evaluation.tuning.batch_run import Survey, begun, counted, seconds, survey
 from core.evaluation.tuning.fusion_effect import SHOWN, after, base, compare, of_question
-from core.routes.declare import routes
+from core.routes.registry import routes
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.charts.sweep import sweep_curve, sweep_map, sweep_told
+from core.analysis.metrics import by_question
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
@@ -20,13 +20,14 @@ from core.engine import engine as engine_module
 from core.evaluation import experiment_store, runner, statistics
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform
-from core.evaluation.metrics import by_question
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
 from core.evaluation.tuning.sweep_text import counted, told
-from core.routes.declare import KnobSpec, routes
+from core.routes.declare import KnobSpec
+from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
+from ui.charts.sweep import sweep_curve, sweep_map, sweep_told
 
 WORDS = (
     "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from core.backends.sql import Database
 from core.domain.errors import ModelFailed, ModelTimedOut, Unavailable
+from core.domain.needs import Need
 from core.domain.types import AnswerStyle, Query
 from core.engine.engine import Engine, Request
-from core.routes.declare import Need
 from core.steps.table_result import Asked, extract_sql, said, table_hits, table_text
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -21,12 +21,12 @@ from core.corpus.enrichments.recipe import Tools
 from core.corpus.enrichments.tokens import STEP, TokenIndex, Tokens
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Cancelled, ModelFailed, Unavailable
+from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine import engine as engine_module
 from core.engine.availability import missing
 from core.engine.engine import Engine, Request
-from core.routes.declare import Need
 from core.steps.late_interaction import COLUMNS, DRAWN, ROWS, TOLD, matched
 from tests.fakes import TEXTS, FakeEngine, HashTokens, MemoryCorpus, words
 from tests.tiny import colbert

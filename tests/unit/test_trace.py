@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from core.domain.errors import Unavailable
+from core.domain.errors import Unavailable, describe
 from core.domain.types import Hit, Passage
 from core.steps import trace as module
-from core.steps.trace import Trace, describe, plain
+from core.steps.trace import Trace, plain
 
 
 class Clock:

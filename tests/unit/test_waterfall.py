@@ -6,12 +6,11 @@ import pytest
 
 from core.analysis.critical_path import ended
 from core.analysis.run_view import top
-from core.analysis.timeline import without_model
-from core.charts import waterfall
-from core.charts.look import KINDS, ink, words
-from core.charts.waterfall import bars, zooms
 from core.domain.types import RouteResult, Span
 from tests.runs import make_run
+from ui.charts import waterfall
+from ui.charts.style import KINDS, ink, words
+from ui.charts.waterfall import bars, without_model, zooms
 
 RUN = make_run(mishaps=False)
 BAD = make_run()

@@ -13,15 +13,16 @@ from core.analysis.what_if.fusion import counterpart, fusions, outcome, recomput
 from core.analysis.what_if.fusion_change import arrow, list_names, moved, rows
 from core.analysis.what_if.fusion_change import given as given_shares
 from core.analysis.what_if.parameters import as_knobs, controls, sets
-from core.charts.shares import colours, label, share_bars, told
 from core.domain.errors import BadInput
 from core.domain.outputs import Embedding, Rerank, Search, Selection, Written
 from core.domain.outputs import Fusion as Fused
 from core.domain.types import Answer, Hit, Link, Passage, Query, RouteResult, Run, Span, Turn
 from core.engine.engine import Request
-from core.routes.declare import Route, routes
+from core.routes.declare import Route
+from core.routes.registry import routes
 from core.store.codec import dumps, from_document, to_document
 from tests.fakes import FakeEngine, ScriptedLLM
+from ui.charts.shares import colours, label, share_bars, told
 
 WORDS = (
     "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",

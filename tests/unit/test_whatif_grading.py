@@ -13,16 +13,16 @@ from core.analysis.thresholds import changed, told
 from core.analysis.what_if.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
 from core.analysis.what_if.saved_parameters import threshold_knobs
 from core.analysis.what_if.scored import floor_of, gates, nears, reaching, refloored
-from core.charts.grades import grade_strip, strip_told, threshold_curves
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
 from core.domain.types import Query, RouteResult, Span
 from core.engine.engine import Request
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning.labelled_grades import follows, graded
-from core.routes.declare import routes
+from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
+from ui.charts.grades import grade_strip, strip_told, threshold_curves
 
 TEXTS = {
     "crushed:0-400": "If the box arrived crushed take photos of all six sides and report it within 48 hours. "

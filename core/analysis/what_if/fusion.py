@@ -10,11 +10,11 @@ import numpy as np
 
 from core.analysis.lineage import Flow, Source
 from core.domain.errors import BadInput
+from core.domain.fusion import Norm, linear, rrf
 from core.domain.outputs import Fusion as Fused
 from core.domain.outputs import Selection
 from core.domain.types import Hit, Passage, Ranking, RouteResult, Scored, Span
 from core.steps.fitted_fusion import ordered, parts
-from core.steps.fuse import Norm, linear, rrf
 from core.steps.select import mmr, places, unpack
 
 Method = Literal["rrf", "linear", "fitted", "marginal"]

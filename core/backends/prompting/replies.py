@@ -6,6 +6,7 @@ An endpoint may ignore a schema, so a reply that does not fit is None, never a g
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -98,3 +99,17 @@ def _mapping(reply: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+_BULLET = re.compile(r"^\s*(?:[-*•]+|[(#]?\d{1,2}[.):])\s+")
+
+
+def reply_lines(reply: str) -> tuple[str, ...]:
+    """The non-empty lines without bullets, numbers and quotes; a heading ("Queries:") is none."""
+    cleaned = (_BULLET.sub("", line).strip().strip('"') for line in reply.splitlines())
+    return tuple(line for line in cleaned if line and not line.endswith(":"))
+
+
+def first_line(reply: str) -> str:
+    """The first line with anything in it, without quotes; "" if there is none."""
+    return next((line.strip().strip('"') for line in reply.splitlines() if line.strip()), "")

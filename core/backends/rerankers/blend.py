@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from core.backends.base import Matrix
 from core.backends.late import TokenEmbedder
 from core.backends.weights import clean
-from core.corpus.passages import searchable
 from core.domain.errors import Cancelled, ModelTimedOut
+from core.domain.text import searchable
 from core.domain.types import Passage
 
 Numbers = NDArray[np.float64]

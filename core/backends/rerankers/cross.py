@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from core.backends.admission import Turns
 from core.backends.weights import clean, load
-from core.corpus.passages import searchable
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.text import searchable
 from core.domain.types import Passage
 
 BATCH = 8  # pairs between two looks at the clock; a processor gains little from more

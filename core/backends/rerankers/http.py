@@ -12,8 +12,8 @@ from core.backends.address import split
 from core.backends.llm.client import run_call
 from core.backends.llm.wire import Words, parsed
 from core.backends.weights import clean
-from core.corpus.passages import searchable
 from core.domain.errors import BadInput, ModelFailed
+from core.domain.text import searchable
 from core.domain.types import Passage
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from core.corpus.chunk import pieces
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.keys import Key, KeyRecipe
 from core.corpus.enrichments.recipe import Tools
-from core.corpus.passages import searchable
+from core.domain.text import searchable
 
 SIZE = 200  # characters of a piece at most, about two sentences
 

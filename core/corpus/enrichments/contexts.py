@@ -10,7 +10,7 @@ from core.backends.prompting.prompts import CONTEXT
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.keys import Key, KeyRecipe
 from core.corpus.enrichments.recipe import Tools, siblings
-from core.corpus.passages import searchable
+from core.domain.text import searchable
 from core.domain.types import Passage
 
 DOCUMENT = 6_000  # characters of a document in one prompt; a longer one is read in parts

@@ -7,7 +7,7 @@ import re
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.keys import Key, KeyRecipe
 from core.corpus.enrichments.recipe import Tools, siblings
-from core.corpus.passages import searchable
+from core.domain.text import searchable
 from core.domain.types import Passage
 
 # A line is looked at once: text is anybody's, and must not take time with its square.

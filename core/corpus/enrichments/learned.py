@@ -24,10 +24,10 @@ from core.backends.learned_sparse import (
 )
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.recipe import Tools
-from core.corpus.passages import searchable
 from core.domain.errors import Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
+from core.domain.text import searchable
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from core.backends.base import LLMRequest
 from core.backends.prompting.prompts import QUESTIONS
+from core.backends.prompting.replies import reply_lines
 from core.corpus.corpus import Corpus
 from core.corpus.enrichments.keys import Key, KeyRecipe
 from core.corpus.enrichments.recipe import Tools
-from core.steps.transform import reply_lines
 
 PER_PASSAGE = 4
 SHOWN = 2_000  # characters of a passage in the prompt

@@ -21,10 +21,10 @@ from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, Keys, keys
 from core.corpus.enrichments.keys import Listed
 from core.corpus.enrichments.recipe import Tools
-from core.corpus.passages import searchable
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
+from core.domain.text import searchable
 
 VECTORS, IDS, STARTS, FACTS = "vectors.npy", "ids.npy", "starts.npy", "tokens.json"
 STEP = 64  # passages embedded between two looks at Stop; a finished step is kept

@@ -20,7 +20,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels.origins import NEWEST
 from core.evaluation.labels.types import Desk, Pooled
 from core.evaluation.labels_file import Documents
-from core.routes.declare import pick, routes
+from core.routes.registry import pick, routes
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine, Job

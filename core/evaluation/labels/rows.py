@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from reprlib import repr as short
 from typing import Any
 
+from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluation.dataset import Question, turns
+from core.evaluation.dataset import Question
 from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled, standing
 from core.store.codec import dumps
 from core.store.rows import bind, parsed, text

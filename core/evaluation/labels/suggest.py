@@ -6,12 +6,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from core.domain.background_job import BackgroundJob, jobs
-from core.domain.errors import Cancelled, RouteScopeError, Unavailable
+from core.domain.errors import Cancelled, RouteScopeError, Unavailable, describe
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.pool import store_of
 from core.evaluation.labels.types import MODEL, Desk, Judgement, Pair
 from core.steps import Memo, Steps
-from core.steps.trace import Trace, describe
+from core.steps.trace import Trace
 from core.store.annotations import MAX_TAG
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.evaluation import effects
 from core.evaluation.naming import named
 from core.evaluation.release.checks import counted

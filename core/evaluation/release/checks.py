@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.analysis.latency_percentiles import NEEDED
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.evaluation.naming import named
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.losses import Loss

@@ -115,7 +115,7 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
 
 def used_knobs(measured: Measured, route: str) -> dict[str, Any]:
     """The knobs a route was measured with, those at their defaults too; as given where it is not known."""
-    from core.routes.declare import routes
+    from core.routes.registry import routes
 
     spec = measured.evaluation.spec if measured.evaluation else {}
     given = dict((spec.get("knobs") or {}).get(route) or {})

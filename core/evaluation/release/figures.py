@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from core.analysis.metrics import METRICS
 from core.domain.errors import BadInput
-from core.evaluation.metrics import METRICS
 
 _COUNTS = ("llm_calls", "prompt_tokens", "completion_tokens", "failed")
 _OTHERS = ("n", "ci95", "vs_baseline", "counts")  # of a block, besides its means

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from core.domain.needs import Family
 from core.evaluation import effects
 from core.evaluation.naming import named
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.losses import paired
 from core.evaluation.release.measured import Measured
-from core.routes.declare import Family, routes
+from core.routes.registry import routes
 
 # From the least to the most that goes on at a question. A route is on the rung of its family.
 RUNGS: tuple[tuple[str, tuple[Family, ...]], ...] = (

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.latency_percentiles import NEEDED
+from core.analysis.metrics import METRICS
 from core.analysis.token_usage import Totals, price
 from core.domain.errors import BadInput
 from core.evaluation import answer_figures, experiment_store
 from core.evaluation.answers import ANSWERS
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
-from core.evaluation.metrics import METRICS
 from core.evaluation.release.figures import check
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def of_figures(
     figures: Any, name: str, prices: Prices = (None, None), evaluation: Evaluation | None = None
 ) -> Measured:
     """Figures alone; BadInput where they are not the content of a metrics.json."""
-    from core.routes.declare import routes
+    from core.routes.registry import routes
 
     check(figures, name)
     titles = {route: known.title for route, known in routes().items() if route in figures["routes"]}

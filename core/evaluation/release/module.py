@@ -9,7 +9,7 @@ from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
 from core.domain.errors import BadInput
-from core.routes.declare import pick
+from core.routes.registry import pick
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine

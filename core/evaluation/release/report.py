@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.evaluation.naming import named
 from core.evaluation.release import text
 from core.evaluation.release.against import Against

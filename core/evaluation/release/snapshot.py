@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.analysis.metrics import COMPARED
 from core.domain.errors import BadInput
 from core.evaluation.answers import ANSWERS_COMPARED
-from core.evaluation.metrics import COMPARED
 from core.evaluation.release.facts import asked_on, used_knobs, version
 from core.evaluation.release.figures import number
 from core.evaluation.release.gate import Decision

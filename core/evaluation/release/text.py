@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from core.charts.look import milliseconds
+from core.domain.format import milliseconds
 from core.evaluation.effects import chance, signed
 from core.evaluation.naming import named
 from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, counted, number, share

@@ -11,11 +11,12 @@ from core.analysis.run_view import below, top
 from core.corpus import catalogue
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
+from core.domain.needs import Need
 from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
 from core.engine.request import Request
 from core.evaluation import sets
-from core.routes.declare import Need, pick
+from core.routes.registry import pick
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine, Job

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from core.analysis.metrics import by_question
 from core.analysis.what_if.fusion import Changes, Fusion, counterpart, outcome, recompute
 from core.domain.types import RouteResult, Scored
 from core.evaluation import statistics
-from core.evaluation.metrics import by_question
 from core.evaluation.tuning.batch_run import Survey, counted
 
 SHOWN = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10"}

@@ -10,10 +10,11 @@ from core.backends import fusion_weights as kept
 from core.backends.fusion_weights import LISTS, FittedWeights
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Cancelled, Unavailable
+from core.domain.needs import Need
 from core.engine.availability import missing
 from core.evaluation.tuning.learn import METRIC, learned, refusal
 from core.evaluation.tuning.pairs import BASIC, Progress, collect
-from core.routes.declare import Need, routes
+from core.routes.registry import routes
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine

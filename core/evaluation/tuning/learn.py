@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from core.analysis.metrics import by_question
 from core.backends.fusion_weights import FEATURES, FittedWeights
 from core.domain.errors import BadInput
+from core.domain.fusion import linear, rrf
 from core.evaluation import effects, statistics
-from core.evaluation.metrics import by_question
 from core.evaluation.tuning.pairs import BASIC, Collected, Numbers, Pairs, counts, pairs
-from core.steps.fuse import linear, rrf
 
 METRIC = "ndcg@10"
 FOLDS, INNER, SEED = 5, 3, 13

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.analysis.metrics import title as metric_title
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
-from core.evaluation.metrics import title as metric_title
 from core.evaluation.tuning.learn import EQUAL, METRIC
 from core.evaluation.tuning.pairs import Counts
-from core.routes.declare import routes
+from core.routes.registry import routes
 
 CALLED = {  # what a weight is for, in words
     "score": "for a score at the list's highest",

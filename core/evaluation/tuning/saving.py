@@ -9,7 +9,7 @@ from typing import Any
 from core.analysis.what_if.saved_parameters import LEAST, threshold_knobs
 from core.domain.errors import BadInput
 from core.evaluation.tuning.targets import Target
-from core.routes.declare import pick, routes
+from core.routes.registry import pick, routes
 from core.store.presets import Preset
 
 EVIDENCE = "answer_evidence"  # the setting that a preset's `evidence` stands in for

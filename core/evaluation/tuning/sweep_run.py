@@ -13,7 +13,7 @@ from core.engine.availability import missing
 from core.evaluation.experiment_store import stamp
 from core.evaluation.runner import Outcomes, Plan, run
 from core.evaluation.tuning.sweep_subject import Point, Subject
-from core.routes.declare import pick
+from core.routes.registry import pick
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.analysis.metrics import by_question
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Scored
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.metrics import by_question
 from core.evaluation.tuning.batch_run import counted
 from core.evaluation.tuning.sweep_load import Progress, results
 from core.evaluation.tuning.sweep_replay import Way, way
-from core.routes.declare import pick
+from core.routes.registry import pick
 
 Point = tuple[Any, ...]  # one value for each knob
 

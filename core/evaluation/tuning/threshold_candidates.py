@@ -16,7 +16,8 @@ from core.evaluation.raft import quotes
 from core.evaluation.tuning.batch_run import MODELS
 from core.evaluation.tuning.targets import Found
 from core.evaluation.tuning.threshold_cases import found
-from core.routes.declare import Route, routes
+from core.routes.declare import Route
+from core.routes.registry import routes
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from core.domain.ranked import Ranked
 from core.domain.trec import strict
-from core.evaluation.ranked import Ranked
 
 QUALITY = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "precision@5", "precision@10", "hit@10")
 COMPARED = QUALITY[:5]  # the ones routes are compared by

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.critical_path import Path, covered, critical, ended, on_path, timed
 from core.analysis.run_view import below, source, top
-from core.charts.look import ERROR, KINDS, base, brief, faint, ink, milliseconds, words
+from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run, Span
+from ui.charts.style import ERROR, KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -293,3 +294,15 @@ def _lanes(steps: Sequence[Span]) -> dict[int, int]:
         free[lane] = span.start_ms + span.ms
         lanes[span.id] = lane % LANES
     return lanes
+
+
+def without_model(run: Run) -> str:
+    """The quickest and the slowest route if the language model's steps took no time, in words."""
+    rows = [row for row in by_time(run, retrieval_only=True) if row[0].status == "ok" and row[1]]
+    if len(rows) < 2:
+        return ""
+    (quick, _, least), (slow, _, most) = rows[0], rows[-1]
+    return (
+        f"Without the language model's steps {quick.title} is the quickest, {milliseconds(least)}, and"
+        f" {slow.title} the slowest, {milliseconds(most)}."
+    )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from core.analysis.what_if.fusion import Fusion
 from core.analysis.what_if.fusion_change import Row, given
-from core.charts.look import KINDS, base, faint, ink, words
 from core.domain.types import Run
+from ui.charts.style import KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.analysis.latency_percentiles import FROM, Latency
-from core.charts.look import KINDS, base, faint, ink, milliseconds, words
+from core.domain.format import milliseconds
+from ui.charts.style import KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

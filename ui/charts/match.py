@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.analysis.token_matches import TokenMatch
-from core.charts.look import ERROR, base, scale, words
+from ui.charts.style import ERROR, base, scale, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.charts.look import ERROR, KINDS, base, faint, ink, scale, words
 from core.evaluation.tuning.sweep import METRICS, Curve, Tried
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_text import difference, named
+from ui.charts.style import ERROR, KINDS, base, faint, ink, scale, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

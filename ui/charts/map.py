@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from core.analysis.embedding_map import Kind, Plane, Point
-from core.charts.look import base, faint, ink, words
+from ui.charts.style import base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

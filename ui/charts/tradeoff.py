@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.charts.look import ERROR, KINDS, base, faint, ink, milliseconds, words
+from core.domain.format import milliseconds
 from core.evaluation.pareto import Point, front
+from ui.charts.style import ERROR, KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

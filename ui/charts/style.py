@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from math import isfinite
 from typing import Any
 
+from core.domain.format import STEP_KINDS
 from core.domain.types import SpanKind
 
 # Okabe & Ito 2008, "Color Universal Design": told apart with every common form of colour blindness.
 # Vermillion is kept for errors.
-KINDS: Mapping[SpanKind, tuple[str, str]] = {
-    "LLM": ("language model", "#E69F00"),
-    "EMBEDDING": ("embedding", "#56B4E9"),
-    "RETRIEVER": ("search", "#0072B2"),
-    "CHAIN": ("fusion and glue", "#009E73"),
-    "RERANKER": ("reorder", "#B5A642"),
-    "EVALUATOR": ("grading", "#CC79A7"),
-    "TOOL": ("tool", "#7A6FB0"),
-    "GUARDRAIL": ("guardrail", "#8A8D91"),
-    "AGENT": ("agent", "#5F6B78"),
+_COLOURS: Mapping[SpanKind, str] = {
+    "LLM": "#E69F00",
+    "EMBEDDING": "#56B4E9",
+    "RETRIEVER": "#0072B2",
+    "CHAIN": "#009E73",
+    "RERANKER": "#B5A642",
+    "EVALUATOR": "#CC79A7",
+    "TOOL": "#7A6FB0",
+    "GUARDRAIL": "#8A8D91",
+    "AGENT": "#5F6B78",
+}
+KINDS: Mapping[SpanKind, tuple[str, str]] = {  # what a kind of step is called, and its colour
+    kind: (STEP_KINDS[kind], colour) for kind, colour in _COLOURS.items()
 }
 ERROR = "#D55E00"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
@@ -70,24 +73,3 @@ def words(text: str, limit: int) -> str:
     """Text for an axis or a hover: one line, cut, and without the markup that plotly would read."""
     line = " ".join(text.split())
     return escape(line if len(line) <= limit else line[: limit - 1].rstrip() + "…")
-
-
-def milliseconds(ms: float) -> str:
-    """A duration as people read it: 0.4 ms, 12 ms, 3.1 s, 2 min 5 s; "?" for no finite number."""
-    if not isfinite(ms):
-        return "?"
-    if ms < 9.95:
-        return f"{ms:.1f} ms"
-    if ms < 999.5:
-        return f"{ms:.0f} ms"
-    if ms < 99_950:
-        return f"{ms / 1000:.1f} s"
-    minutes, seconds = divmod(round(ms / 1000), 60)
-    return f"{minutes} min {seconds} s"
-
-
-def brief(share: float) -> str:
-    """A share from 0 to 1 in a table or a chart; what is not all or nothing is not rounded to it."""
-    if 0.995 <= share < 1:
-        return ">99%"
-    return "<1%" if 0 < share < 0.005 else f"{share:.0%}"

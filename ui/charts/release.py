@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from core.charts.look import base, brief, faint, ink, scale, words
+from core.domain.format import brief
 from core.evaluation.release.selection_stability import Sureness
+from ui.charts.style import base, faint, ink, scale, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, bands
-from core.charts.look import KINDS, base, faint, ink, words
 from core.domain.outputs import PassageGrade
+from ui.charts.style import KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
-from core.charts.look import KINDS, base, faint, ink, words
+from ui.charts.style import KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

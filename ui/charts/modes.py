@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.charts.look import base, scale, words
+from ui.charts.style import base, scale, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from core.charts.look import KINDS, base, faint, ink, words
 from core.evaluation.tuning.curves import Curve
+from ui.charts.style import KINDS, base, faint, ink, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from core.charts.look import KINDS, base, faint, words
 from core.evaluation.reliability import Reliability
+from ui.charts.style import KINDS, base, faint, words
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

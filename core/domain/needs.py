@@ -1,0 +1,39 @@
+"""What a route may need before it can run, and the families of routes."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+Family = Literal[
+    "baseline", "hybrid", "query", "index", "scoring", "corrective", "agentic", "structured", "memory"
+]
+
+
+class Need(Enum):
+    """What must be there before a route can run."""
+
+    LLM = "a language model"
+    WEB = "a web search"
+    CROSS_ENCODER = "a cross-encoder"
+    SELF_RAG = "a reflection-token model (Self-RAG)"
+    HEADINGS = "headings and neighbours of the corpus' passages"
+    CHILDREN = "small pieces of the corpus' passages"
+    CONTEXTS = "contexts written for the corpus' passages"
+    QUESTIONS = "questions written for the corpus' passages"
+    TOKENS = "token vectors of the corpus' passages"
+    LEARNED_SPARSE = "learned term weights of the corpus' passages"
+    FITS = "a corpus that fits the model's context"
+    FID = "a Fusion-in-Decoder model"
+    TABLES = "tables of the corpus"
+    CSV = "CSV files of the corpus"
+    WEIGHTS = "weights fitted on labels of the corpus"
+
+    @property
+    def enrichment(self) -> str | None:
+        """The enrichment that meets this need, made once for each corpus; None for other needs."""
+        others = (
+            Need.LLM, Need.WEB, Need.CROSS_ENCODER, Need.SELF_RAG, Need.FITS, Need.FID, Need.TABLES,
+            Need.CSV, Need.WEIGHTS,
+        )  # fmt: skip
+        return self.name.lower() if self not in others else None
