@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ui.visitors import Departures, OwnOrigin
+from ui.app.visitors import Departures, OwnOrigin
 
 
 def inline_scripts() -> list[str]:

@@ -7,9 +7,10 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.engine import Job
-from ui import ask, corpora, health, link, live, results, state, tour
-from ui.hello import hello
-from ui.markup import md
+from ui.app import corpora, health, link, state, tour
+from ui.app.markup import md
+from ui.compare import ask, live, results
+from ui.compare.welcome import hello
 
 
 def opened() -> tuple[Run | None, Job | None]:

@@ -8,27 +8,18 @@ import streamlit as st
 
 from core.corpus import catalogue
 from core.domain.errors import RouteScopeError
-from ui import (
-    corpora,
-    corpus_add,
-    corpus_documents,
-    corpus_near,
-    corpus_passages,
-    corpus_state,
-    link,
-    opened,
-    opening,
-    state,
-)
-from ui.markup import md
-from ui.tabs import tabs
+from ui.app import corpora, link, opened, opening, state
+from ui.app.markup import md
+from ui.app.tabs import tabs
+from ui.corpus import add, documents, near_duplicates, passages
+from ui.corpus import state as corpus_state
 
 VIEWS = {
     "State": corpus_state.draw,
-    "Add": corpus_add.draw,
-    "Documents and chunks": corpus_documents.draw,
-    "Passages": corpus_passages.draw,
-    "Near-duplicates": corpus_near.draw,
+    "Add": add.draw,
+    "Documents and chunks": documents.draw,
+    "Passages": passages.draw,
+    "Near-duplicates": near_duplicates.draw,
 }
 UNBUILT = ("State", "Add")  # what can be drawn of a corpus without a usable index
 

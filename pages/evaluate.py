@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui import evaluating
+from ui.evaluate import page
 
-evaluating.draw()
+page.draw()

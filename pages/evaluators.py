@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ui import evaluators, opened
-from ui.gold import gold_grades
-from ui.plot import dark
+from ui.app import opened
+from ui.app.plot import dark
+from ui.components.gold import gold_grades
+from ui.evaluators import page
 
 run = opened.opened("grades, thresholds and decisions")
 if run is not None:
-    evaluators.draw(run, gold_grades(run), dark=dark())
+    page.draw(run, gold_grades(run), dark=dark())
     opened.link()

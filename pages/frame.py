@@ -7,8 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from ui import corpora, health, jobs, link, state
-from ui.markup import md
+from ui.app import corpora, health, jobs, link, state
+from ui.app.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
 

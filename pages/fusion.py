@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ui import fusion, gold, opened
+from ui.app import opened
+from ui.components import gold
+from ui.fusion import page
 
 run = opened.opened("what each list gives to the fused ranking")
 if run is not None:
-    fusion.draw(run, gold.gold_grades(run))
+    page.draw(run, gold.gold_grades(run))
     opened.link()

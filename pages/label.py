@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui import labelling
+from ui.label import page
 
-labelling.draw()
+page.draw()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ui import latency, opened
-from ui.plot import dark
+from ui.app import opened
+from ui.app.plot import dark
+from ui.latency import page
 
 run = opened.opened("where the time goes")
 if run is not None:
-    latency.draw(run, dark=dark())
+    page.draw(run, dark=dark())
     opened.link()

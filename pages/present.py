@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from ui import address, playlists, slide
-from ui.markup import md
+from ui.app import address
+from ui.app.markup import md
+from ui.present import playlists, slide
 
 
 def page() -> None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ui import releasing
+from ui.release import page
 
-releasing.draw()
+page.draw()

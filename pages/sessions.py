@@ -5,18 +5,20 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from ui import opened, session_again, session_compare, session_pair, state
-from ui.markup import md
-from ui.session_actions import actions, export_found, undo
-from ui.session_import import bring_in
-from ui.session_list import listing
+from ui.app import opened, state
+from ui.app.markup import md
+from ui.sessions import compare, replay
+from ui.sessions import pair as session_pair
+from ui.sessions.actions import actions, export_found, undo
+from ui.sessions.import_bundles import bring_in
+from ui.sessions.run_list import listing
 
 
 def page() -> None:
     """The list with what can be done with its rows; or the comparison or repetition the address names."""
     pair, again = session_pair.pair(), session_pair.chosen()
     if pair is not None:
-        session_compare.draw(*pair)
+        compare.draw(*pair)
     elif again is not None:
         _again(again)
     else:
@@ -53,7 +55,7 @@ def _again(run_id: str) -> None:
         st.error(md(str(error)))
         st.button("All runs", key="back", on_click=session_pair.back)
         return
-    session_again.form(run)
+    replay.form(run)
 
 
 try:

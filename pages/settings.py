@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ui import edit_settings, endpoints, models, versions
-from ui.tabs import tabs
+from ui.app.tabs import tabs
+from ui.settings import edit, models, probes, versions
 
 tabs(
     {
         "Health": versions.health,
-        "Endpoints": endpoints.draw,
+        "Endpoints": probes.draw,
         "Models": models.draw,
-        "Settings": edit_settings.draw,
+        "Settings": edit.draw,
         "Versions": versions.draw,
     },
     "settings_tab",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import tour
-from ui.markup import show, tag
+from ui.app import tour
+from ui.app.markup import show, tag
 
 KEYS = (
     ("Ctrl + Enter, ⌘ + Enter", "Compare", "run the question"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ui import opened, transform
+from ui.app import opened
+from ui.transform import page
 
 run = opened.opened("what each route made of the question")
 if run is not None:
-    transform.draw(run)
+    page.draw(run)
     opened.link()

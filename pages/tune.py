@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ui import calibrating, learning, sweeping, tabs
+from ui.app import tabs
+from ui.tune import calibration, fusion_weights, sweep
 
 tabs.tabs(
     {
-        "Calibration": calibrating.draw,
-        "Sweeps": sweeping.draw,
-        "Learned fusion": learning.draw,
+        "Calibration": calibration.draw,
+        "Sweeps": sweep.draw,
+        "Learned fusion": fusion_weights.draw,
     },
     "tune",
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ui import opened, why_page
-from ui.gold import gold_grades
+from ui.app import opened
+from ui.components.gold import gold_grades
+from ui.why import page
 
 run = opened.opened("where each passage was found and where it was lost")
 if run is not None:
-    why_page.draw(run, gold_grades(run))
+    page.draw(run, gold_grades(run))
     opened.link()

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Remembered, Run, Turn
-from core.store import annotations as people
-from core.store import memory, playlists, purge, runs, traces
+from core.store import memory, playlists, purge, run_annotations, runs, traces
 from core.store import search as searching
 from core.store.deletion import Deletion
 from core.store.files import empty_log, open_to_write, reading
@@ -85,7 +84,7 @@ class Store:
         if waiting is not None:
             return waiting
         with reading(self.path) as connection:
-            number = people.number_of(connection, run_id)
+            number = run_annotations.number_of(connection, run_id)
             written = runs.written(connection, number)
             kept = self._kept.get(run_id)
             if kept is not None and written is not None and kept[0] == written:
@@ -112,7 +111,7 @@ class Store:
         """One run's line of the list; BadInput if there is no such run or it was deleted."""
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
-            return searching.session(connection, people.number_of(connection, run_id))
+            return searching.session(connection, run_annotations.number_of(connection, run_id))
 
     def count(self, search: str = "", **only: Unpack[Filters]) -> int:
         """How many runs `sessions` lists in all."""
@@ -157,17 +156,17 @@ class Store:
 
     def tag(self, run_id: str, tags: Sequence[str]) -> None:
         """Give a run these tags in place of those it had."""
-        cleaned = people.clean_tags(tags)
-        self.write(lambda connection: people.set_tags(connection, run_id, cleaned))
+        cleaned = run_annotations.clean_tags(tags)
+        self.write(lambda connection: run_annotations.set_tags(connection, run_id, cleaned))
 
     def note(self, run_id: str, text: str) -> None:
         """Write a note on a run in place of the one it had."""
-        cleaned = people.clean_note(text)
-        self.write(lambda connection: people.set_note(connection, run_id, cleaned))
+        cleaned = run_annotations.clean_note(text)
+        self.write(lambda connection: run_annotations.set_note(connection, run_id, cleaned))
 
     def delete(self, run_id: str) -> None:
         """Take a run off the list; until its undo time has passed `undelete` brings it back."""
-        self.write(lambda connection: people.set_deleted(connection, run_id, True))
+        self.write(lambda connection: run_annotations.set_deleted(connection, run_id, True))
         self._kept.pop(run_id, None)
         if self.deletion.undo_s > 0:
             self.deletion.later(self.deletion.undo_s)
@@ -176,7 +175,7 @@ class Store:
 
     def undelete(self, run_id: str) -> None:
         """Bring a deleted run back."""
-        self.write(lambda connection: people.set_deleted(connection, run_id, False))
+        self.write(lambda connection: run_annotations.set_deleted(connection, run_id, False))
 
     def remember(self, session: str, turns: Sequence[Turn], *, run: str = "") -> int:
         """Append turns to what is remembered of a session, on the disk on return; how many were new.
@@ -246,7 +245,7 @@ class Store:
         packed = []
         with reading(self.path) as connection:
             for run_id in dict.fromkeys(run_ids):
-                number = people.number_of(connection, run_id)
+                number = run_annotations.number_of(connection, run_id)
                 row = searching.session(connection, number)
                 packed.append(exchange.Packed(runs.read(connection, number), row.tags, row.note))
         return exchange.pack(packed)
@@ -304,14 +303,14 @@ class Store:
         if row is None:
             purge.welcome(connection, one.run.id)
             self._runs.write(connection, one.run, ours=False)
-            people.set_tags(connection, one.run.id, one.tags)
-            people.set_note(connection, one.run.id, one.note)
+            run_annotations.set_tags(connection, one.run.id, one.tags)
+            run_annotations.set_note(connection, one.run.id, one.note)
         elif not exchange.same(runs.read(connection, row["number"]), one.run):
             raise BadInput(
                 f"run {short(one.run.id)} is here already, with other content; nothing was imported"
             )
         elif row["deleted"]:
-            people.set_deleted(connection, one.run.id, False)
+            run_annotations.set_deleted(connection, one.run.id, False)
         else:
             return False
         return True

@@ -19,7 +19,7 @@ from core.domain.errors import BadInput, describe
 from core.domain.trec import run_lines
 from core.domain.types import Run
 from core.store import codec
-from core.store.annotations import clean_note, clean_tags
+from core.store.run_annotations import clean_note, clean_tags
 
 FORMAT, VERSION = "routescope-sessions", 2
 READABLE = (1, 2)  # 1: of before steps recorded what they were given; brought up to date as it is read

@@ -11,9 +11,9 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.types import Turn
-from core.store.annotations import MAX_TAG, clean_note
 from core.store.codec import dumps
 from core.store.rows import bind, parsed, text
+from core.store.run_annotations import MAX_TAG, clean_note
 
 MAX_ENTRIES = 500  # of one playlist
 MAX_PLAYLISTS = 1000

@@ -11,10 +11,10 @@ from typing import Any
 
 from core.domain.errors import BadInput
 from core.store import Store
-from core.store.annotations import MAX_TAG, clean_note
 from core.store.codec import dumps
 from core.store.files import reading
 from core.store.rows import bind, parsed, text
+from core.store.run_annotations import MAX_TAG, clean_note
 
 MAX_PRESETS = 1000
 

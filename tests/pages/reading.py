@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
-from ui.markup import NOTHING
+from ui.app.markup import NOTHING
 
 
 def html(app: AppTest) -> str:

@@ -13,7 +13,7 @@ from core.steps.beam import trees
 from tests.pages.reading import html
 from tests.reflecting import ScriptedReflection, by_default, passage_of, segment
 from tests.runs import HOSTILE, make_run
-from ui.branches import branches
+from ui.evaluators.beam import branches
 
 
 def page(run_id):
@@ -21,9 +21,9 @@ def page(run_id):
     import streamlit as st
 
     from core.engine.engine import shared_engine
-    from ui import branches
+    from ui.evaluators import beam
 
-    branches.draw(shared_engine().run(run_id))
+    beam.draw(shared_engine().run(run_id))
     st.caption("drawn")
 
 

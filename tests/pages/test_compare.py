@@ -242,8 +242,8 @@ def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
 
     query = Query("What do I do now?", (Turn("user", "My box arrived crushed."),))
     sample = module.Sample("s1", query, "A follow-up needs its history.")
-    monkeypatch.setattr("ui.ask.samples", lambda _: (sample,))
-    monkeypatch.setattr("ui.hello.samples", lambda _: (sample,))
+    monkeypatch.setattr("ui.compare.ask.samples", lambda _: (sample,))
+    monkeypatch.setattr("ui.compare.welcome.samples", lambda _: (sample,))
     app = visit(corpus="tiny")
     app.button(key="hello:s1").click().run()
     assert app.text_area(key="question").value == "What do I do now?"

@@ -12,7 +12,10 @@ from core.domain.types import Passage
 from tests.fakes import HashEmbedder
 from tests.pages.reading import plain, shown
 from tests.runs import HOSTILE
-from ui import corpora, corpus_add, corpus_near, corpus_passages, enrichments, gold
+from ui.app import corpora
+from ui.components import gold
+from ui.corpus import add, enrichments, passages
+from ui.corpus import near_duplicates as corpus_near
 
 TEXTS = {
     "returns.md": "# Returns\n\n## When\n\nSend it back within thirty days of the delivery, in its box.\n\n"
@@ -69,7 +72,7 @@ def test_the_state_tells_what_there_is_and_what_it_took(visit, real):
 def test_an_earlier_build_says_what_was_not_recorded(real):
     from dataclasses import replace
 
-    from ui.corpus_state import costs
+    from ui.corpus.state import costs
 
     info = index.open_corpus("shop", settings=real.settings).info
     older = replace(info, build_ms={"read documents": 20.0, "embed": 500.0}, reused=2, passages=12)
@@ -223,10 +226,10 @@ def test_a_large_corpus_is_compared_in_the_background(visit, real, monkeypatch):
 
 def test_uploaded_files_become_a_corpus_that_grows_and_shrinks(visit, real, monkeypatch):
     settings = real.settings
-    monkeypatch.setattr(corpus_add.state, "engine", lambda: real)
+    monkeypatch.setattr(add.state, "engine", lambda: real)
     state = {}
-    monkeypatch.setattr(corpus_add.st, "session_state", state)
-    corpus_add.take("mine", [_given("a.txt", b"The refund is paid in five days.")], None)
+    monkeypatch.setattr(add.st, "session_state", state)
+    add.take("mine", [_given("a.txt", b"The refund is paid in five days.")], None)
     builds.get("mine").wait(20)
     assert (builds.get("mine").error, index.open_corpus("mine", settings=settings).info.documents) == (
         None,
@@ -234,12 +237,12 @@ def test_uploaded_files_become_a_corpus_that_grows_and_shrinks(visit, real, monk
     )
     assert state[corpora.WANTED] == "mine"
     first = index.open_corpus("mine", settings=settings).passages([0])[0].id
-    corpus_add.take("mine", [_given("../../b.txt", b"Customs hold it.")], None)
+    add.take("mine", [_given("../../b.txt", b"Customs hold it.")], None)
     builds.get("mine").wait(20)
     two = index.open_corpus("mine", settings=settings)
     assert (two.info.documents, list(two.by_ids([first]))) == (2, [first])
     with pytest.raises(BadInput, match="is empty"):
-        corpus_add.take("mine", [_given("c.txt", b""), _given("d.txt", b"Good.")], None)
+        add.take("mine", [_given("c.txt", b""), _given("d.txt", b"Good.")], None)
     assert [one.name for one in uploads.kept("mine", settings)] == ["a.txt", "b.txt"]
 
 
@@ -314,7 +317,7 @@ def test_a_path_that_is_not_there_gets_one_clear_error(visit, real):
 
 def test_a_passage_in_full_tells_its_neighbours_and_its_questions():
     pieces = [Passage("0", "d", "T", "before", 0, 6), Passage("1", "d", "T", "middle", 4, 10)]
-    page = str(corpus_passages.in_full(pieces[1], pieces, 1, [("q1", HOSTILE[0], 3), ("q2", "Why?", 2)]))
+    page = str(passages.in_full(pieces[1], pieces, 1, [("q1", HOSTILE[0], 3), ("q2", "Why?", 2)]))
     for said in ("passage 2 of 2, characters 4 to 10", "2 labelled questions have it", "grade 3", ">before<"):
         assert said in page
     assert "Its first 2 characters stand in the passage before too." in page

@@ -17,7 +17,7 @@ from core.evaluation.experiment import perform, prepare
 from core.evaluation.spec import Spec
 from tests.pages.reading import address, html, shown
 from tests.runs import HOSTILE
-from ui.routes import title
+from ui.app.routes import title
 
 ASKED = {
     "q1": ("How do I send something back for a refund?", "returns:0-90", "plain", "dev"),

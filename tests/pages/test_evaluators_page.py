@@ -95,7 +95,7 @@ def test_it_begins_with_what_was_graded_and_decided(page, corrected):
 def test_labels_make_the_first_words(page, stored, monkeypatch):
     (grading,) = gradings(stored["good"].results[-1])
     ids = [one.id for one in grading.output.grades]
-    monkeypatch.setattr("ui.gold.gold_grades", lambda _: {ids[4]: 3})
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {ids[4]: 3})
     app = page("good")
     assert "doubted 1 labelled passage" in html(app)
     assert "◆ 3" in html(app)

@@ -193,7 +193,7 @@ def test_a_corpus_without_labels_says_how_to_get_some(visit, asked, monkeypatch,
 
 
 def test_gold_passages_tell_where_they_went(visit, asked, monkeypatch):
-    monkeypatch.setattr("ui.gold.gold_grades", lambda _: {"fragile:0-80": 3, "nowhere:0-1": 2})
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {"fragile:0-80": 3, "nowhere:0-1": 2})
     app = visit("fusion.py", run=asked.id)
     page = html(app)
     assert "Gold passage" in page

@@ -11,7 +11,7 @@ from core.evaluation.labels import desk
 from core.evaluation.labels.types import Judgement, Pooled
 from tests.fakes import TEXTS, MemoryCorpus
 from tests.runs import make_run
-from ui import gold
+from ui.components import gold
 
 ASKED = Query("Who reports a crushed box?")
 

@@ -15,8 +15,8 @@ from core.evaluation.labels.final import final
 from core.evaluation.labels.types import Judgement, Pooled
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
-from ui import label_labels, label_sets
-from ui.label_pool import SESSIONS
+from ui.label import labels, sets
+from ui.label.pool import SESSIONS
 
 ASKED = (
     Question("q1", Query("How do I send a fragile item back?"), answers=("Double boxed.",)),
@@ -78,7 +78,7 @@ def test_a_set_is_made_of_what_was_asked_in_stored_sessions(visit, engine):
         engine.store.save(run)
     assert engine.store.flush()
     app = visit("label.py")
-    app.radio(key="label_origin").set_value(label_sets.ASKED).run()
+    app.radio(key="label_origin").set_value(sets.ASKED).run()
     app.text_input(key="label_name").set_value("  from  sessions ").run()
     app.button(key="label_make").click().run()
     made = stored(engine, "from sessions")
@@ -90,7 +90,7 @@ def test_a_set_is_made_of_what_was_asked_in_stored_sessions(visit, engine):
 
 def test_questions_come_from_a_file_and_a_broken_line_is_named(visit, engine):
     app = visit("label.py")
-    app.radio(key="label_origin").set_value(label_sets.FILE).run()
+    app.radio(key="label_origin").set_value(sets.FILE).run()
     app.file_uploader(key="label_file").set_value(
         ("q.jsonl", b'{"id": "a", "text": "Why?"}\nnonsense\n', "text/plain")
     ).run()
@@ -445,7 +445,7 @@ def test_an_export_comes_back_and_a_broken_line_keeps_everything_as_it_is(visit,
     before = stored(engine)
     app = visit("label.py", set="one", tab="Labels")
     assert {one.proto.label for one in app.get("download_button")} == {"TREC qrels", "CSV"}
-    told = label_labels.take  # the function behind the uploader
+    told = labels.take  # the function behind the uploader
     desks.create(engine.store, "two", "tiny", ASKED)
     csv = exchange.table(before, unjudged=True)
     assert "2 judgements of one.csv are added" in told(stored(engine, "two"), "one.csv", csv, "x")

@@ -20,7 +20,7 @@ from core.routes.registry import routes
 from tests.fakes import some_weights
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
-from ui import state
+from ui.app import state
 
 ROUTES = ("bm25", "rerank")
 TOPICS = ("fragile box", "refund item", "express parcel", "customs invoice", "crushed photos")

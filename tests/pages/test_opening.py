@@ -5,7 +5,7 @@ from concurrent.futures import Future
 import pytest
 
 from tests.pages.reading import shown
-from ui import opening
+from ui.app import opening
 
 SAID = "Opening corpus tiny"
 

@@ -39,7 +39,7 @@ def test_why_says_what_is_recorded_and_where_the_trace_ends(visit, asked, monkey
     high = {id for id, _ in (*fused.hits, *sparse.hits[:20], *dense.hits[:20])}
     gone = next(id for id, _ in dense.hits if id not in high)
     cut = fused.hits[12][0]
-    monkeypatch.setattr("ui.gold.gold_grades", lambda _: {gone: 3, cut: 2})
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {gone: 3, cut: 2})
     page = html(visit("why.py", run=run.id, depth="20"))
     for id in (gone, cut):
         assert Funnel(own).fate(id, 20).words in page

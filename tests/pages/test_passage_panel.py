@@ -15,12 +15,12 @@ from core.engine.engine import Request
 from tests.large import large_run
 from tests.pages.reading import address, html, plain
 from tests.runs import HOSTILE, make_run
-from ui import grid as grid_module
-from ui.grid import WHOLE, View, dense, drawn, grid, kept
-from ui.hits import marked
-from ui.overlap import most_alone
-from ui.overlap import told as overlap_told
-from ui.terms import _beside
+from ui.compare.overlap import most_alone
+from ui.compare.overlap import told as overlap_told
+from ui.components import grid as grid_module
+from ui.components.grid import WHOLE, View, dense, drawn, grid, kept
+from ui.components.hits import marked
+from ui.components.term_contributions import _beside
 
 
 def styles(app):
@@ -360,7 +360,7 @@ def test_a_labelled_passage_that_no_route_found_is_read_from_the_corpus(visit, e
     missed = Passage(
         "returns:900-960", "returns", "Returns", "A fragile vase is sent back in two boxes.", 900, 960
     )
-    monkeypatch.setattr("ui.results.gold_grades", lambda _: {missed.id: 3})
+    monkeypatch.setattr("ui.compare.results.gold_grades", lambda _: {missed.id: 3})
     corpus = engine.corpus("tiny")
     monkeypatch.setattr(
         type(corpus), "by_ids", lambda _self, ids: {missed.id: missed} if missed.id in ids else {}

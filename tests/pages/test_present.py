@@ -3,7 +3,7 @@
 from core.domain.background_job import jobs
 from core.store import Entry
 from tests.pages.reading import plain
-from ui import playlists, slide
+from ui.present import playlists, slide
 
 
 def said(app):
@@ -148,7 +148,7 @@ def test_entries_are_moved_noted_and_taken_out(visit, stored, engine):
     fill(engine, stored)
 
     def script():
-        from ui import playlists
+        from ui.present import playlists
 
         playlists.edit("Demo", playlists.known()["Demo"], 1)
 

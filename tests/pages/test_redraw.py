@@ -5,13 +5,13 @@ from unittest.mock import patch
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from ui import redraw
+from ui.app import redraw
 
 
 def page():
     import streamlit as st
 
-    from ui import redraw
+    from ui.app import redraw
 
     @st.fragment(run_every=1.0)
     def look():
@@ -31,7 +31,7 @@ def test_a_button_pressed_while_something_ends_is_seen():
 
 @pytest.mark.parametrize(("fragments", "again"), [(["f"], 1), ([], 0), (None, 0)])
 def test_only_a_look_by_itself_draws_the_page_again(fragments, again):
-    with patch("ui.redraw.get_script_run_ctx") as context, patch("ui.redraw.st.rerun") as rerun:
+    with patch("ui.app.redraw.get_script_run_ctx") as context, patch("ui.app.redraw.st.rerun") as rerun:
         context.return_value.fragment_ids_this_run = fragments
         redraw.page()
     assert rerun.call_count == again

@@ -13,7 +13,7 @@ from core.engine.engine import Request
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.pages.reading import plain
 from tests.runs import HOSTILE, make_run
-from ui import session_import
+from ui.sessions import import_bundles
 
 ACTIONS = ("open", "compare", "again", "replay", "delete")
 QUESTION = Query("How do I send a fragile item back?")
@@ -164,13 +164,14 @@ def test_a_replay_asks_no_model_and_is_compared_with_its_original(visit, engine,
     other = engine.ask(
         Request(Query("Not asked of the model before"), "tiny", ("hyde", "bm25"), mode="replay")
     )
-    from ui import session_again, session_pair, state
+    from ui.app import state
+    from ui.sessions import pair, replay
 
     started = []
     monkeypatch.setattr(state, "engine", lambda: engine)
-    monkeypatch.setattr(session_pair, "show", lambda a, b: started.append((a, b)))
-    session_again.replay(run.id)
-    session_again.replay(other.id)
+    monkeypatch.setattr(pair, "show", lambda a, b: started.append((a, b)))
+    replay.replay(run.id)
+    replay.replay(other.id)
     again, missing = (engine.job(b).wait(20) for _, b in started)
     assert len(engine.fake_llm.requests) == calls
     assert [one.name for one in run_diff(run, again).settings] == ["llm mode"]
@@ -200,7 +201,7 @@ def test_files_are_imported_one_by_one_and_what_came_in_is_linked(visit, engine,
     bundle = other.store.export_bundle(["n1", "n2"])
     given = {"a.zip": bundle, "b.zip": b"no zip", "a again.zip": bundle}
     files = [SimpleNamespace(name=name, getvalue=lambda data=data: data) for name, data in given.items()]
-    found = session_import.take_in(engine.store, files)
+    found = import_bundles.take_in(engine.store, files)
     assert [(name, new, bool(wrong)) for name, new, wrong in found] == [
         ("a.zip", ["n1", "n2"], False),
         ("b.zip", [], True),
@@ -229,8 +230,8 @@ def picked(*ids):
     """The actions of these rows, as if they had been picked."""
 
     def script(ids):
-        from ui import state
-        from ui.session_actions import actions
+        from ui.app import state
+        from ui.sessions.actions import actions
 
         store = state.engine().store
         actions(store, [store.session(id) for id in ids])

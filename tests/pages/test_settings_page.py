@@ -7,7 +7,7 @@ from core.corpus.samples import samples
 from core.domain import settings as settings_module
 from core.engine import engine as engine_module
 from tests.pages.reading import plain
-from ui import tour, visitors
+from ui.app import tour, visitors
 
 
 def said(app):

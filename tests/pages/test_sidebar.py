@@ -11,7 +11,7 @@ from core.corpus.manifest import CorpusInfo
 from core.domain.background_job import BackgroundJob, jobs, owner
 from core.domain.errors import Cancelled
 from tests.pages.reading import plain, shown
-from ui import corpora
+from ui.app import corpora
 
 INFO = CorpusInfo(
     "tiny", "f1", 1_200, 60_500, Chunking(), "en", "hash", "hash", 64, "flat", 1.0, "2026-11-21", {}, 9

@@ -11,8 +11,8 @@ from core.domain.types import Query
 from core.engine.engine import Request
 from tests.fakes import ScriptedLLM
 from tests.runs import HOSTILE
-from ui.grades import table
-from ui.strips import strips
+from ui.evaluators.grades import table
+from ui.evaluators.sentence_filter import strips
 
 
 class Seen(HTMLParser):

@@ -14,7 +14,7 @@ from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import plain
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
-from ui import transform_map
+from ui.transform import map
 
 PAGE = "transform.py"
 
@@ -36,7 +36,7 @@ def named(run, name):
 def labels(monkeypatch):
     """Give every run these grades."""
     grades = {}
-    monkeypatch.setattr("ui.transform.gold_grades", lambda _: grades)
+    monkeypatch.setattr("ui.transform.page.gold_grades", lambda _: grades)
     return grades
 
 
@@ -273,12 +273,12 @@ def test_the_address_says_tab_and_passage(look, stored):
 
 def test_a_clicked_point_is_looked_at_once(monkeypatch):
     state, params, reruns = {}, {}, []
-    monkeypatch.setattr(transform_map.st, "session_state", state)
-    monkeypatch.setattr(transform_map.st, "query_params", params)
-    monkeypatch.setattr(transform_map.st, "rerun", lambda: reruns.append(1))
-    transform_map.clicked(["", "p1"])
-    transform_map.clicked(["p1"])
+    monkeypatch.setattr(map.st, "session_state", state)
+    monkeypatch.setattr(map.st, "query_params", params)
+    monkeypatch.setattr(map.st, "rerun", lambda: reruns.append(1))
+    map.clicked(["", "p1"])
+    map.clicked(["p1"])
     assert (params, len(reruns)) == ({"passage": "p1"}, 1)
-    transform_map.clicked([])
-    transform_map.clicked(["p1"])
+    map.clicked([])
+    map.clicked(["p1"])
     assert len(reruns) == 2

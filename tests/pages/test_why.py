@@ -23,7 +23,7 @@ def labelled(monkeypatch, stored):
     run = stored["good"]
     hits = run.results[0].hits
     gold = {hits[0].passage.id: 3, hits[20].passage.id: 2, "nowhere.md:0-9": 2, hits[5].passage.id: 1}
-    monkeypatch.setattr("ui.gold.gold_grades", lambda _: gold)
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: gold)
     return gold
 
 
@@ -95,7 +95,7 @@ def test_routes_without_a_ranking_are_told_with_their_reason(visit, stored, labe
 def test_hostile_text_is_shown_as_text(visit, stored, monkeypatch):
     run = stored["evil"]
     gold = {run.results[0].hits[at].passage.id: 2 for at in (0, 3, 20)}
-    monkeypatch.setattr("ui.gold.gold_grades", lambda _: gold)
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: gold)
     app = visit("why.py", run="evil")
     for mark in ("<img", "<script", "<svg", 'onmouseover="alert'):
         assert mark not in html(app)

@@ -14,7 +14,7 @@ from core.engine.engine import Request
 from core.routes.registry import routes
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import html
-from ui.hits import _score
+from ui.components.hits import _score
 
 pytestmark = pytest.mark.trust
 

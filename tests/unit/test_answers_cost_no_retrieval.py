@@ -14,7 +14,7 @@ from core.engine import engine as engine_module
 from core.engine.engine import Request
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
-from ui.cited import answers, note
+from ui.components.citations import answers, note
 
 QUESTION = Query("Is a crushed box refunded?")
 ROUTES = ("bm25", "dense", "hybrid_rrf", "hybrid_linear", "mmr", "dedupe", "parent", "rerank", "self_correct")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui import frames
+from ui.components import tables
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from ui import frames
     ],
 )
 def test_a_cell_is_text_and_a_number_stays_one(given, shown):
-    assert frames.cell(given) == shown
+    assert tables.cell(given) == shown
 
 
 def test_every_text_of_a_table_is_shielded_and_nothing_else():
@@ -49,7 +49,7 @@ def test_every_text_of_a_table_is_shielded_and_nothing_else():
             "when": pd.to_datetime(["2026-01-01", "2026-01-02"]),
         }
     )
-    made = frames.safe(table)
+    made = tables.safe(table)
     assert made.to_dict("list") == {
         "'=name": ["'=1", "a"],
         "number": [-1.5, 2.0],
@@ -66,7 +66,7 @@ def test_every_text_of_a_table_is_shielded_and_nothing_else():
 @pytest.mark.trust
 @given(st.lists(st.text(alphabet="=+-@;,\t\r\n'\" a1|!", max_size=12), min_size=1, max_size=4))
 def test_no_cell_of_the_file_begins_a_formula_however_it_is_parted(row):
-    cells = [frames.cell(one) for one in row]
+    cells = [tables.cell(one) for one in row]
     quoted = [f'"{one.replace(chr(34), chr(34) * 2)}"' if set(one) & set(',"\n') else one for one in cells]
     for delimiter in ",;":
         for line in csv.reader(io.StringIO(",".join(quoted), newline=""), delimiter=delimiter):
@@ -79,4 +79,4 @@ def test_no_cell_of_the_file_begins_a_formula_however_it_is_parted(row):
 def test_colours_do_not_lead_past_the_shield():
     raw = pd.DataFrame({"text": ["=1"]})
     with pytest.raises(ValueError, match="safe"):
-        frames.painted(raw.style)
+        tables.painted(raw.style)

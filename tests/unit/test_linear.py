@@ -22,7 +22,7 @@ from core.domain.types import Passage
 from core.steps import refine
 from core.steps.gate import exact_terms
 from core.steps.reflection import foreign
-from ui.rewrites import word_diff
+from ui.components.rewrites import word_diff
 
 pytestmark = pytest.mark.timeout(60)
 LONG = 1_000_000

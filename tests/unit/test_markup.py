@@ -17,10 +17,10 @@ from core.analysis.run_view import gradings
 from core.domain.outputs import Fusion
 from core.domain.types import Link
 from tests.runs import HOSTILE, make_run
-from ui.grades import table
-from ui.grid import View, Waiting, grid
-from ui.markup import NOTHING, cut, join, md, show, tag
-from ui.steps import steps
+from ui.app.markup import NOTHING, cut, join, md, show, tag
+from ui.compare.steps import steps
+from ui.components.grid import View, Waiting, grid
+from ui.evaluators.grades import table
 
 ROOT = Path(__file__).resolve().parents[2]
 

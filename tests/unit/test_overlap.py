@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from core.analysis.rank_overlap import Overlap, alone, jaccard, overlap, rbo, similarity_order, weight
 from core.domain.types import Hit, Passage, Query, RouteResult, Run
 from tests.runs import make_run
-from ui.overlap import cell_text, triangle
-from ui.routes import title
+from ui.app.routes import title
+from ui.compare.overlap import cell_text, triangle
 
 RANKINGS = st.lists(st.sampled_from("abcdefghijklmnop"), max_size=12, unique=True)
 PS = st.floats(0.05, 0.99)

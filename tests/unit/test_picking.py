@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.runs import HOSTILE, make_run
-from ui.grid import View, grid, lit, numbered
+from ui.components.grid import View, grid, lit, numbered
 
 RUN = make_run(mishaps=False)
 

@@ -9,9 +9,9 @@ from core.analysis.rank_matrix import Row, contenders, rank_rows, strength
 from core.analysis.run_view import worked
 from core.domain.rank_changes import ranks
 from tests.runs import HOSTILE, make_run
-from ui import ranks as page
 from ui.charts.style import shade
-from ui.grid import View
+from ui.compare import ranks as page
+from ui.components.grid import View
 
 RUN = make_run(mishaps=False)
 

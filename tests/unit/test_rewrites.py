@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from core.domain.outputs import Rewrite, Search
 from core.domain.types import Span
 from tests.runs import HOSTILE, make_run
-from ui.rewrites import texts, word_diff
-from ui.transform_tree import drawn, trees
+from ui.components.rewrites import texts, word_diff
+from ui.transform.tree import drawn, trees
 
 
 class Reader(HTMLParser):

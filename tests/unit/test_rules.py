@@ -49,13 +49,15 @@ def test_a_page_names_no_route_and_pickles_nothing(path):
 
 def test_routes_know_only_steps():
     for path in (ROOT / "core" / "routes").glob("*.py"):
-        allowed = ("core.routes.declare", "core.steps", "core.domain.types", "typing", "__future__")
+        if path.stem in ("declare", "registry"):
+            continue
+        allowed = ("core.routes.declare", "core.domain", "core.steps", "typing", "__future__")
         assert all(name.startswith(allowed) for name in imported(path)), path
 
 
 def test_a_cold_process_imports_nothing_heavy():
     code = (
-        "import sys, core.engine.engine, core.routes.declare; core.routes.registry.routes();"
+        "import sys, core.engine.engine, core.routes.registry; core.routes.registry.routes();"
         "print([m for m in ('torch','transformers','sentence_transformers','faiss','openai','pandas',"
         "'sklearn','streamlit','scipy') if m in sys.modules])"
     )
@@ -70,5 +72,5 @@ def test_a_table_is_shown_in_one_way_that_shields_its_cells(path):
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     }
-    allowed = {"frames.py": {"dataframe"}, "ask.py": {"data_editor"}}.get(path.name, set())
+    allowed = {"tables.py": {"dataframe"}, "ask.py": {"data_editor"}}.get(path.name, set())
     assert called & {"dataframe", "data_editor", "add_rows"} <= allowed

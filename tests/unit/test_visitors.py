@@ -8,7 +8,7 @@ import pytest
 from starlette.websockets import WebSocketDisconnected
 from streamlit import config
 
-from ui.visitors import Departures, OwnOrigin, configured, exposed, is_own
+from ui.app.visitors import Departures, OwnOrigin, configured, exposed, is_own
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ from core.evaluation.labels.types import (
     Pooled,
 )
 from core.store import Store
-from core.store.annotations import MAX_TAG, clean_note
 from core.store.files import reading
 from core.store.rows import bind
+from core.store.run_annotations import MAX_TAG, clean_note
 
 MAX_QUESTIONS = 10_000
 MAX_QUESTION = 10_000  # characters

@@ -12,7 +12,7 @@ from core.evaluation.labels.pool import store_of
 from core.evaluation.labels.types import MODEL, Desk, Judgement, Pair
 from core.steps import Memo, Steps
 from core.steps.trace import Trace
-from core.store.annotations import MAX_TAG
+from core.store.run_annotations import MAX_TAG
 
 if TYPE_CHECKING:
     from core.domain.outputs import PassageGrade

@@ -1,0 +1,99 @@
+"""The corpora: choosing one, building it, and the builds under way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import streamlit as st
+
+from core.corpus import builds, catalogue
+from core.corpus.chunk import Chunking
+from core.domain.errors import RouteScopeError
+from ui.app import state
+from ui.app.markup import md
+
+WANTED = "corpus_wanted"  # a corpus that is being built, to be chosen when it is there
+_OTHER = re.compile(r"[^a-z0-9]+")
+
+
+def choose() -> None:
+    """The corpus every page works on, and the state it is in."""
+    known = {item.name: item for item in catalogue.known(state.engine().settings) if item.askable}
+    if (wanted := st.session_state.get(WANTED)) in known:
+        st.session_state[state.CORPUS] = wanted
+        del st.session_state[WANTED]
+    if st.session_state.get(state.CORPUS) not in known:
+        st.session_state[state.CORPUS] = next(iter(known))
+    name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
+    item = known[name]
+    st.caption(md(f"{item.title}. {size(item)}"))
+    if item.state in ("stale", "damaged"):
+        st.warning(md(f"{item.reason}."))
+        if st.button("Build again", key="rebuild"):
+            again(name)
+
+
+def size(item: catalogue.Known) -> str:
+    """How much there is, or that there is nothing yet."""
+    if item.info is None:
+        return item.state.capitalize()
+    info = item.info
+    exact = info.vector_index == "flat"
+    search = (
+        "exact vector search" if exact else f"approximate vector search (HNSW), recall@10 {info.recall:.3f}"
+    )
+    return f"{info.documents:,} documents, {info.passages:,} passages, {search}"
+
+
+def suggested(path: str) -> str:
+    """A corpus name made of a path's last part."""
+    return _OTHER.sub("-", Path(path.strip()).name.lower()).strip("-")
+
+
+def again(name: str) -> None:
+    """Start to build a known corpus again, or say why that cannot be."""
+    try:
+        begin(name, name)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+
+
+def begin(name: str, source: str | Path, chunking: Chunking | None = None) -> str:
+    """Start a build, cut as before unless `chunking` says how; the corpus' name. BadInput for a name or path
+    that cannot be.
+    """
+    settings = state.engine().settings
+    origin = catalogue.source(
+        source, settings=settings, name=name if isinstance(source, Path) or name != source else None,
+        chunking=chunking,
+    )  # fmt: skip
+    builds.start(origin.name, origin, settings)
+    return origin.name
+
+
+def under_way(corpus: str) -> bool:
+    """Whether it is being built."""
+    return (build := builds.get(corpus)) is not None and not build.done
+
+
+def notice(corpus: str) -> None:
+    """What a page says of a corpus that cannot be searched now, with the button that builds it."""
+    build = builds.get(corpus)
+    if under_way(corpus):
+        st.info(md(f"Corpus {corpus} is being built; progress and Stop are in the sidebar."))
+        return
+    if build is not None and build.error:
+        st.error(md(f"Corpus {corpus} could not be built: {build.error}"))
+    item = catalogue.describe(corpus, state.engine().settings)
+    if item.state in ("ready", "stale"):
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        why = f" {item.reason}." if item.state == "damaged" else ""
+        st.warning(
+            md(f"Corpus {corpus} is {item.state}, so it cannot be searched yet.{why}"), width="stretch"
+        )
+        if st.button("Build it now", key="build_corpus", type="primary"):
+            again(corpus)
+            if under_way(corpus):
+                st.rerun()

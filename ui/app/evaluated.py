@@ -1,0 +1,63 @@
+"""The evaluation that the pages for deciding look at: one for all of them, and in the address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from core.domain.errors import BadInput, RouteScopeError
+from core.evaluation import experiment_store
+from core.evaluation.experiment_store import Evaluation
+from ui.app import address, state
+from ui.app.markup import md
+
+CHOSEN = "evaluation"
+
+
+def chosen(*, label: str = "Evaluation") -> Evaluation | None:
+    """Draw the choice of a kept evaluation and open it; None, with what to do, where there is none."""
+    settings = state.engine().settings
+    names = experiment_store.names(settings)
+    if not names:
+        st.subheader("No evaluation is kept here", anchor=False)
+        st.caption("Measure routes on labelled questions first; what they did with each question is kept.")
+        st.page_link("evaluate.py", label="Go to Evaluate")
+        return None
+    address.take(CHOSEN, CHOSEN, address.one_of(names))
+    if st.session_state.get(CHOSEN) not in names:
+        st.session_state[CHOSEN] = names[0]
+    name: str = st.selectbox(label, names, key=CHOSEN, width=420, persist_state="session")
+    address.keep(CHOSEN, name)
+    try:
+        return reopened(name)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return None
+
+
+def reopened(name: str) -> Evaluation:
+    """The evaluation of that name, opened again when its folder changed; BadInput where it cannot be."""
+    folder = experiment_store.place(state.engine().settings, name)
+    return _opened(str(folder), experiment_store.stamp(folder))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Opening the evaluation")
+def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG001 - part of the cache key
+    return experiment_store.opened(Path(folder))
+
+
+def to_sessions(evaluation: Evaluation, question: str) -> str:
+    """Save the run of a question with the other runs, if it is not there; its id. BadInput where none was
+    kept.
+    """
+    store = state.engine().store
+    if store is None:
+        raise BadInput("runs are not stored here, so none can be opened")
+    id = evaluation.run_id(question)
+    try:
+        store.load(id)
+    except BadInput:
+        store.save(evaluation.run(question))
+        store.flush()
+    return id

@@ -1,0 +1,48 @@
+"""What works here and what does not: the models, the store."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.needs import Need
+from core.engine.availability import missing, why_not
+from core.engine.engine import Job
+from core.routes.registry import routes
+from ui.app import state
+from ui.app.markup import md
+
+
+def summary() -> None:
+    """The models and how many routes can run with them."""
+    settings = state.engine().settings
+    engine, corpus = state.engine(), st.session_state[state.CORPUS]
+    gaps = missing(engine, corpus)
+    able = sum(why_not(route, gaps) is None for route in routes().values())
+    with st.expander("Models"):
+        st.caption(md(f"Embedder: {settings.embedder}"))
+        where = f"{settings.llm_base_url or 'embedded'}, {settings.llm_mode}"
+        st.caption(md(f"Language model: {settings.llm} ({where})"))
+        if Need.LLM in gaps:
+            st.warning(md(f"{Need.LLM.value}: {gaps[Need.LLM]}"))
+        for need, reason in gaps.items():
+            if need.enrichment is None and need is not Need.LLM:  # what is made for a corpus is told there
+                st.caption(md(f"Not here, {need.value}: {reason}"))
+    st.caption(f"{able} of {len(routes())} routes can run on this corpus")
+
+
+def trouble() -> None:
+    """What the store cannot do now, but for the lines that the page itself has shown."""
+    told = st.session_state.pop(state.TOLD, ())
+    store = state.engine().store
+    for warning in store.warnings if store is not None else ["runs are not stored here"]:
+        if warning not in told:
+            st.warning(md(warning))
+
+
+def warnings(job: Job) -> None:
+    """On the page: what was odd about a run, and once it has ended whether it could be stored."""
+    store = state.engine().store
+    lines = dict.fromkeys([*job.warnings, *(store.warnings if store is not None and job.done else ())])
+    for line in lines:
+        st.warning(md(line))
+    st.session_state[state.TOLD] = tuple(lines)

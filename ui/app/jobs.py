@@ -1,0 +1,61 @@
+"""What is under way in the background, in one place of the sidebar: how far it is, and Stop."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.format import milliseconds
+from ui.app import redraw, state
+from ui.app.markup import cut, md
+
+EVERY = 1.0  # seconds between looks, while something is under way
+LISTED = "jobs_listed"  # those that were listed last, to see which have ended
+WIDE = 40  # letters of a title: four lines of the sidebar
+KINDS = {
+    "question": "Question",
+    "answer": "Answer of",
+    "evaluation": "Evaluation",
+    "pool": "Passages for",
+    "suggestions": "Suggested grades for",
+    "sweep": "Sweep of",
+    "fit": "Weights",
+    "survey": "Labelled questions:",
+}
+
+
+def draw() -> None:
+    """All that is under way here; nothing looks again while nothing is."""
+    if jobs.under_way(state.engine().settings.home):
+        follow()
+    else:
+        st.session_state[LISTED] = set()
+
+
+@st.fragment(run_every=EVERY)
+def follow() -> None:
+    """Each with its progress and Stop; the page is drawn again when one has ended. Of what others asked
+    only the number is told.
+    """
+    found = jobs.under_way(state.engine().settings.home)
+    mine = [job for job in found if not job.private or job.owner == state.session_id()]
+    for job in mine:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.progress(job.share, text=md(told(job)))
+            st.button("Stop", key=f"stop:{job.id}", on_click=job.cancel, width="content")
+    if others := len(found) - len(mine):
+        st.caption(f"{others} {'question' if others == 1 else 'questions'} from other sessions")
+    ids = {job.id for job in found}
+    before = st.session_state.get(LISTED, set())
+    st.session_state[LISTED] = ids
+    if before - ids:
+        redraw.page()
+
+
+def told(job: BackgroundJob) -> str:
+    """What it is, how far it is, and for how long it has run or will go on."""
+    title = cut(job.title, WIDE)
+    name = f"{KINDS.get(job.kind, '')} {f'“{title}”' if job.kind == 'question' else title}".strip()
+    at = job.stage or (f"{job.finished} of {job.total}" if job.total else "")
+    time = f"about {milliseconds(1000 * job.left)} left" if job.left is not None else f"{job.seconds:.0f} s"
+    return f"{name}: {at}, {time}" if at else f"{name}: {time}"

@@ -1,0 +1,98 @@
+"""What an address asks for, put into the inputs: a run to look at and ask again, or a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.types import Query, Run
+from core.engine.replay import settled, texts
+from core.routes.registry import routes
+from ui.app import state
+from ui.app.answer_style import ANSWERS, BY, ORDERS
+from ui.app.markup import md
+
+ADOPTED = "adopted"  # the link whose content was last put into the inputs
+LEFT_OUT = "left_out"  # (run, what of it could not be put into the inputs)
+
+
+def adopt() -> None:
+    """Put what the address asks for (?run=, or ?q= with &corpus=) into the inputs, once an address."""
+    params = st.query_params
+    asked = (params.get("run"), params.get("q"), params.get("corpus"))
+    if not any(asked) or st.session_state.get(ADOPTED) == asked:
+        return
+    st.session_state[ADOPTED] = asked
+    run_id, question, corpus = asked
+    if run_id:
+        st.session_state[state.RUN] = run_id
+        try:
+            run, _ = state.find(run_id)
+        except RouteScopeError:
+            return  # Compare says what is wrong, where the result would be
+        restore(run)
+        corpus = run.corpus
+    elif question:
+        st.session_state[state.RUN] = None
+        state.fill_in(Query(question))
+    if corpus:
+        st.session_state[state.CORPUS] = corpus
+
+
+def show(run_id: str) -> None:
+    """Make Compare show a run, and the address say so; the inputs and what of the view holds for any run
+    stay as they are.
+    """
+    st.session_state[state.RUN] = run_id
+    st.session_state[ADOPTED] = (run_id, None, None)
+    kept = {name: value for name, value in st.query_params.to_dict().items() if name not in ("q", "corpus")}
+    st.query_params.from_dict({**kept, "run": run_id})
+
+
+def at_corpus(name: str) -> None:
+    """Make the address say which corpus is shown, without taking it for a new link."""
+    st.query_params["corpus"] = name
+    params = st.query_params
+    st.session_state[ADOPTED] = (params.get("run"), params.get("q"), name)
+
+
+def restore(run: Run) -> None:
+    """Put all that was asked into the inputs, so that Run repeats it; noted is what this version lacks."""
+    state.fill_in(run.query)
+    named = texts(run.settings.get("routes")) or [result.route for result in run.results]
+    here = [name for name in named if name in routes()]
+    gone = [f"route {name}" for name in named if name not in routes()]
+    if here:
+        st.session_state[state.ROUTES] = here
+    turned: dict[str, dict[str, Any]] = {}
+    for result in run.results:
+        if result.route in here:
+            kept, unknown = settled(routes()[result.route], result.knobs)
+            defaults = routes()[result.route].settle({})
+            turned[result.route] = {name: value for name, value in kept.items() if value != defaults[name]}
+            gone += unknown
+    st.session_state[state.KNOBS] = turned
+    answers = run.settings.get("answers")
+    st.session_state[state.ANSWERS] = answers if answers in list(ANSWERS) else "none"
+    answered = texts(run.settings.get("answered")) if answers == "selected" else []
+    st.session_state[state.ANSWERED] = [name for name in answered if name in here]
+    st.session_state[state.ANSWER_BY] = _one_of(run.settings.get("answers by"), BY)
+    st.session_state[state.ANSWER_ORDER] = _one_of(run.settings.get("answer order"), ORDERS)
+    session = run.settings.get("session")
+    st.session_state[state.SESSION] = session if isinstance(session, str) else ""
+    st.session_state[LEFT_OUT] = (run.id, gone)
+
+
+def told(run_id: str) -> None:
+    """What of the run could not be put into the inputs."""
+    of_run, gone = st.session_state.get(LEFT_OUT, (None, []))
+    if of_run == run_id and gone:
+        st.caption(md(f"Not in this version, so left out above: {', '.join(gone)}"))
+
+
+def _one_of(value: object, known: Mapping[str, str]) -> str:
+    """Settings of a run of an earlier version may lack this."""
+    return value if isinstance(value, str) and value in known else next(iter(known))

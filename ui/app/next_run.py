@@ -1,0 +1,97 @@
+"""What was tried on a stored run, put into the inputs: the next run is made with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.domain.types import Run
+from core.routes.declare import Route
+from ui.app import link, opened, state
+from ui.app.markup import md
+from ui.app.routes import also
+
+BEFORE = "inputs_before"  # the inputs as they were before the last "keep", for Undo
+KEPT = "kept_knobs"  # (run, route, knobs) of the last "keep"
+INPUTS = (
+    state.QUESTION, state.CORPUS, state.TURNS, state.SAID, state.ROUTES, state.KNOBS, state.ANSWERS,
+    state.ANSWERED, state.ANSWER_BY, state.ANSWER_ORDER, state.SESSION, state.EVIDENCE,
+)  # fmt: skip
+
+
+def offer(run: Run, route: Route, knobs: Mapping[str, Any] | None, lacking: str) -> None:
+    """A button that keeps `knobs` of `route` for the next run, with Undo; `lacking` says why there are none.
+
+    `knobs` are {} where nothing was changed.
+    """
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            "Keep as knobs",
+            key="keep_knobs",
+            disabled=not knobs,
+            on_click=keep,
+            args=(run, route, dict(knobs or {})),
+            help="Puts the values into the next run's knobs, with this run's question and routes",
+        )
+        if knobs:
+            st.caption(md(", ".join(f"{name} = {_text(value)}" for name, value in knobs.items())))
+        elif knobs is None:
+            st.caption(md(lacking))
+    _kept(run)
+
+
+def keep(run: Run, route: Route, knobs: dict[str, Any]) -> None:
+    """Restore what was asked in `run`, with `knobs` of `route` changed; the inputs as they were are kept."""
+    now = st.session_state
+    before = inputs()
+    link.restore(run)
+    now[state.CORPUS] = run.corpus
+    changed = {**now[state.KNOBS].get(route.name, {}), **knobs}
+    default = {knob.name: knob.default for knob in route.knobs}
+    now[state.KNOBS] = {
+        **now[state.KNOBS],
+        route.name: {name: value for name, value in changed.items() if value != default[name]},
+    }
+    also(route.name)
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+    now[link.ADOPTED] = (run.id, None, None)  # the way to Compare must not restore the run over it
+    now[BEFORE], now[KEPT] = before, (run.id, route.title, dict(knobs))
+
+
+def undo() -> None:
+    """The inputs as they were before the last `keep`."""
+    st.session_state.pop(KEPT, None)
+    put_back(st.session_state.pop(BEFORE, {}))
+
+
+def inputs() -> dict[str, Any]:
+    """The inputs as they are."""
+    return {name: st.session_state[name] for name in INPUTS if name in st.session_state}
+
+
+def put_back(before: Mapping[str, Any]) -> None:
+    """Make the inputs what `inputs` gave."""
+    now = st.session_state
+    for name in INPUTS:
+        if name in before:
+            now[name] = before[name]
+        else:
+            now.pop(name, None)
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1
+
+
+def _kept(run: Run) -> None:
+    of_run, title, knobs = st.session_state.get(KEPT, (None, "", {}))
+    if of_run != run.id:
+        return
+    said = ", ".join(f"{name} = {_text(value)}" for name, value in knobs.items())
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="kept"):
+        st.success(md(f"Kept for the next run: {title} with {said}."))
+        opened.to("compare.py", "To Compare: Ctrl+Enter (⌘ Enter) runs it")
+        st.button("Undo", key="undo_knobs", on_click=undo, type="tertiary")
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

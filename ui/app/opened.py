@@ -1,0 +1,126 @@
+"""The run that the pages about one run look at: which it is, another one, and the link to this view."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
+from core.domain.types import Run
+from core.store import SessionRow
+from ui.app import address, state
+from ui.app.markup import cut, md
+
+RECENT = 50  # runs that are offered
+
+
+def opened(purpose: str) -> Run | None:
+    """The open run with a line on what it is, else the one this browser session asked for last; else None,
+    and a choice of the stored ones. Other people's runs are shown to nobody who did not choose them.
+
+    `purpose` completes "Ask a question first: here you see ...".
+    """
+    run_id = st.session_state.get(state.RUN) or st.session_state.get(state.ASKED)
+    if run_id is None:
+        _none(purpose)
+        return None
+    try:
+        run, _ = state.find(run_id)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        st.page_link("sessions.py", label="Choose another run")
+        return None
+    st.session_state[state.RUN] = run_id
+    address.keep("run", run_id)
+    _head(run)
+    if run.status == "running":
+        st.info("This run is still under way; here is what has ended so far.")
+        st.button("Look again", key="look_again")
+    return run
+
+
+def to(page: str, label: str, **parameters: str) -> None:
+    """A link to another page about the open run."""
+    st.page_link(page, label=md(label), query_params={"run": st.session_state[state.RUN], **parameters})
+
+
+def link() -> None:
+    """The address of exactly this view; drawn last, when the address says all of it."""
+    with st.sidebar:
+        _link()
+
+
+@st.fragment
+def _link() -> None:
+    """By itself, and anew when it is opened: a part of the page may have changed the address since."""
+    with st.popover("Link to this view", type="tertiary", key="link_here", on_change="rerun"):
+        st.caption("Reopens exactly what is on screen, without any model.")
+        st.code(address.here(), language=None)
+
+
+def _head(run: Run) -> None:
+    said = [
+        f"corpus {run.corpus}",
+        f"{len(run.results)} routes",
+        milliseconds(run.wall_ms),
+        _when(run.created),
+    ]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        with st.container():
+            st.markdown(f"**{md(cut(run.query.text, 220))}**")
+            before = f"after “{cut(run.query.history[0].text, 80)}” · " if run.query.history else ""
+            st.caption(md(before + " · ".join(said)))
+        with st.popover("Another run", key="another_run", width="content"):
+            if rows := _recent():
+                _choose(rows, run)
+            else:
+                st.caption("No other run is stored.")
+
+
+def _none(purpose: str) -> None:
+    """What to do where no run is open."""
+    rows = _recent()
+    st.subheader("No run is open" if rows else "Nothing has been asked yet", anchor=False)
+    first = "Ask a question, or choose a stored run" if rows else "Ask a question first"
+    st.caption(md(f"{first}: here you see {purpose}."))
+    if rows:
+        _choose(rows)
+    st.page_link("compare.py", label="Go to Compare")
+
+
+def _recent() -> dict[str, SessionRow]:
+    store = state.engine().store
+    return {row.id: row for row in store.sessions(limit=RECENT)} if store is not None else {}
+
+
+def _choose(rows: Mapping[str, SessionRow], run: Run | None = None) -> None:
+    """A list of runs in which `run` is the one that is open."""
+    now = run.id if run is not None else ""
+    told = Counter(map(_named, rows.values()))  # a list tells its entries apart by their texts alone
+    st.selectbox(
+        "Recent runs",
+        list(rows),
+        index=list(rows).index(now) if now in rows else None,
+        format_func=lambda id: _named(rows[id]) + (f" · {id[-8:]}" if told[_named(rows[id])] > 1 else ""),
+        key=f"open:{now}",
+        width=560,
+        placeholder="Type to search the questions",
+        on_change=lambda: _open(st.session_state[f"open:{now}"]),
+    )
+    st.page_link("sessions.py", label="All runs")
+
+
+def _open(run_id: str | None) -> None:
+    if run_id:
+        st.session_state[state.RUN] = run_id
+
+
+def _named(row: SessionRow) -> str:
+    return f"{_when(row.created)} · {cut(row.question, 70)} · {row.corpus}, {len(row.routes)} routes"
+
+
+def _when(created: str) -> str:
+    return created[:16].replace("T", " ")

@@ -1,0 +1,69 @@
+"""What pages need to know of routes: names for people, families, and why one cannot run now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import groupby
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.domain.needs import Need
+from core.engine.availability import why_not
+from core.routes.declare import Route
+from core.routes.registry import routes
+from ui.app import state
+from ui.app.markup import EMPTY, tag
+
+
+def by_family() -> list[Route]:
+    """Every route, families together, the simplest family first as far as the declaration's order tells."""
+    order = {family: n for n, family in enumerate(("baseline", "hybrid", "query", "index", "scoring"))}
+    return sorted(
+        routes().values(), key=lambda route: (order.get(route.family, 99), route.family, route.title)
+    )
+
+
+def chosen() -> list[str]:
+    """The routes that Compare asks: until somebody chooses, those that come first."""
+    names: list[str] | None = st.session_state.get(state.ROUTES)
+    return [route.name for route in by_family() if route.first] if names is None else list(names)
+
+
+def also(*names: str) -> None:
+    """Put routes among those that Compare asks, before its choice is drawn."""
+    st.session_state[state.ROUTES] = list(dict.fromkeys([*chosen(), *names]))
+
+
+def title(name: str) -> str:
+    """A route's title; a route that a stored run knows and this version does not keeps its name."""
+    known = routes().get(name)
+    return known.title if known else name
+
+
+def directory(gaps: Mapping[Need, str]) -> Markup:
+    """All routes in one table: what each does, its source, and what it lacks."""
+    return _directory(tuple(gaps.items()))
+
+
+@lru_cache(maxsize=16)  # drawn at each rerun of Compare, and made of hundreds of elements
+def _directory(lacks: tuple[tuple[Need, str], ...]) -> Markup:
+    gaps, rows = dict(lacks), []
+    for family, members in groupby(by_family(), key=lambda route: route.family):
+        rows.append(tag("tr", tag("th", family, colspan="2")))
+        for route in members:
+            lack = why_not(route, gaps)
+            rows.append(
+                tag(
+                    "tr",
+                    tag("td", route.title, css="nowrap"),
+                    tag(
+                        "td",
+                        route.summary,
+                        tag("div", route.paper, css="dim") if route.paper else EMPTY,
+                        tag("div", "not available: ", lack, css="bad") if lack else EMPTY,
+                    ),
+                )
+            )
+    return tag("div", tag("table", tag("tbody", *rows), css="rs-table"), css="rs")

@@ -1,0 +1,23 @@
+"""The Answers tab: what was written, and the tables it came from."""
+
+from __future__ import annotations
+
+from core.analysis.answers import writing
+from core.domain.types import Run
+from core.steps.beam import trees
+from ui.app import opened
+from ui.app.markup import show, tag
+from ui.compare.database_results import queries, tables
+from ui.components.citations import answers
+
+
+def draw(run: Run) -> None:
+    """The answers side by side, the way to how they were judged, and queries to tables."""
+    show(answers(run))
+    if any(writing(result) for result in run.results):
+        opened.to("evaluators.py", "Drafts and their critique, in Evaluators", tab="Drafts")
+    if trees(run):
+        opened.to("evaluators.py", "Segments tried, in Evaluators", tab="Branches")
+    if any(queries(result) for result in run.results):
+        show(tag("div", tag("h3", "Queries to tables", css="rs-part"), css="rs"))
+        show(tables(run))

@@ -1,0 +1,220 @@
+"""The top of Compare: the question and all that decides how it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.corpus.samples import Sample, samples
+from core.domain.errors import BadInput
+from core.domain.needs import Need
+from core.domain.types import Query
+from core.engine.availability import missing, why_not
+from core.engine.engine import MAX_QUESTION, Request
+from core.routes.registry import routes
+from ui.app import state
+from ui.app.answer_style import ANSWERS, BY, ORDERS
+from ui.app.markup import md, show
+from ui.app.routes import by_family, chosen, directory, title
+from ui.compare import presets, session_memory
+from ui.components import parameters
+
+# Too long a question gets one message. A box takes no more than this, as a page that sends much more than
+# anybody writes loses its connection.
+LONGEST = 10 * MAX_QUESTION
+MOST = 25  # routes that are compared at once: more columns are not read
+
+
+def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
+    """Draw the inputs; returns whether Run and whether Stop was pressed."""
+    gaps = missing(state.engine(), corpus)
+    st.text_area(
+        "Question",
+        key=state.QUESTION,
+        height=72,
+        placeholder=f"Ask the corpus something (up to {MAX_QUESTION:,} characters) or pick a sample question",
+        max_chars=LONGEST,
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        run = st.button("Run", type="primary", shortcut="mod+enter", disabled=running, key="run")
+        stop = st.button("Stop", key="stop") if running else False
+        _sample_menu(corpus)
+        _conversation()
+        session_memory.menu()
+        _route_menu(gaps)
+        _knob_menu()
+        presets.menu(corpus)
+        _answer_menu()
+    return run, stop
+
+
+def request(corpus: str) -> Request:
+    """What the inputs ask for."""
+    names = tuple(st.session_state[state.ROUTES])
+    if not names:
+        raise BadInput("no route is chosen; choose at least one under Routes")
+    if len(names) > MOST:
+        raise BadInput(f"{len(names)} routes are chosen; at most {MOST} are compared at once")
+    given: Mapping[str, Any] = st.session_state.get(state.KNOBS, {})
+    return Request(
+        Query(st.session_state[state.QUESTION] or "", state.history()),
+        corpus,
+        names,
+        {name: given[name] for name in names if given.get(name)},
+        st.session_state[state.ANSWERS],
+        tuple(name for name in st.session_state.get(state.ANSWERED, []) if name in names),
+        session=state.session(),
+        style=state.answer_style(),
+    )
+
+
+def sample_buttons(corpus: str, place: str, columns: int = 1) -> None:
+    """Every sample question as a button, with what it is meant to show."""
+    grid = st.columns(columns, gap="small")
+    for number, sample in enumerate(samples(corpus)):
+        with grid[number % columns], st.container(border=columns > 1, gap=None):
+            key = f"{place}:{sample.id}"
+            st.button(
+                md(_asked(sample)), key=key, type="tertiary", on_click=state.fill_in, args=(sample.query,)
+            )
+            st.caption(md(sample.shows))
+
+
+def _asked(sample: Sample) -> str:
+    before = next((turn.text for turn in sample.query.history if turn.role == "user"), None)
+    return f"{sample.query.text}  (after “{before}”)" if before else sample.query.text
+
+
+def _sample_menu(corpus: str) -> None:
+    with (
+        st.popover("Samples", disabled=not samples(corpus), width="content"),
+        st.container(width=560, height=420),
+    ):
+        sample_buttons(corpus, "menu")
+
+
+def _conversation() -> None:
+    """The turns before the question, editable."""
+    turns = state.said()
+    with st.popover(f"Conversation ({len(turns)})" if turns else "Conversation", key="conversation"):
+        st.caption("What was said before the question, oldest first. Follow-up questions need it.")
+        box = st.container(
+            key="turns"
+        )  # style.css takes the CSV of it away: what is edited cannot be shielded
+        box.data_editor(
+            pandas_frame(st.session_state[state.TURNS]),
+            num_rows="dynamic",
+            width=620,
+            hide_index=True,
+            column_config={
+                "role": st.column_config.SelectboxColumn(
+                    "Who", options=["user", "assistant"], default="user", required=True, width=90
+                ),
+                "text": st.column_config.TextColumn("Said", width=500),
+            },
+            key=state.editor_key(),
+        )
+
+
+def pandas_frame(rows: list[dict[str, str]]) -> Any:
+    """Rows with both columns even where there is none yet."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=["role", "text"], dtype="string")
+
+
+def _route_menu(gaps: Mapping[Need, str]) -> None:
+    names = [route.name for route in by_family()]
+    st.session_state.setdefault(state.ROUTES, chosen())
+    lacking = [
+        name for name in st.session_state[state.ROUTES] if name in routes() and why_not(routes()[name], gaps)
+    ]
+    label = f"Routes ({len(st.session_state[state.ROUTES])})"
+    with st.popover(label, key="routes_menu"):
+        with st.container(horizontal=True, gap="small"):
+            for label, some in _choices(gaps).items():
+                st.button(f"{label} ({len(some)})", key=f"choose:{label}", on_click=_choose, args=(some,))
+        st.multiselect(
+            f"Routes to run, up to {MOST}",
+            names,
+            key=state.ROUTES,
+            format_func=title,
+            persist_state="session",
+            width=620,
+        )
+        if (over := len(st.session_state[state.ROUTES]) - MOST) > 0:
+            st.caption(f"{over} too many: at most {MOST} are compared at once.")
+        if lacking:
+            st.caption(f"{len(lacking)} of these cannot run now; they are shown with the reason.")
+        with st.container(width=620, height=360):
+            show(directory(gaps))
+
+
+def _choices(gaps: Mapping[Need, str]) -> dict[str, list[str]]:
+    """Ready-made choices of routes."""
+    able = [route for route in by_family() if why_not(route, gaps) is None]
+    free = [route.name for route in able if not route.asks()]
+    everything = "All that can run" if len(able) <= MOST else f"The first {MOST} that can run"
+    return {
+        "First choice": [route.name for route in by_family() if route.first],
+        "Without a language model": free[:MOST],
+        everything: [route.name for route in able][:MOST],
+    }
+
+
+def _choose(names: list[str]) -> None:
+    st.session_state[state.ROUTES] = names
+
+
+def _knob_menu() -> None:
+    given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.KNOBS, {})
+    turned = sum(map(len, given.values()))
+    with st.popover(f"Knobs ({turned} changed)" if turned else "Knobs", key="knobs_menu"):
+        having = [route.name for route in by_family() if route.knobs]
+        name = st.selectbox("Knobs of", having, format_func=title, key="knobs_of", persist_state="session")
+        if name:
+            given[name] = parameters.draw(routes()[name], given.get(name, {}))
+
+
+def _answer_menu() -> None:
+    now = state.answer_style()
+    st.session_state.setdefault(state.ANSWER_BY, now.by)
+    st.session_state.setdefault(state.ANSWER_ORDER, now.order)
+    with st.popover("Answers", key="answers_menu"):
+        st.radio(
+            "Write answers",
+            list(ANSWERS),
+            format_func=ANSWERS.__getitem__,
+            key=state.ANSWERS,
+            persist_state="session",
+        )
+        st.radio(
+            "Written by",
+            list(BY),
+            format_func=BY.__getitem__,
+            key=state.ANSWER_BY,
+            persist_state="session",
+        )
+        st.selectbox(
+            "The model reads the passages",
+            list(ORDERS),
+            format_func=ORDERS.__getitem__,
+            key=state.ANSWER_ORDER,
+            persist_state="session",
+            disabled=st.session_state[state.ANSWER_BY] != "model",
+        )
+        st.caption(
+            "A written answer costs most of a run's time, a copied one next to none; rankings need neither."
+        )
+        if st.session_state[state.ANSWERS] == "selected":
+            st.multiselect(
+                "Routes that answer",
+                st.session_state[state.ROUTES],
+                key=state.ANSWERED,
+                format_func=title,
+                persist_state="session",
+            )

@@ -1,0 +1,92 @@
+"""What routes asked a database, and what it returned: the query, its rows, the attempts before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from core.analysis.run_view import Recorded, recorded
+from core.domain.format import milliseconds
+from core.domain.outputs import Attempt, TableResult
+from core.domain.types import RouteResult, Run
+from ui.app.markup import EMPTY, cut, join, tag
+
+SHOWN = 50  # rows
+CELL = 200  # characters
+
+
+def tables(run: Run) -> Markup:
+    """Every query of every route with its rows; says so if there is none."""
+    blocks = [_block(result, one) for result in run.results for one in queries(result)]
+    if not blocks:
+        return tag("div", "No route of this run asked a database.", css="rs dim")
+    return tag("div", *blocks, css="rs")
+
+
+def queries(result: RouteResult) -> list[Recorded[TableResult]]:
+    """The innermost steps that asked a database."""
+    found = recorded(result.spans, TableResult)
+    outer = {one.span.parent for one in found}
+    return [one for one in found if one.span.id not in outer]
+
+
+def _block(result: RouteResult, one: Recorded[TableResult]) -> Markup:
+    told = one.output
+    facts = [told.database] if told.database else []
+    facts += [f"tables: {', '.join(told.tables)}"] if told.tables else []
+    facts.append(milliseconds(one.span.ms))
+    head = tag("h4", result.title, tag("span", f"  {one.span.name} · ", " · ".join(facts), css="dim"))
+    return tag(
+        "div",
+        head,
+        tag("div", tag("b", told.decision), tag("span", f"  {told.why}", css="dim")),
+        _code(told.sql) if told.sql else EMPTY,
+        _earlier(told.attempts),
+        _rows(told.columns, told.rows, told.truncated),
+        css="rs-block",
+    )
+
+
+def _code(sql: str) -> Markup:
+    return tag("pre", tag("code", sql), dir="ltr")
+
+
+def _earlier(attempts: Sequence[Attempt]) -> Markup:
+    """The attempts that came to nothing, each with what was wrong."""
+    failed = [one for one in attempts if one.error]
+    return join(
+        [
+            tag(
+                "div",
+                tag("span", f"Attempt {number} ", css="dim"),
+                tag("code", cut(one.sql or "no query", 600)),
+                tag("span", f" {one.error}", css="bad"),
+                dir="ltr",
+            )
+            for number, one in enumerate(failed, 1)
+        ]
+    )
+
+
+def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: str) -> Markup:
+    count = f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}"
+    said = [
+        count,
+        *([f"the first {SHOWN} are shown"] if len(rows) > SHOWN else []),
+        *filter(None, [truncated]),
+    ]
+    note = tag("div", " · ".join(said), css="dim")
+    if not rows:
+        return note
+    head = tag("tr", *[tag("th", cut(name, CELL)) for name in columns])
+    body = [tag("tr", *[_cell(value) for value in row]) for row in rows[:SHOWN]]
+    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table") + note
+
+
+def _cell(value: object) -> Markup:
+    if value is None:
+        return tag("td", "NULL", css="dim")
+    number = isinstance(value, int | float)
+    return tag("td", cut(str(value), CELL), css="num" if number else "", dir="" if number else "auto")

@@ -1,0 +1,61 @@
+"""An answer for one route of a run that is over: asked for, followed while written, or why it failed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.analysis.run_view import worked
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
+from core.engine.late_answers import Answering
+from ui.app import redraw, state
+from ui.app.markup import md, show, tag
+from ui.app.routes import title
+
+EVERY = 0.4  # seconds between looks
+ROUTE = "answer_for"
+
+
+def write(run: Run) -> None:
+    """Offer the routes that have hits and no answer; one answer a run is written at a time."""
+    writing = state.engine().answering(run.id)
+    if writing is not None and not writing.done:
+        follow(writing)
+        return
+    names = [result.route for result in worked(run) if result.hits and result.answer is None]
+    if names:
+        if st.session_state.get(ROUTE) not in names:
+            st.session_state[ROUTE] = names[0]
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            name = st.selectbox(
+                "Route that answers", names, key=ROUTE, format_func=title, width=220,
+                label_visibility="collapsed",
+            )  # fmt: skip
+            pressed = st.button("Write answer", key="write_answer")
+        if pressed:
+            if begin(run.id, name):
+                st.rerun()
+            return
+    if writing is not None and writing.error and writing.route in names:
+        st.error(md(f"No answer of {title(writing.route)}: {writing.error}"))
+
+
+def begin(run_id: str, route: str) -> bool:
+    """Start to write; what cannot be answered gets one clear message."""
+    try:
+        state.engine().start_answer(run_id, route, state.answer_style())
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return False
+    return True
+
+
+@st.fragment(run_every=EVERY)
+def follow(writing: Answering) -> None:
+    """Which answer is written and for how long; when it ends the whole page is drawn again."""
+    if writing.done:
+        redraw.page()
+    waits = f", {writing.waits}" if writing.waits else ""
+    st.info(md(f"Writing the answer of {title(writing.route)}: {writing.seconds:.0f} s{waits}"))
+    if writing.text:
+        show(tag("div", tag("div", writing.text, css="said", dir="auto"), css="rs rs-note"))

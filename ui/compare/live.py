@@ -1,0 +1,51 @@
+"""Follows a run under way: it runs in the engine's threads or in another process, this only looks at it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
+from core.engine.engine import Job
+from ui.app import redraw, state
+from ui.app.markup import md
+from ui.app.routes import title
+from ui.compare import results
+from ui.components.grid import Waiting
+
+EVERY = 0.4  # seconds between looks at a job
+ELSEWHERE = 2.0  # the same for a run that only the store tells of
+
+
+@st.fragment(run_every=EVERY)
+def follow(job: Job) -> None:
+    """Progress and the columns so far; when the run ends the whole page is drawn again, and this stops."""
+    if job.done:
+        redraw.page()
+    run = job.snapshot()
+    done, total = len(run.results), len(run.results) + len(job.pending())
+    st.progress(done / max(1, total), text=md(f"{done} of {total} routes · {results.at_work(job)}"))
+    results.draw(run, results.pending(job))
+
+
+@st.fragment(run_every=ELSEWHERE)
+def watch(run_id: str) -> None:
+    """The same for a run of another process; one whose process is gone has ended too."""
+    try:
+        run, _ = state.find(run_id)
+    except RouteScopeError as error:
+        st.error(md(str(error)))  # deleted meanwhile, say
+        return
+    if run.status != "running":
+        redraw.page()
+    waiting = missing(run)
+    done, total = len(run.results), len(run.results) + len(waiting)
+    st.progress(done / max(1, total), text=md(f"{done} of {total} routes · under way in another process"))
+    results.draw(run, waiting)
+
+
+def missing(run: Run) -> list[Waiting]:
+    """The routes asked for that have no result yet."""
+    ended = [result.route for result in run.results]
+    names = [name for name in run.settings.get("routes", ()) if name not in ended]
+    return [Waiting(title(name), running=False, step="not ended yet") for name in names]

@@ -1,0 +1,141 @@
+"""The Overlap tab: how alike the routes' rankings are, and what each finds that nobody else does."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.rank_overlap import PERSISTENCE, Overlap, alone, overlap, weight
+from core.analysis.run_view import title_of
+from core.domain.types import Run
+from ui.app import address
+from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.routes import title
+from ui.components.grid import View
+
+JACCARD, RBO = "Same passages (Jaccard)", "Same order (RBO)"
+MEASURES = {"jaccard": JACCARD, "rbo": RBO}
+NAMED = 3  # passages that are named of those only one route found
+CROWDED = 18  # routes from which cells hold the value without its leading "0."
+_CELL = Markup('<td style="--alike:{:.0f}%" title="{} – {}: {:.3f}">{}</td>')
+
+
+def draw(run: Run, view: View) -> None:
+    """The choice of a measure, the finding in words, the triangle, and what only one route found."""
+    address.take("overlap", "overlap", MEASURES.__getitem__)
+    address.take("p", "persistence", address.one_of(list(PERSISTENCE)))
+    st.session_state.setdefault("overlap", JACCARD)
+    st.session_state.setdefault("persistence", 0.9)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        measure = st.segmented_control(
+            "Alike means", list(MEASURES.values()), required=True, key="overlap", persist_state="session"
+        )
+        p = 0.9
+        if measure == RBO:
+            chosen = st.segmented_control(
+                "Persistence p",
+                PERSISTENCE,
+                required=True,
+                key="persistence",
+                persist_state="session",
+                help="The nearer to 1, the deeper the ranks that count",
+            )
+            p = chosen or p
+    by_rank = measure == RBO
+    address.keep("overlap", "rbo" if by_rank else None)
+    address.keep("p", str(p) if by_rank and p != 0.9 else None)
+    found = overlap(run, "rbo" if by_rank else "jaccard", depth=view.depth, p=p)
+    finding = told(found)
+    st.markdown(md(finding))
+    meaning = _meaning(by_rank, view.depth, p)
+    st.caption(md(f"{meaning} The stronger the colour, the more alike; like routes stand side by side."))
+    show(tag("div", triangle(found, finding), _only(run, view.depth), css="rs"))
+
+
+def told(found: Overlap) -> str:
+    """Which routes are most and least alike, in a sentence or two."""
+    pairs = found.pairs()
+    if not pairs:
+        return "There are no two routes with a result to compare."
+    one, other, most = pairs[0]
+    equal = sum(value >= 1 - 1e-9 for _, _, value in pairs)
+    said = f"Most alike are {title(one)} and {title(other)} ({most:.2f})"
+    said += f", one of {equal} pairs that are wholly alike." if equal > 1 else "."
+    if len(pairs) > 1:
+        one, other, least = pairs[-1]
+        said += f" Least alike are {title(one)} and {title(other)} ({least:.2f})."
+    if found.empty:
+        said += f" Not compared, as they found nothing: {', '.join(map(title, found.empty))}."
+    return said
+
+
+def _meaning(by_rank: bool, depth: int, p: float) -> str:
+    if not by_rank:
+        return f"Passages in both top {depth} divided by passages in either."
+    return (
+        f"Rank-biased overlap of the whole rankings; 1 is the same ranking. At p = {p:g} the first 10 ranks"
+        f" decide {weight(10, p):.0%} of it."
+    )
+
+
+def triangle(found: Overlap, finding: str) -> Markup:
+    """Routes by routes, each two once: the value in the cell, its colour the stronger the more alike."""
+    count = len(found.routes)
+    if count < 2:
+        return EMPTY
+    names = [title(route) for route in found.routes]
+    # One template for hundreds of cells: an element made part by part takes four times as long.
+    rows = [
+        tag(
+            "tr",
+            tag("th", cut(names[at], 40), scope="row", title=names[at]),
+            *(
+                _CELL.format(100 * value, names[at], other, value, cell_text(value, count))
+                for other, value in zip(names[:at], found.values[at].tolist(), strict=False)
+            ),
+        )
+        for at in range(1, count)
+    ]
+    heads = (tag("th", tag("span", cut(name, 40)), scope="col", title=name) for name in names[:-1])
+    head = tag("thead", tag("tr", tag("td"), *heads))
+    table = tag("table", head, tag("tbody", *rows), aria_label=finding)
+    return tag("div", table, css="rs-overlap", tabindex="0", role="region", aria_label="routes by routes")
+
+
+def cell_text(value: float, count: int) -> str:
+    """A value as a cell holds it: 0.42, or .42 where there are many."""
+    text = f"{value:.2f}"
+    return text.removeprefix("0") if count >= CROWDED else text
+
+
+def _only(run: Run, depth: int) -> Markup:
+    """A row for each route that has passages in its top that no other route has there."""
+    found = sorted(
+        ((route, ids) for route, ids in alone(run, depth).items() if ids), key=lambda one: -len(one[1])
+    )
+    head = tag("h3", "Found by one route alone", css="rs-part")
+    if not found:
+        return head + tag(
+            "div", f"Every passage in a top {depth} is in the top {depth} of another route.", css="dim"
+        )
+    rows = [
+        tag(
+            "tr",
+            tag("td", title(route), css="nowrap"),
+            tag("td", len(ids), css="num"),
+            tag("td", join([tag("bdi", cut(title_of(run, id), 70)) for id in ids[:NAMED]], " · "),
+                f" and {len(ids) - NAMED} more" if len(ids) > NAMED else EMPTY),
+        )
+        for route, ids in found
+    ]  # fmt: skip
+    cells = (tag("th", "Route"), tag("th", f"In its top {depth} alone", css="num"), tag("th", "Best of them"))
+    table = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows), css="rs-table")
+    return join([head, tag("p", most_alone(found, depth)), table])
+
+
+def most_alone(found: list[tuple[str, list[str]]], depth: int) -> str:
+    """Which route finds the most that nobody else does; `found` has the most first."""
+    most = len(found[0][1])
+    first = [title(route) for route, ids in found if len(ids) == most]
+    finds = "finds" if len(first) == 1 else "find"
+    return f"{' and '.join(first[:3])} {finds} the most that no other route has in its top {depth}: {most}."

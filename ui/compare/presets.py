@@ -1,0 +1,135 @@
+"""Named settings in the asking form: put in place with undo, told where they come from, deleted with undo."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.evaluation.tuning.saving import settled, told
+from core.routes.registry import routes
+from core.store import Store, presets
+from core.store.presets import Preset
+from ui.app import next_run, state
+from ui.app.markup import cut, md, show, tag
+from ui.app.routes import also
+
+CHOSEN = "named_chosen"
+APPLIED = "named_applied"  # (the settings in place, the inputs before)
+DELETED = "named_deleted"  # the settings deleted last
+FAILED = "named_failed"  # why the last click did not succeed
+WIDE = 560
+
+
+def menu(corpus: str) -> None:
+    """The menu of the settings saved for `corpus`."""
+    store = state.engine().store
+    if store is None:
+        return
+    now = in_place()
+    label = f"Named settings: {cut(now.name, 30)}" if now is not None else "Named settings"
+    with st.popover(md(label), key="named_menu"), st.container(width=WIDE):
+        found = {one.name: one for one in presets.every(store, corpus)}
+        if found:
+            _choose(store, found)
+        else:
+            st.caption(md(f"None are saved for corpus {corpus}. Calibration on the Tune page saves some."))
+            st.page_link("tune.py", label="Go to Tune")
+        if failed := st.session_state.get(FAILED):
+            st.error(md(failed))
+        _undo(store)
+
+
+def in_place() -> Preset | None:
+    """The named settings that the knobs are those of; None where they were changed since, or never put."""
+    if APPLIED not in st.session_state:
+        return None
+    preset: Preset = st.session_state[APPLIED][0]
+    knobs = {name: values for name, values in st.session_state.get(state.KNOBS, {}).items() if values}
+    same = knobs == changed(preset) and st.session_state.get(state.EVIDENCE) == preset.evidence
+    return preset if same else None
+
+
+def changed(preset: Preset) -> dict[str, dict[str, object]]:
+    """The knobs of the settings that are not at their defaults, by route; BadInput as `settled`."""
+    found = {}
+    for name, values in settled(preset).items():
+        default = {knob.name: knob.default for knob in routes()[name].knobs}
+        if other := {knob: value for knob, value in values.items() if value != default[knob]}:
+            found[name] = other
+    return found
+
+
+def apply(preset: Preset) -> None:
+    """Put the knobs of the settings in place of those of the inputs, and their routes among those chosen."""
+    now = st.session_state
+    now.pop(FAILED, None)
+    try:
+        knobs = changed(preset)
+    except RouteScopeError as error:
+        now[FAILED] = str(error)
+        return
+    now[APPLIED] = (preset, next_run.inputs())
+    now[state.KNOBS] = knobs
+    also(*preset.knobs)
+    if preset.evidence is None:
+        now.pop(state.EVIDENCE, None)
+    else:
+        now[state.EVIDENCE] = preset.evidence
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+
+
+def undo() -> None:
+    """The inputs as they were before the settings were put in place."""
+    _, before = st.session_state.pop(APPLIED)
+    next_run.put_back(before)
+
+
+def delete(store: Store, preset: Preset) -> None:
+    """Forget the settings; what is in place stays."""
+    st.session_state.pop(FAILED, None)
+    try:
+        presets.delete(store, preset.name)
+    except RouteScopeError as error:
+        st.session_state[FAILED] = str(error)
+        return
+    st.session_state[DELETED] = preset
+
+
+def bring_back(store: Store) -> None:
+    """Save the settings deleted last again; those that this version cannot use cannot be."""
+    try:
+        presets.save(store, st.session_state[DELETED])
+    except RouteScopeError as error:
+        st.session_state[FAILED] = str(error)
+        return
+    st.session_state.pop(DELETED)
+
+
+def _choose(store: Store, found: dict[str, Preset]) -> None:
+    if st.session_state.get(CHOSEN) not in found:
+        st.session_state[CHOSEN] = next(iter(found))
+    name = st.selectbox(
+        "Named settings", list(found), key=CHOSEN, format_func=lambda one: cut(one, 64),
+        persist_state="session",
+    )  # fmt: skip
+    preset = found[name]
+    lines = [tag("p", line) for line in preset.note.splitlines() if line.strip()]
+    saved = f"Saved {preset.changed[:16].replace('T', ' ')} UTC."
+    show(tag("div", tag("p", tag("b", told(preset))), *lines, tag("p", saved, css="dim"), css="rs"))
+    with st.container(horizontal=True, gap="small"):
+        st.button("Put in place", key="named_apply", on_click=apply, args=(preset,), type="primary")
+        st.button("Delete", key="named_delete", on_click=delete, args=(store, preset))
+
+
+def _undo(store: Store) -> None:
+    """What the last clicks did, each with its undo."""
+    if APPLIED in st.session_state:
+        preset, _ = st.session_state[APPLIED]
+        what = "are in place" if in_place() is not None else "were put in place and changed since"
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption(md(f"“{cut(preset.name, 64)}” {what}."))
+            st.button("Undo", key="named_undo", on_click=undo, type="tertiary")
+    if DELETED in st.session_state:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption(md(f"“{cut(st.session_state[DELETED].name, 64)}” is deleted."))
+            st.button("Undo", key="named_back", on_click=bring_back, args=(store,), type="tertiary")

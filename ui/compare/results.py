@@ -1,0 +1,163 @@
+"""One run on Compare: the grid of routes and the views below it, all drawn from the run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.analysis import waits as reading_waits
+from core.analysis.answers import being_written
+from core.analysis.run_view import worked
+from core.analysis.searches import rewrites
+from core.domain.format import milliseconds
+from core.domain.types import Run, Span
+from core.engine.engine import Job
+from ui.app import address, opened, state
+from ui.app.markup import cut, join, md, show
+from ui.app.plot import dark
+from ui.app.routes import title
+from ui.app.tabs import tabs
+from ui.compare import answers as written
+from ui.compare import late_answer, matches, overlap, ranks
+from ui.compare.steps import steps
+from ui.components import cost, passage
+from ui.components.gold import gold_grades
+from ui.components.grid import WHOLE, View, Waiting, dense, drawn, grid, kept, lit
+from ui.components.view import controls
+
+TAB = "tab"  # key of the tabs
+WAITS = (
+    (reading_waits.loading, "for the model to load"),
+    (reading_waits.waited, "for a model in use by others"),
+)
+TOLD_FROM_MS = 50.0  # a wait that is worth a word
+PAGES = {
+    "why.py": "Why",
+    "transform.py": "Transform",
+    "fusion.py": "Fusion",
+    "evaluators.py": "Evaluators",
+    "latency.py": "Latency",
+}
+SPOKEN = {
+    "running": "running",
+    "cancelled": "stopped early",
+    "interrupted": "interrupted: the program ended meanwhile",
+}
+
+
+def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
+    """Everything a run has to show; routes that have not ended come as waiting columns."""
+    gold = gold_grades(run)
+    if run.status == "running":
+        view = controls(run, gold, choose=False)
+        show(join([dense(view.density), grid(run, view, waiting)]))
+        return
+    exactly = _summary(run)
+    _pages()
+    ranks.follow()
+    view = controls(run, gold)
+    show(dense(view.density))
+    if worked(run):
+        with st.container():  # there also when empty: what follows keeps its place, and is not drawn again
+            passage.draw(run, view)
+        _tabs(run, view, exactly)
+    else:
+        show(grid(run, view))
+        exactly.code(address.here(), language=None)
+
+
+@st.fragment  # another tab leaves all above as it is: to draw only this halves the time that it takes
+def _tabs(run: Run, view: View, exactly: DeltaGenerator) -> None:
+    if ranks.follow():
+        st.rerun()
+    views: dict[str, Callable[[], None]] = {
+        "Side by side": lambda: _side_by_side(run, view),
+        "Ranks": lambda: ranks.draw(run, view),
+        "Overlap": lambda: overlap.draw(run, view),
+        "Answers": lambda: written.draw(run),
+        "Matches": lambda: matches.draw(run, dark=dark()),
+        "Cost": lambda: show(cost.costs(run)),
+        "Steps": lambda: show(steps(run)),
+    }
+    tabs(views, TAB)
+    exactly.code(address.here(), language=None)  # drawn last, when the address says all of it
+
+
+def _pages() -> None:
+    """The other pages about this run."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for page, label in PAGES.items():
+            opened.to(page, label)
+
+
+def pending(job: Job) -> list[Waiting]:
+    """The routes of a job that have not ended."""
+    return [
+        Waiting(
+            title(name),
+            at == "running",
+            reading_waits.now(spans) or (step.name if (step := current(spans)) else ""),
+            being_written(spans),
+        )
+        for name, at, spans in job.pending()
+    ]
+
+
+def at_work(job: Job) -> str:
+    """Which step runs now and for how long, for the progress line."""
+    for name, at, spans in job.pending():
+        if at == "running":
+            if waits := reading_waits.now(spans):
+                return f"{title(name)} {waits}"
+            step = current(spans)
+            return f"{title(name)}: {step.name}, {step.ms / 1000:.0f} s" if step else title(name)
+    return "starting"
+
+
+def current(spans: Sequence[Span]) -> Span | None:
+    """The step a route is at; the calls below it are its own business."""
+    return next((span for span in reversed(spans) if span.parent is None), None)
+
+
+def _summary(run: Run) -> DeltaGenerator:
+    """A line on the run; returns the place for the link to what is shown, which is known at the end."""
+    worked_count = len(worked(run))
+    facts = [
+        f"{worked_count} of {len(run.results)} routes with a result",
+        f"{milliseconds(run.wall_ms)} in all",
+        f"corpus {run.corpus}",
+        f"asked {run.created[:16].replace('T', ' ')} UTC",
+    ]
+    anew = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
+    if anew:
+        facts.insert(1, f"{anew} searched with another text than the question")
+    for waits, told in WAITS:
+        longest = max((waits(result.spans) for result in run.results), default=0.0)
+        if longest >= TOLD_FROM_MS:
+            facts.append(f"waited {milliseconds(longest)} {told} (not counted in any route's time)")
+    if run.status in SPOKEN:
+        facts.insert(0, SPOKEN[run.status])
+    if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
+        facts.insert(0, f"found for “{cut(run.query.text, 90)}”")
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(md(" · ".join(facts)), width="stretch")
+        with st.popover("Link", type="tertiary", key="link_menu"):
+            st.caption("Reopens exactly what is on screen, without any model.")
+            exactly = st.empty()
+            st.caption("Opens the question unasked.")
+            st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
+    return exactly
+
+
+def _side_by_side(run: Run, view: View) -> None:
+    late_answer.write(run)
+    whole = drawn(run, view) <= WHOLE
+    if not whole:
+        st.caption(
+            f"{drawn(run, view):,} hits: more than {WHOLE} come without their whole texts."
+            " Choose a passage above to read it, or show fewer hits."
+        )
+    show(lit(run, view.lit))
+    show(kept(run, view, passage.marker(run) if whole else None))

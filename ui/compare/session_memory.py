@@ -1,0 +1,80 @@
+"""The session a question is asked in: what is remembered of it, and forgetting it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.types import Remembered
+from core.store import Store
+from ui.app import state
+from ui.app.markup import cut, join, md, show, tag
+
+DOOMED = "doomed"  # (session, numbers) that are forgotten when that is confirmed
+HELP = (
+    "Questions asked under this name, and the first answer to each, are remembered on this machine, and what "
+    "was said before counts in later ones. Empty: nothing is remembered."
+)
+
+
+def menu() -> None:
+    """The session's name, what is remembered of it, and its deletion."""
+    name = state.session()
+    with st.popover(md(f"Session {cut(name, 24)}") if name else "Session", key="remembered_menu"):
+        st.text_input(
+            "Session", key=state.SESSION, max_chars=80, width=560, placeholder="Nothing is remembered",
+            help=HELP, persist_state="session",
+        )  # fmt: skip
+        store = state.engine().store
+        if not name:
+            return
+        if store is None:
+            st.caption("Runs are not stored here, so nothing can be remembered.")
+            return
+        try:
+            turns = store.recall(name)
+            if turns:
+                _listing(turns)
+                _forget(store, name, turns)
+            else:
+                st.caption("Nothing is remembered of this session yet.")
+        except RouteScopeError as error:
+            st.error(md(str(error)))
+
+
+def _listing(turns: Sequence[Remembered]) -> None:
+    with st.container(height=min(60 + 40 * len(turns), 280), width=560):
+        show(
+            join(
+                tag(
+                    "div",
+                    tag("span", f"{turn.number} {turn.role} ", css="dim"),
+                    tag("span", cut(turn.text, 400), dir="auto"),
+                )
+                for turn in turns
+            )
+        )
+
+
+def _forget(store: Store, name: str, turns: Sequence[Remembered]) -> None:
+    """Pick turns or none, ask once more, then delete."""
+    numbers = [turn.number for turn in turns]
+    picked = st.multiselect(
+        "Turns to forget", numbers, key=f"doomed:{name}:{numbers}", placeholder="All of them", width=560
+    )
+    count = f"{len(picked)} turns" if len(picked) != 1 else "1 turn"
+    if st.button(f"Forget {count}" if picked else "Forget this session", key="forget"):
+        st.session_state[DOOMED] = (name, picked)
+    if st.session_state.get(DOOMED) != (name, picked):
+        return
+    st.warning("What is forgotten cannot be brought back. Runs stay in the list, with their questions.")
+    with st.container(horizontal=True):
+        if st.button("Forget for good", type="primary", key="forget_now"):
+            del st.session_state[DOOMED]
+            store.forget(name, picked or None)
+            st.rerun()
+        if st.button("Keep", key="forget_not"):
+            del st.session_state[DOOMED]
+            st.rerun()

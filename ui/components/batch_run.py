@@ -1,0 +1,73 @@
+"""Routes over all labelled questions of a corpus: begun from a page, followed, stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
+from core.domain.types import RouteResult
+from core.evaluation.tuning import batch_run as surveys
+from core.evaluation.tuning.batch_run import Survey
+from ui.app import opening, redraw, state
+from ui.app.markup import md
+
+AT_ONCE = 10.0  # seconds: what takes no longer is begun without being asked for
+EVERY = 0.4  # seconds between looks at one under way
+
+
+def surveyed(
+    corpus: str, result: RouteResult, knobs: Mapping[str, Any], key: str = "labelled", *, models: bool = True
+) -> Survey | None:
+    """The finished survey of a route with `knobs` over the labelled questions of `corpus`.
+
+    Without `models` a route that only makes use of a model or the web goes without. None while there is no
+    survey: then a button to begin it, its progress, or the reason is on the page. When it ends the page is
+    drawn again.
+    """
+    opening.wait_for(corpus)
+    engine, routes = state.engine(), {result.route: knobs}
+    try:
+        known = surveys.begun(engine, corpus, routes, models=models)
+        if known is None:
+            surveys.check(engine, corpus, routes, models=models)
+            count = _count(corpus, str(engine.settings.home))
+            seconds = surveys.seconds(result, count)
+            told = f"Run on all {count} labelled questions (about {milliseconds(1000 * seconds)})"
+            if seconds > AT_ONCE and not st.button(told, key=f"{key}:begin"):
+                return None
+            known = surveys.survey(engine, corpus, routes, models=models)
+        elif known.done and not known.complete:
+            why = f"It ended with: {known.error}." if known.error else "It was stopped."
+            done = f"{why} {known.finished} of {known.total} labelled questions were asked."
+            st.caption(md(done))
+            if not st.button("Run again", key=f"{key}:again"):
+                return None
+            known = surveys.survey(engine, corpus, routes, models=models)
+    except RouteScopeError as error:
+        st.info(md(str(error)))
+        return None
+    if known.complete:
+        return known
+    with st.container(key=f"{key}:progress"):
+        _follow(known, key)
+    return None
+
+
+@st.fragment(run_every=EVERY)
+def _follow(survey: Survey, key: str) -> None:
+    if survey.done:
+        redraw.page()
+    left = "" if survey.left is None else f" · about {milliseconds(1000 * survey.left)} left"
+    told = f"{survey.finished} of {survey.total} labelled questions{left}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(survey.finished / max(1, survey.total), text=md(told))
+        st.button("Stop", key=f"{key}:stop", on_click=survey.cancel)
+
+
+@st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")
+def _count(corpus: str, home: str) -> int:  # noqa: ARG001 - part of the cache key
+    return len(surveys.labelled(state.engine(), corpus).questions)

@@ -1,0 +1,134 @@
+"""Answers with their citations checked: each marker says which passage it means, or that there is none."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup
+
+from core.analysis.answers import Checked, checked, decisions
+from core.analysis.run_view import title_of
+from core.domain.outputs import Written
+from core.domain.types import Passage, RouteResult, Run
+from ui.app.markup import EMPTY, cut, join, tag
+
+_MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
+
+
+def answers(run: Run) -> Markup:
+    """The answers of all routes side by side; says how to get some if there is none."""
+    cards = [
+        _card(run, result, found) if (found := checked(result)) is not None else _failed_card(result)
+        for result in run.results
+        if result.answer_status != "not asked"
+    ]
+    if not cards:
+        told = "No route of this run wrote an answer. Choose under Answers for which routes to write one."
+        return tag("div", told, css="rs dim")
+    return tag("div", tag("div", *cards, css="rs-answers"), css="rs")
+
+
+def note(run: Run, result: RouteResult) -> Markup:
+    """One route's answer as it stands above its hits."""
+    found = checked(result)
+    if found is None:
+        return EMPTY if result.answer_error is None else tag("div", _failure(result), css="rs-note")
+    return tag(
+        "div", _head(found.written), tag("div", said(run, found), css="said", dir="auto"), css="rs-note"
+    )
+
+
+def _failed_card(result: RouteResult) -> Markup:
+    return tag("section", tag("h4", result.title), _failure(result), css="rs-block")
+
+
+def _failure(result: RouteResult) -> Markup:
+    """Why the answer could not be written; what was found stands."""
+    chips = join([tag("span", "Answer", css="dim"), tag("span", "failed", css="chip bad")], " ")
+    reason = f"The answer could not be written: {result.answer_error}"
+    return join([tag("div", chips), tag("div", cut(reason, 400), css="said", dir="auto")])
+
+
+def said(run: Run, found: Checked) -> Markup:
+    """The text; a marker opens its passage where it stands, one that means none is marked, sentences
+    without any are underlined.
+    """
+    parts = []
+    for piece in _pieces(found.written):
+        body = join([_marker(run, found, part) for part in _MARKER.split(piece)])
+        bare = piece.strip() in found.written.uncited
+        parts.append(tag("span", body, css="uncited", title="no passage is cited for this") if bare else body)
+    return join(parts)
+
+
+def _pieces(found: Written) -> list[str]:
+    """The text cut so that each sentence without citation is a piece of its own."""
+    pieces, rest = [], found.text
+    for sentence in found.uncited:
+        before, hit, after = rest.partition(sentence)
+        if hit:
+            pieces += [before, sentence]
+            rest = after
+    return [piece for piece in (*pieces, rest) if piece]
+
+
+def _marker(run: Run, found: Checked, part: str) -> Markup:
+    if not _MARKER.fullmatch(part):
+        return join([part])
+    shown = []
+    for number in (int(n) for n in re.findall(r"\d+", part)):
+        passage = run.passages.get(found.cited.get(number, ""))
+        if passage is not None:
+            told = f"{passage.title}: {cut(passage.text, 300)}"
+            head = tag("summary", f"[{number}]", title=told)
+            shown.append(
+                tag("details", head, tag("div", _whole(passage), css="full", dir="auto"), css="cite")
+            )
+        elif number in found.cited:
+            shown.append(tag("span", f"[{number}]", css="cite", title=found.cited[number]))
+        else:
+            shown.append(tag("span", f"[{number}?]", css="cite bad", title="no passage has this number"))
+    return join(shown)
+
+
+def _whole(passage: Passage) -> Markup:
+    return join([tag("b", passage.title or passage.doc_id), "\n", passage.text])
+
+
+def _head(found: Written) -> Markup:
+    chips = [tag("span", "Answer", css="dim")]
+    if found.abstained:
+        chips.append(tag("span", "abstains", css="chip"))
+    if found.copied:
+        chips.append(tag("span", "copied sentences", css="chip", title="no language model wrote this"))
+    if found.wrong:
+        chips.append(tag("span", f"{len(found.wrong)} wrong citations", css="chip bad"))
+    if found.uncited and not found.abstained:
+        chips.append(
+            tag("span", f"{len(found.uncited)} uncited", css="chip bad", title="sentences without citation")
+        )
+    return tag("div", join(chips, " "))
+
+
+def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
+    sources = [
+        tag(
+            "details",
+            tag("summary", f"[{number}] ", tag("span", title_of(run, id), dir="auto")),
+            tag("div", passage.text if (passage := run.passages.get(id)) else id, css="full", dir="auto"),
+        )
+        for number, id in sorted(found.cited.items())
+    ]
+    last = next(
+        (one.output.why for one in reversed(decisions(result)) if found.written.abstained and one.output.why),
+        "",
+    )
+    return tag(
+        "section",
+        tag("h4", result.title),
+        _head(found.written),
+        tag("div", said(run, found), css="said", dir="auto"),
+        tag("div", last, css="dim", dir="auto") if last else EMPTY,
+        *sources,
+        css="rs-block",
+    )

@@ -1,0 +1,188 @@
+"""Gold grades: shown when the question is a labelled one of its corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from core.corpus import catalogue
+from core.corpus.samples import question_files
+from core.domain.errors import RouteScopeError
+from core.domain.types import Run
+from core.evaluation.labels.desk import sets
+from core.evaluation.labels.desk import version as version_of
+from ui.app import opening, state
+
+if TYPE_CHECKING:
+    from core.evaluation.dataset import Found, Written
+
+
+def gold_grades(run: Run) -> Mapping[str, int]:
+    """Grade (0-3) by passage id for a labelled question, from the corpus as indexed now; else empty.
+
+    Of the labels that come with the corpus and those made on the page Label the latter stand.
+    """
+    try:
+        now = catalogue.describe(run.corpus, state.engine().settings)
+    except RouteScopeError:
+        return {}  # a corpus that is not known here: its runs are shown without labels
+    if now.state not in ("ready", "stale") or now.fingerprint is None:
+        return {}
+    return {**_with_corpus(run, now.fingerprint), **_by_people(run, now.fingerprint)}
+
+
+def _with_corpus(run: Run, fingerprint: str) -> Mapping[str, int]:
+    asked = (run.query.text, run.query.history)
+    try:
+        written = _written(run.corpus)
+        if written is None:
+            found = _read(run.corpus, fingerprint)
+            if found is None:
+                return {}
+            opening.wait_for(run.corpus)
+            return _of_folder(found, run.corpus, fingerprint).get(asked, {})
+    except RouteScopeError:
+        return {}  # its questions cannot be read: the page Evaluate says so
+    question = next((q for q in written.questions if (q.query.text, q.query.history) == asked), None)
+    if question is None:
+        return {}
+    opening.wait_for(run.corpus)
+    return _placed(run.corpus, fingerprint, question.id)
+
+
+def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
+    store = state.engine().store
+    if store is None:
+        return {}
+    found: dict[str, int] = {}
+    try:
+        own = [one.name for one in sets(store) if one.corpus == run.corpus]
+    except RouteScopeError:
+        return found  # the store cannot be read: the page Sessions says so
+    if own:
+        opening.wait_for(run.corpus)
+    for name in own:
+        grades = _of_people(name, run.corpus, (fingerprint, *version_of(store, name)))
+        found |= grades.get((run.query.text, run.query.history), {})
+    return found
+
+
+@st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
+def _read(corpus: str, fingerprint: str) -> Found | None:  # noqa: ARG001 - part of the cache key
+    """The questions and judgements in a corpus' folder (BEIR); None where it has none."""
+    from core.evaluation.tuning.batch_run import questions
+
+    try:
+        return questions(state.engine(), corpus)
+    except RouteScopeError:
+        return None  # none lie with the corpus, or they cannot be read: the page Evaluate says so
+
+
+@st.cache_resource(max_entries=8, ttl=60, show_spinner=False)
+def _of_folder(
+    _found: Found,
+    corpus: str,
+    fingerprint: str,  # noqa: ARG001 - part of the cache key
+) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
+    """Grades by question; {} where they cannot be tied to the corpus as it is."""
+    from core.evaluation.sets import tie
+
+    try:
+        return tie(_found, state.engine().corpus(corpus))[0].grades()
+    except RouteScopeError:
+        return {}
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _of_people(
+    name: str,
+    corpus: str,
+    version: tuple[Any, ...],  # noqa: ARG001 - part of the cache key
+) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
+    """Grades by question, of a set that people labelled; what cannot be used is kept as none, as it would be
+    read anew at each rerun of a page.
+    """
+    from core.evaluation.labels.final import labelled_set
+
+    engine = state.engine()
+    try:
+        return labelled_set(engine.store, name, engine.corpus(corpus))[0].grades() if engine.store else {}
+    except RouteScopeError:
+        return {}  # not graded yet, or its words are gone: the page Label says so
+
+
+def gold_quotes(run: Run) -> Mapping[str, tuple[str, ...]]:
+    """The labelled words by document for a labelled question, as its author wrote them; else empty."""
+    try:
+        written = _written(run.corpus)
+    except RouteScopeError:
+        return {}
+    asked = (run.query.text, run.query.history)
+    known = written.questions if written is not None else ()
+    question = next((q for q in known if (q.query.text, q.query.history) == asked), None)
+    if written is None or question is None:
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for one in written.evidence.get(question.id, ()):
+        if one.quote:
+            found[one.doc] = (*found.get(one.doc, ()), one.quote)
+    return found
+
+
+def labelled_mode(run: Run) -> str | None:
+    """What makes a labelled question hard, as its author put it; None where that is not told."""
+    try:
+        written = _written(run.corpus)
+    except RouteScopeError:
+        return None
+    asked = (run.query.text, run.query.history)
+    known = written.questions if written is not None else ()
+    return next((one.mode for one in known if (one.query.text, one.query.history) == asked), None)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _written(corpus: str) -> Written | None:
+    from core.evaluation.dataset import written
+
+    files = question_files(corpus)
+    return written(files, name=corpus) if files else None
+
+
+@st.cache_data(max_entries=500, show_spinner=False)
+def _placed(corpus: str, fingerprint: str | None, question: str) -> dict[str, int]:  # noqa: ARG001 - part of the cache key
+    from core.evaluation.labels_file import place
+
+    known = _written(corpus)
+    if known is None or not known.evidence.get(question):
+        return {}
+    one = replace(known, questions=(), evidence={question: known.evidence[question]})
+    try:
+        return dict(place(one, state.engine().corpus(corpus)).qrels.get(question, {}))
+    except RouteScopeError:
+        return {}  # the documents have changed since they were labelled: the run is shown without labels
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def questions_of(corpus: str, fingerprint: str) -> dict[str, list[tuple[str, str, int]]]:  # noqa: ARG001 - part of the cache key
+    """By passage id: (id, text, grade) of the labelled questions that it answers, best grade first."""
+    from core.evaluation.labels_file import place
+
+    try:
+        known = _written(corpus)
+    except RouteScopeError:
+        return {}
+    if known is None:
+        return {}
+    found: dict[str, list[tuple[str, str, int]]] = {}
+    for question in known.questions:
+        one = replace(known, questions=(), evidence={question.id: known.evidence.get(question.id, ())})
+        try:
+            grades = place(one, state.engine().corpus(corpus)).qrels.get(question.id, {})
+        except RouteScopeError:
+            continue  # its documents have changed since it was labelled
+        for id, grade in grades.items():
+            found.setdefault(id, []).append((question.id, question.query.text, grade))
+    return {id: sorted(those, key=lambda one: (-one[2], one[0])) for id, those in found.items()}

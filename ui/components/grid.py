@@ -1,0 +1,246 @@
+"""The columns of Compare: one HTML element for all routes, because element count is what a page costs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.run_view import Reuse, reuse, top
+from core.analysis.searches import rewrites
+from core.analysis.term_contributions import Marker
+from core.domain.format import milliseconds
+from core.domain.rank_changes import Moves, moves
+from core.domain.relevance import relevant
+from core.domain.types import RouteResult, Run
+from ui.app.markup import EMPTY, cut, join, tag
+from ui.components import citations
+from ui.components.hits import Scene, hits
+
+STATUS = {
+    "failed": "failed",
+    "timeout": "out of time",
+    "unavailable": "not available",
+    "cancelled": "stopped",
+}
+WHOLE = 400  # hits up to which each opens and holds its whole text; beyond, each is as little as can be
+LINES = 7  # of a text, at the widest density
+NARROW = 60  # characters a line has in the narrowest column
+DENSITY = {  # M is what style.css says
+    "S": """
+.rs .rs-hit { padding-top: .18rem; padding-bottom: .18rem; } .rs .rs-hit .snip { display: none; }
+.rs .rs-hit .title { -webkit-line-clamp: 1; }
+.rs .rs-hit > summary { grid-template-columns: 1.4rem 2.2rem 1fr auto; }
+.rs .rs-hit .move { grid-column: 2; grid-row: 1; text-align: left; }
+.rs .rs-hit .score { flex-direction: row; grid-row: auto; }
+.rs.rs-large .rs-hit { padding-left: 4.6rem; padding-right: 3.9rem; min-height: 0;
+  contain-intrinsic-size: auto 1.6rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+.rs.rs-large .rs-hit::before { position: absolute; right: .7rem; }
+.rs.rs-large .rs-hit::after { left: 2.35rem; top: .22rem; text-align: left; }
+.rs.rs-large .rs-hit .snip { display: block; height: 0; visibility: hidden; }
+.rs.rs-large .rs-hit .snip::before { width: 1.4rem; top: .18rem; }""",
+    "L": """
+.rs .rs-hit .snip { -webkit-line-clamp: 7; } .rs.rs-large .rs-hit { contain-intrinsic-size: auto 8rem; }""",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A route that has not ended: what it is at, if it has begun."""
+
+    title: str
+    running: bool
+    step: str = ""
+    text: str = ""  # what a model is writing right now
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How to draw: the baseline route, hits a column, density S, M or L, gold grades by passage id, and the
+    passage that is looked at.
+    """
+
+    baseline: str | None = None
+    depth: int = 10
+    density: str = "M"
+    gold: Mapping[str, int] = field(default_factory=dict)
+    lit: str | None = None
+
+
+def drawn(run: Run, view: View) -> int:
+    """How many hits the grid shows."""
+    return sum(min(view.depth, len(result.hits)) for result in run.results if result.status == "ok")
+
+
+def grid(run: Run, view: View, waiting: Sequence[Waiting] = (), marker: Marker | None = None) -> Markup:
+    """All routes side by side, the baseline first, those without a ranking last; the same at any density.
+
+    Up to WHOLE hits hold their text, with the words that `marker` finds marked.
+    """
+    results = sorted(run.results, key=lambda r: (r.route != view.baseline, r.status != "ok"))
+    base = next((r for r in results if r.route == view.baseline and r.status == "ok"), None)
+    wide = max(NARROW, 8 * NARROW // max(1, len(results) + len(waiting)))
+    whole = drawn(run, view) <= WHOLE
+    scene = Scene(run, base, view.depth, view.gold, LINES * wide, whole, marker, numbered(run))
+    columns = [_column(scene, result) for result in results] + [_waiting(one) for one in waiting]
+    return tag(
+        "div",
+        tag("style", _light(scene.shared())),
+        tag("div", *columns, css="rs-grid", role="list", aria_label="routes side by side", tabindex="0"),
+        css="rs" if whole else "rs rs-large",
+    )
+
+
+def kept(run: Run, view: View, marker: Marker | None = None) -> Markup:
+    """`grid` of a run that is over, drawn once for all that it shows: with another answer it is another."""
+    by = (marker.kinds, marker.analyzer.language, marker.analyzer.stop_words) if marker is not None else None
+    results = [
+        (one.route, one.status, one.ms, len(one.spans), one.answer, one.answer_error, one.error)
+        for one in run.results
+    ]
+    shown = repr(
+        (run.id, run.created, run.fingerprint, view.baseline, view.depth, dict(view.gold), by, results)
+    )
+    return _kept(hashlib.blake2b(shown.encode(), digest_size=16).hexdigest(), run, view, marker)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)  # text is never changed: no copy is needed
+def _kept(shown: str, _run: Run, _view: View, _marker: Marker | None) -> Markup:  # noqa: ARG001 - the cache key
+    return grid(_run, _view, marker=_marker)
+
+
+def numbered(run: Run) -> dict[str, int]:
+    """A number for each passage of a run, whatever is shown of it: no id has to be made safe for CSS."""
+    return {id: number for number, id in enumerate(run.passages)}
+
+
+def dense(density: str) -> Markup:
+    """The style of a density, S, M or L. Apart from the grid, for the same reason as `lit`."""
+    return tag("style", Markup(DENSITY.get(density, ".rs-none{}")))
+
+
+def lit(run: Run, id: str | None) -> Markup:
+    """The style that lights the passage up that is looked at. Apart from the grid, which so stays as it is
+    when another passage is picked: to draw a thousand hits again takes a browser longer than all else.
+    """
+    number = numbered(run).get(id) if id is not None else None
+    if number is None:
+        return tag("style", Markup(".rs-none{}"))
+    return tag(
+        "style",
+        Markup(
+            f'.rs .rs-grid [data-p="{number}"]{{background:var(--lit);border-left-color:var(--lit-line)}}'
+            f'.rs .rs-grid [data-p="{number}"] mark{{background:var(--lit-mark)}}'
+        ),
+    )
+
+
+def _light(numbers: Sequence[int]) -> Markup:
+    """Pointing at a passage, or opening it, lights it up in every route."""
+    return Markup(
+        "".join(
+            f'.rs-grid:has([data-p="{n}"]:is(:hover,:focus-within,[open])) [data-p="{n}"]'
+            "{background:var(--lit);border-left-color:var(--lit-line)}"
+            for n in numbers
+        )
+    )
+
+
+def _column(scene: Scene, result: RouteResult) -> Markup:
+    is_base = result is scene.base
+    works = result.status == "ok"
+    moved = moves(scene.base.hits, result.hits, scene.depth) if scene.base and works and not is_base else None
+    return tag(
+        "section",
+        _head(scene, result, moved),
+        tag("div", citations.note(scene.run, result), hits(scene, result, moved), css="rs-body")
+        if works
+        else _trouble(result),
+        css="rs-col base" if is_base else "rs-col",
+        role="listitem",
+    )
+
+
+def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
+    chip = EMPTY
+    if result is scene.base:
+        chip = tag("span", "baseline", css="chip accent")
+    elif result.status != "ok":
+        chip = tag("span", STATUS[result.status], css="chip bad")
+    lines = [tag("div", tag("span", result.title), chip, css="name")]
+    if result.status != "unavailable":
+        alone = (tag("span", milliseconds(result.ms), css="ms"), " ", tag("span", "alone", css="dim"))
+        lines.append(tag("div", *alone, css="line", title="what this route takes when it runs by itself"))
+    lines += [tag("div", mark, css="line dim") for mark in marks(reuse(scene.run, result))]
+    if moved is not None:
+        lines.append(_counts(moved))
+    if scene.gold and result.status == "ok":
+        lines.append(_gold_found(scene, result))
+    for _, rewrite in rewrites(result):
+        if rewrite.changed:
+            text = " · ".join(cut(item, 220) for item in rewrite.texts)
+            lines.append(tag("div", text, css="query", dir="auto", title="searched with"))
+    return tag("header", *lines, css="rs-head")
+
+
+def marks(used: Reuse) -> list[str]:
+    """Whose time a route's time is, in words."""
+    found = []
+    when = f", made {used.made[:10]}" if used.made else ""
+    if used.recorded_ms:
+        found.append(f"recorded: {used.model}, {milliseconds(used.recorded_ms)} then{when}")
+    if used.cached_ms:
+        found.append(f"cached: {used.model}, {milliseconds(used.cached_ms)} then{when}")
+    if used.shared_ms:
+        found.append(f"{milliseconds(used.shared_ms)} of it shared with other routes")
+    return found
+
+
+def _counts(moved: Moves) -> Markup:
+    css = {"better": "up", "worse": "down", "same": "dim", "new": "new"}
+    parts = [tag("span", f"{n} {kind}", css=f"{css[kind]} nowrap") for kind, n in moved.counts.items()]
+    parts.append(tag("span", f"{len(moved.lost)} lost", css="dim nowrap"))
+    return tag("div", join(parts, " · "), css="line")
+
+
+def _gold_found(scene: Scene, result: RouteResult) -> Markup:
+    wanted = set(relevant(scene.gold))
+    found = wanted & {hit.passage.id for hit in result.hits[: scene.depth]}
+    words = f"◆ {len(found)} of {len(wanted)} relevant"
+    return tag("div", words, tag("span", f" in the top {scene.depth}", css="dim"), css="line")
+
+
+def _trouble(result: RouteResult) -> Markup:
+    """Why there is no ranking, and the steps that were done until then."""
+    css = "dim" if result.status in ("unavailable", "cancelled") else "bad"
+    steps = [
+        tag(
+            "li",
+            tag("span", cut(span.name, 60), css="bad" if span.error else ""),
+            tag("span", milliseconds(span.ms), css="dim nowrap"),
+        )
+        for span in top(result)
+    ]
+    return tag(
+        "div",
+        tag("div", cut(result.error or "no reason was given", 600), css=css, dir="auto"),
+        tag("ul", *steps, css="rs-steps") if steps else EMPTY,
+        css="rs-note",
+    )
+
+
+def _waiting(one: Waiting) -> Markup:
+    doing = one.step or ("starting" if one.running else "waiting for its turn")
+    state = tag("span", "running", css="chip accent") if one.running else tag("span", "waiting", css="chip")
+    bars = [tag("div", css="bar")] * 3
+    return tag(
+        "section",
+        tag("header", tag("div", tag("span", one.title), state, css="name"), css="rs-head"),
+        tag("div", doing, *bars, css="rs-wait"),
+        tag("div", one.text, css="rs-note said", dir="auto") if one.text else EMPTY,
+        css="rs-col",
+        role="listitem",
+    )

@@ -1,0 +1,177 @@
+"""One route's hits: rank, movement against the baseline, score, text to open; and what it lost."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from markupsafe import Markup
+
+from core.analysis.passage_trace import Funnel
+from core.analysis.run_view import title_of
+from core.analysis.term_contributions import Marker
+from core.domain.rank_changes import Move, Moves, ranks
+from core.domain.types import Hit, Passage, RouteResult, Run
+from ui.app.markup import EMPTY, cut, join, tag
+
+_MARKS = re.compile(r"[#*|`]+|-{3,}")  # of markdown: noise in a line or two; the full text keeps them
+_HIT = Markup(
+    '<details class="{}" data-p="{}"><summary><span class="rank">{}</span>'
+    '<span class="title" dir="auto">{}</span><span class="score">{}{}</span>{}{}</summary>{}</details>'
+)
+# One of very many: a browser takes its time by the element, so the style puts rank, movement and score there.
+# Filled in as plain text, which is four times as quick: every part of it is Markup, or a number.
+_FLAT = '<div class="{}" data-p="{}" data-s="{}"{}>{}{}<span class="snip" data-r="{}">{}</span></div>'
+_MOVED = Markup(' data-m="{}"')
+_STILL = Markup('<span class="move"></span>')
+_MOVE = Markup('<span class="move {}" title="{}">{}</span>')
+FLAT_TITLE, FLAT_SNIP = 90, 160  # characters
+GRADES = {3: "answers it", 2: "a part of the answer", 1: "on topic", 0: "tempting but wrong"}
+
+
+@dataclass(slots=True)
+class Scene:
+    """What a drawing of a run needs; it numbers passages, so that no id has to be made safe for CSS.
+
+    `snip` characters of each text are shown; `whole` puts all of it behind the hit, with the words that
+    `marker` finds marked.
+    """
+
+    run: Run
+    base: RouteResult | None
+    depth: int
+    gold: Mapping[str, int]
+    snip: int = 420
+    whole: bool = True
+    marker: Marker | None = None
+    numbers: dict[str, int] = field(default_factory=dict)
+    seen: Counter[str] = field(default_factory=Counter)
+    made: dict[Passage, tuple[Markup, Markup]] = field(default_factory=dict)
+
+    def number(self, id: str) -> int:
+        """The same number for the same passage in every column."""
+        self.seen[id] += 1
+        return self.numbers.setdefault(id, len(self.numbers))
+
+    def shared(self) -> list[int]:
+        """The numbers of passages that were drawn more than once."""
+        return [number for id, number in self.numbers.items() if self.seen[id] > 1]
+
+    def title(self, id: str) -> str:
+        """A passage's title, or its id where the run does not hold it."""
+        return title_of(self.run, id)
+
+    def parts(self, passage: Passage) -> tuple[Markup, Markup]:
+        """What a hit on `passage` says in every column, closed and opened; made once."""
+        if passage not in self.made:
+            snip = tag("span", _short(passage, self.snip), css="snip", dir="auto")
+            full = tag("div", marked(passage.text, self.marker), css="full", dir="auto")
+            self.made[passage] = snip, full + tag("div", _where(passage), css="where")
+        return self.made[passage]
+
+    def flat(self, passage: Passage) -> tuple[Markup, Markup]:
+        """Title and beginning of `passage` for a hit that does not open; made once."""
+        if passage not in self.made:
+            title = cut(passage.title or passage.doc_id, FLAT_TITLE)
+            self.made[passage] = join([title]), join([_short(passage, FLAT_SNIP)])
+        return self.made[passage]
+
+
+def _short(passage: Passage, size: int) -> str:
+    return cut(_MARKS.sub("", passage.text[: 3 * size]), size)
+
+
+def marked(text: str, marker: Marker | None) -> Markup:
+    """`text` with the words that were searched for marked; as it is without a marker."""
+    if marker is None:
+        return join([text])
+    css = {"asked": "", "written": "other"}
+    return join([tag("mark", piece, css=css[kind]) if kind else piece for piece, kind in marker.pieces(text)])
+
+
+def hits(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
+    """The top of the ranking as elements that open, then what it lost against the baseline."""
+    if not result.hits:
+        return tag("div", "Nothing was found: no passage matches what was searched for.", css="rs-note dim")
+    rows = []
+    for rank, hit in enumerate(result.hits[: scene.depth], 1):
+        move = moved.of.get(hit.passage.id) if moved else None
+        rows.append(_hit(scene, hit, rank, move, cited=hit.passage.id in result.citations))
+    return join([*rows, _lost(scene, result, moved)])
+
+
+def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -> Markup:
+    passage, grade = hit.passage, scene.gold.get(hit.passage.id)
+    chips = []
+    if grade is not None:
+        chips.append(
+            tag("span", f"◆ {grade}", css="chip accent", title=f"labelled: {GRADES.get(grade, grade)}")
+        )
+    if cited:
+        chips.append(tag("span", "cited", css="chip"))
+    # One template for a thousand hits: an element made part by part takes four times as long.
+    css, number, score = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id), _score(hit.score)
+    if not scene.whole:
+        title, snip = scene.flat(passage)
+        moved = _moved(_told(move)) if move else EMPTY
+        return Markup(_FLAT.format(css, number, score, moved, join(chips), title, rank, snip))
+    snip, opened = scene.parts(passage)
+    title = join([cut(passage.title or passage.doc_id, 140)])
+    return _HIT.format(css, number, rank, title, score, join(chips), _arrow(move), snip, opened)
+
+
+def _score(score: float) -> str:
+    return f"{score:.4f}" if abs(score) < 1 else f"{score:.2f}"
+
+
+def _where(passage: Passage) -> str:
+    origins = {
+        "web/": "from outside the corpus · ",
+        "memory/": "from the conversation · ",
+        "sql/": "rows of a query · ",
+    }
+    origin = next((said for start, said in origins.items() if passage.id.startswith(start)), "")
+    return f"{origin}{passage.doc_id} · characters {passage.start}–{passage.end}"
+
+
+def _arrow(move: Move | None) -> Markup:
+    if move is None:
+        return _STILL
+    was = "not found by the baseline" if move.was is None else f"at {move.was} in the baseline"
+    css = {"same": "dim", "new": "new", "better": "up", "worse": "down"}[move.kind]
+    return _MOVE.format(css, was, _told(move))
+
+
+@lru_cache(1024)
+def _moved(told: str) -> Markup:
+    return _MOVED.format(told)
+
+
+def _told(move: Move) -> str:
+    return {"same": "=", "new": "new", "better": f"▲{move.by}", "worse": f"▼{move.by}"}[move.kind]
+
+
+def _lost(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
+    if scene.base is None or moved is None or not moved.lost:
+        return EMPTY
+    before, after = ranks(scene.base.hits), ranks(result.hits)
+    funnel = Funnel(result)
+    rows = [
+        tag(
+            "div",
+            tag("span", cut(scene.title(id), 90), css="t", dir="auto"),
+            tag(
+                "span",
+                f"{before[id]} → {after.get(id, 'gone')}",
+                css="nowrap",
+                title=funnel.fate(id, scene.depth).words,
+            ),
+            css="rs-gone",
+            data_p=scene.number(id),
+        )
+        for id in moved.lost
+    ]
+    return tag("div", f"Lost from the top {scene.depth}", *rows, css="rs-lost")

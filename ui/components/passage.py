@@ -1,0 +1,167 @@
+"""One passage in full: where each route ranks it, its matching words, and what they add to its scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.passage_trace import Funnel
+from core.analysis.run_view import worked
+from core.analysis.term_contributions import Marker, searched_texts
+from core.analysis.token_matches import TokenMatch, expansions, token_matches
+from core.backends.terms import Analyzer, analyzer
+from core.corpus import catalogue
+from core.corpus.index import current_fingerprint
+from core.domain.errors import RouteScopeError
+from core.domain.rank_changes import ranks
+from core.domain.types import Passage, Run
+from ui.app import opened, opening, state
+from ui.app.markup import cut, join, md, show, tag
+from ui.app.picked import PASSAGE
+from ui.app.plot import dark, plot
+from ui.charts import match_heatmap, match_told
+from ui.components import term_contributions
+from ui.components.grid import View
+from ui.components.hits import GRADES, marked
+
+
+def marker(run: Run) -> Marker:
+    """Marks the words that the run's routes searched with, cut as the corpus cuts its texts."""
+    found = current_fingerprint(run.corpus, settings=state.engine().settings)
+    others = searched_texts(run) - {run.query.text}
+    return Marker(run.query.text, others, _analyzer(run.corpus, found))
+
+
+def draw(run: Run, view: View) -> None:
+    """The panel of the passage that is looked at; nothing where there is none."""
+    if view.lit is None:
+        return
+    id, passage = view.lit, _passage(run, view.lit)
+    with st.container(border=True, key="passage_panel"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(f"**{md(cut(passage.title or passage.doc_id, 160) if passage else id)}**")
+            opened.to("why.py", "Why it stands where it stands", passage=id)
+            st.button("Close", key="close_passage", type="tertiary", on_click=_close)
+        show(tag("div", _places(run, view, id), css="rs"))
+        if passage is None:
+            st.caption("Neither the run nor the corpus as it is here holds its text.")
+            return
+        left, right = st.columns([6, 5], gap="medium")
+        with left:
+            _text(run, passage)
+        with right:
+            term_contributions.draw(run, passage)
+        _expansions(run, id)
+        _tokens(run, id)
+
+
+def _close() -> None:
+    st.session_state[PASSAGE] = None
+
+
+def _passage(run: Run, id: str) -> Passage | None:
+    """From the run, else from the corpus: a labelled passage that no route found is in no run."""
+    if id in run.passages:
+        return run.passages[id]
+    opening.wait_for(run.corpus)
+    try:
+        return state.engine().corpus(run.corpus).by_ids([id]).get(id)
+    except RouteScopeError:
+        return None  # the caller says that there is no text
+
+
+def _places(run: Run, view: View, id: str) -> Markup:
+    """Its rank in every route, best first; where a route does not have it, why not is in the hint."""
+    found = [(ranks(result.hits).get(id), result) for result in worked(run)]
+    found.sort(key=lambda one: (one[0] is None, one[0] or 0))
+    chips = []
+    if (grade := view.gold.get(id)) is not None:
+        chips.append(tag("span", f"◆ {grade} {GRADES.get(grade, '')}", css="chip accent"))
+    for rank, result in found:
+        name = cut(result.title, 40)
+        if rank is None:
+            chips.append(
+                tag("span", f"{name} –", css="chip out", title=Funnel(result).fate(id, view.depth).words)
+            )
+        else:
+            shown = tag("b", rank) if rank <= view.depth else rank
+            chips.append(tag("span", f"{name} ", shown, css="chip"))
+    have = sum(rank is not None and rank <= view.depth for rank, _ in found)
+    told = (
+        f"{have} of {len(found)} routes have it in their top {view.depth}. A dash: not in the route's list."
+    )
+    return join([tag("div", told, css="dim"), tag("div", *chips, css="rs-passage-ranks")])
+
+
+def _text(run: Run, passage: Passage) -> None:
+    one = marker(run)
+    told = [join([tag("mark", "marked"), ": a word of the question"])]
+    if "written" in one.kinds.values():
+        told.append(
+            join([tag("mark", "underlined", css="other"), ": only of a text that a route searched with"])
+        )
+    if _known(run) is None:
+        told.append(tag("span", "whole words, as the corpus is not indexed here"))
+    where = f"{passage.doc_id} · characters {passage.start}–{passage.end}"
+    body = tag("div", marked(passage.text, one), css="rs-passage-text", dir="auto")
+    show(tag("div", tag("div", join(told, " · "), css="dim"), body, tag("div", where, css="dim"), css="rs"))
+
+
+def _expansions(run: Run, id: str) -> None:
+    """What each term of a learned sparse model adds, where a step of the run tells it of this passage."""
+    told: list[Markup] = []
+    for result in run.results:
+        for span, one in expansions(result):
+            parts = one.matched.get(id)
+            if parts:
+                chips = [
+                    tag("span", tag("bdi", cut(term, 60)), f" {share:.2f}", css="chip")
+                    for term, share in parts
+                ]
+                head = tag("b", f"{cut(one.model, 60) or span.name}: {sum(share for _, share in parts):.2f}")
+                block = tag("div", head, " ", join(chips, " "))
+                if block not in told:
+                    told.append(block)
+    if told:
+        show(
+            tag("div", tag("div", "What each term of the learned expansion adds", css="dim"), *told, css="rs")
+        )
+
+
+def _tokens(run: Run, id: str) -> None:
+    """The token heatmap, where a step of the run keeps one of this passage; equal ones are drawn once."""
+    found: list[TokenMatch] = []
+    for result in run.results:
+        for tokens in token_matches(result):
+            found += [one for one in tokens.hits if one.passage.id == id and one not in found]
+    if not found:
+        return
+    with st.expander("Token by token", key="passage_tokens", on_change="rerun") as panel:
+        if not panel.open:
+            return
+        for number, match in enumerate(found):
+            told = match_told(match)
+            st.caption(md(told))
+            if match.drawable:
+                plot(match_heatmap(match, dark=dark()), f"passage_tokens-{number}", told)
+
+
+def _known(run: Run) -> str | None:
+    return current_fingerprint(run.corpus, settings=state.engine().settings)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _analyzer(corpus: str, fingerprint: str | None) -> Analyzer:
+    """The corpus' own; for one that is not indexed here whole words, without those of English that say
+    little.
+    """
+    if fingerprint is not None:
+        try:
+            info = catalogue.describe(corpus, state.engine().settings).info
+        except RouteScopeError:
+            info = None
+        if info is not None:
+            return analyzer(info.language)
+    return replace(analyzer("english"), language="none")

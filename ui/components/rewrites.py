@@ -1,0 +1,181 @@
+"""What each route searched with in place of the question: word diffs, and what each text found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+
+from markupsafe import Markup
+
+from core.analysis.run_view import asked_again, source, title_of, worked
+from core.analysis.searches import Found, changed, finds, rewrites, searches
+from core.domain.format import milliseconds
+from core.domain.outputs import Rewrite
+from core.domain.rank_changes import ranks
+from core.domain.types import RouteResult, Run, Span
+from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.routes import title
+
+_WORD = re.compile(r"\w+|[^\w\s]|\s+")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*\s*|[.!?\n]+\s*")
+PAIRS = 2_000_000  # of pieces that are compared at most, some 0.2 s
+NAMED = 5  # passages of a list that are named
+
+
+def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup:
+    """Every route that wrote a text or searched with another than the question, then those that did not."""
+    shown = [one for one in run.results if changed(run, one) or any(r.changed for _, r in rewrites(one))]
+    blocks = [_route(run, one, gold or {}, depth) for one in shown]
+    return tag("div", *blocks, _unchanged(run, shown), css="rs")
+
+
+def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
+    """The other routes in one line, with what those said that could have written a text."""
+    same = [one for one in worked(run) if one not in shown]
+    if not same:
+        return EMPTY
+    notes = [
+        tag("li", f"{one.title}: {cut(str(span.attributes['note']), 200)}", dir="auto")
+        for one in same
+        for span, _ in rewrites(one)
+        if span.attributes.get("note")
+    ]
+    titles = ", ".join(one.title for one in same)
+    return tag(
+        "div",
+        tag("div", f"Searched with the question as it is: {titles}.", css="dim"),
+        tag("ul", *notes, css="dim") if notes else EMPTY,
+        css="rs-block",
+    )
+
+
+def _route(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
+    state = "" if result.status == "ok" else f" · {result.status}: {cut(result.error or '', 160)}"
+    head = tag("h4", result.title, tag("span", state, css="bad") if state else EMPTY)
+    steps = [_step(result, span, one) for span, one in rewrites(result)]
+    return tag("div", head, *steps, _finds(run, result, gold, depth), css="rs-block")
+
+
+def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
+    """What one step wrote; a list whose texts stand in the table below is not told twice."""
+    facts = [span.name, milliseconds(span.ms)]
+    if came_from := source(result, span):
+        facts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}")
+    if span.shared_with:
+        facts.append(f"shared with {title(span.shared_with.split('#', 1)[0])}")
+    head = tag("div", " · ".join(facts), css="dim")
+    if not one.changed:
+        body = tag("div", f"{one.before} (unchanged)", dir="auto")
+    elif one.single:
+        body = tag("div", word_diff(one.before, " ".join(one.texts)), dir="auto")
+    else:
+        searched = {each.text for each in searches(result)}
+        listed = [text for text in one.texts if one.role == "passages" or text not in searched]
+        body = join([tag("div", text, css="rs-quote", dir="auto") for text in listed])
+    return tag("div", head, body, _notes(result, span), css="rs-transform-step")
+
+
+def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
+    """One row a text: how much it found, what no other text of the route did, and what became of that."""
+    rows = finds(run, result, depth)
+    if len(rows) < 2:
+        return EMPTY
+    head = tag(
+        "tr",
+        tag("th", "Searched with"),
+        tag("th", f"In the top {depth} of its searches", css="num"),
+        tag("th", "Only this text", css="num"),
+        tag("th", f"Of these in the final top {depth}", css="num"),
+        tag("th", "Found only by this text (final rank)"),
+    )
+    body = [_row(run, result, one, gold) for one in rows]
+    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-transform-finds")
+
+
+def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> Markup:
+    said: object = cut(one.text, 240)
+    if one.text == run.query.text:
+        said = tag("span", f"the question{', by other routes' if one.elsewhere else ''}", css="dim")
+    elif not one.text:
+        count = sum(text != run.query.text for text in one.mean)
+        step = one.step or "a vector that the route made itself"
+        parts = [f"{count} written text{'s' * (count > 1)}"] if count else []
+        parts += ["the question"] if run.query.text in one.mean else []
+        said = tag("span", f"{step}{': ' if parts else ''}{' and '.join(parts)}", css="dim", dir="auto")
+    return tag(
+        "tr",
+        tag("td", said, dir="auto"),
+        tag("td", len(one.found), css="num"),
+        tag("td", len(one.only), css="num"),
+        tag("td", len(one.kept), css="num"),
+        tag("td", named(run, result, one.only, gold)),
+    )
+
+
+def named(run: Run, result: RouteResult, ids: Sequence[str], gold: Mapping[str, int]) -> Markup:
+    """Passages by title with their final rank; labelled ones first and marked, the rest counted."""
+    if not ids:
+        return tag("span", "nothing the others did not find", css="dim")
+    final = ranks(result.hits)
+    order = sorted(ids, key=lambda id: (-gold.get(id, 0), final.get(id, len(final) + 1)))
+    items = [
+        tag("span", passage(run, id, gold), tag("span", f" ({final.get(id, 'gone')})", css="dim"), dir="auto")
+        for id in order[:NAMED]
+    ]
+    more = f"; {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return join([join(items, "; "), tag("span", more, css="dim") if more else EMPTY])
+
+
+def passage(run: Run, id: str, gold: Mapping[str, int]) -> Markup:
+    """A passage's title, or its id where the run does not hold it; a labelled one with its grade."""
+    title = cut(title_of(run, id), 70)
+    if not gold.get(id):
+        return tag("span", title)
+    return tag("span", tag("b", f"◆{gold[id]} "), title, css="rs-transform-gold")
+
+
+def _notes(result: RouteResult, span: Span) -> Markup:
+    said = [str(span.attributes["note"])] if span.attributes.get("note") else []
+    first = asked_again(result, span)
+    if first is not None:
+        said.append(f"The model was asked twice; its first reply could not be used: “{cut(first, 200)}”")
+    return join([tag("div", note, css="dim") for note in said])
+
+
+def word_diff(before: str, after: str) -> Markup:
+    """What went from `before` struck out, what is new in `after` marked; changes with but a space between
+    them are one. Long texts are compared sentence by sentence: it takes the product of their lengths.
+    """
+    old, new = _compared(before, after)
+    parts: list[Markup] = []
+    gone = come = ""
+    for change, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        left, right = "".join(old[a:b]), "".join(new[c:d])
+        if change == "equal" and (right.strip() or not (gone or come)):
+            parts += [_change(gone, come), tag("span", right)]
+            gone = come = ""
+        else:
+            gone, come = gone + left, come + right
+    return join([*parts, _change(gone, come)])
+
+
+def _compared(before: str, after: str) -> tuple[list[str], list[str]]:
+    """Both texts in the finest pieces of which there are not too many."""
+    for pieces in (_WORD, _SENTENCE):
+        old, new = pieces.findall(before), pieces.findall(after)
+        if len(old) * len(new) <= PAIRS:
+            return old, new
+    return [before], [after]
+
+
+def _change(gone: str, come: str) -> Markup:
+    space = " " if gone.strip() and come.strip() else ""
+    return join(
+        [
+            tag("del", gone.strip()) if gone.strip() else EMPTY,
+            space or come[: len(come) - len(come.lstrip())],
+            tag("ins", come.strip()) if come.strip() else EMPTY,
+            (come or gone)[len((come or gone).rstrip()) :],
+        ]
+    )

@@ -1,0 +1,27 @@
+"""The offer to keep thresholds that were tried as knobs of the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.analysis.what_if.saved_parameters import threshold_knobs
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Run, Span
+from core.routes.registry import routes
+from ui.app import next_run
+
+
+def offer(
+    run: Run, result: RouteResult, span: Span, tried: Mapping[str, float], stored: Mapping[str, float]
+) -> None:
+    """Draw it for what of `tried` is not as `stored`, by the argument of the step; not for unknown routes."""
+    route = routes().get(result.route)
+    if route is None:
+        return
+    changes = {name: value for name, value in tried.items() if value != stored[name]}
+    lacking = f"{route.title} has no knob for this, so it cannot be kept."
+    try:
+        knobs = threshold_knobs(route, span, changes)
+    except BadInput as error:
+        knobs, lacking = None, str(error)
+    next_run.offer(run, route, knobs, lacking)

@@ -1,0 +1,63 @@
+"""How a run is looked at: baseline, depth, density and passage, kept while the session lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import streamlit as st
+
+from core.analysis.run_view import worked
+from core.domain.types import Run
+from ui.app import address, picked
+from ui.app.routes import title
+from ui.components.grid import View
+
+T = TypeVar("T", int, str)
+DEPTHS = (5, 10, 20, 50)
+DENSITIES = ("S", "M", "L")
+CHOSEN = "baseline_chosen"
+
+
+def controls(run: Run, gold: Mapping[str, int], *, choose: bool = True) -> View:
+    """Draw the view's widgets in one row; with `choose` the passage to look at is among them."""
+    names = [result.route for result in worked(run)]
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        baseline = _baseline(names)
+        depth = _choice("Hits", DEPTHS, "depth", 10)
+        density = _choice("Text", DENSITIES, "density", "M")
+        lit = picked.pick(run, gold, width=420) if choose else None
+    return View(baseline, depth, density, gold, lit)
+
+
+def _baseline(names: list[str]) -> str | None:
+    address.take("baseline", "baseline", address.one_of(names))
+    if st.query_params.get("baseline", "") == (st.session_state.get("baseline") or None):
+        st.session_state[CHOSEN] = True
+    # Until somebody chooses, it is the first route asked for, also when another one ended before it.
+    if st.session_state.get("baseline") not in names or CHOSEN not in st.session_state:
+        st.session_state["baseline"] = names[0] if names else None
+    baseline: str | None = st.selectbox(
+        "Baseline",
+        names,
+        key="baseline",
+        format_func=title,
+        width=190,
+        help="Every other route shows what moved against this one",
+        persist_state="session",
+        on_change=_chosen,
+    )
+    address.keep("baseline", baseline if CHOSEN in st.session_state else None)
+    return baseline
+
+
+def _choice(label: str, options: tuple[T, ...], key: str, usual: T) -> T:
+    address.take(key, key, address.one_of(list(options)))
+    st.session_state.setdefault(key, usual)
+    chosen = st.segmented_control(label, options, required=True, key=key, persist_state="session") or usual
+    address.keep(key, None if chosen == usual else str(chosen))
+    return chosen
+
+
+def _chosen() -> None:
+    st.session_state[CHOSEN] = True

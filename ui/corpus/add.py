@@ -1,0 +1,228 @@
+"""Documents for a corpus: a new one of a folder or of uploaded files, and files added or taken out later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from core.corpus import builds, index, uploads
+from core.corpus.chunk import Chunking
+from core.corpus.load import ENDINGS, MAX_BYTES
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.format import size
+from ui.app import corpora, state
+from ui.app.markup import md, show, tag
+from ui.corpus import documents as corpus_documents
+from ui.corpus.state import heading, rows
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+TOLD = "corpus_add_told"  # a message that outlives the rerun it caused
+GIVEN = "corpus_given"  # grows when files were taken over, so that the uploader is empty again
+HERE, NEW = "To this corpus", "As a new corpus"
+
+
+def draw(name: str) -> None:
+    """The ways to add documents, and the files this corpus was made of."""
+    told = st.session_state.pop(TOLD, None)
+    if told:
+        st.success(md(told))
+    mine = _uploaded(name)
+    left, right = st.columns(2, gap="large")
+    with left:
+        _upload(name if mine else None)
+    with right:
+        _folder()
+        _waiting()
+    if mine:
+        _files(name)
+
+
+def _uploaded(name: str) -> bool:
+    settings = state.engine().settings
+    found = index.current(name, settings)
+    return found is not None and uploads.is_uploaded(found.source.path, settings)
+
+
+def _folder() -> None:
+    heading("A folder on this machine")
+    st.caption(
+        "Read where it is, nothing is copied: documents as md, txt, html, pdf, jsonl or csv, or a BEIR set"
+        " (a folder with corpus.jsonl)."
+    )
+    path = st.text_input("Folder or file", key="new_path", placeholder="/home/me/handbook")
+    name = st.text_input(
+        "Name of the new corpus", key="new_name", placeholder=corpora.suggested(path) or "handbook"
+    )
+    if st.button("Build index", key="new_build", disabled=not path.strip()):
+        try:
+            begun = corpora.begin(name.strip() or corpora.suggested(path), Path(path.strip()).expanduser())
+        except RouteScopeError as error:
+            st.error(md(str(error)))
+        else:
+            _begun(begun, f"Corpus {begun} is being built; progress and Stop are in the sidebar.")
+            st.rerun()  # the sidebar follows it from now on
+
+
+def _upload(here: str | None) -> None:
+    heading("Upload files")
+    limit = min(int(st.get_option("server.maxUploadSize")), MAX_BYTES // 1_000_000)
+    st.caption(
+        f"Files ending in {', '.join(ENDINGS)}, up to {limit} MB each. They are kept on the machine that"
+        " runs this page and go nowhere else."
+    )
+    given = st.file_uploader(
+        "Files", type=[ending[1:] for ending in ENDINGS], accept_multiple_files=True, max_upload_size=limit,
+        key=f"uploads:{st.session_state.get(GIVEN, 0)}", label_visibility="collapsed",
+    )  # fmt: skip
+    where = HERE if here else NEW
+    if here:
+        where = st.radio("Where", [HERE, NEW], key="upload_where", horizontal=True) or HERE
+    called = here or ""
+    if where == NEW:
+        called = st.text_input("Name of the new corpus", key="upload_name", placeholder="handbook")
+    found = index.current(called, state.engine().settings) if where == HERE else None
+    chunking = found.source.chunking if found is not None else None
+    if given:
+        chunking = chunking or corpus_documents.settings(Chunking())
+        _preview(given, chunking)
+    ready = bool(given and called.strip() and chunking)
+    if st.button("Add and index", key="upload_add", type="primary", disabled=not ready):
+        try:
+            take(called.strip(), given, None if where == HERE else chunking)
+        except RouteScopeError as error:
+            st.error(md(str(error)))
+        else:
+            st.rerun()
+
+
+def take(corpus: str, given: list[UploadedFile], chunking: Chunking | None) -> None:
+    """Keep the files and index them; BadInput keeps nothing."""
+    settings = state.engine().settings
+    files: dict[str, bytes] = {}
+    for file in given:
+        if file.name in files:
+            raise BadInput(f"two of the files are called {file.name!r}; rename one of them")
+        files[file.name] = file.getvalue()
+    _free(corpus)
+    had = {one.name for one in uploads.kept(corpus, settings)}
+    names = uploads.add(corpus, files, settings)
+    again = sorted(had & set(names))
+    said = f"{len(names)} {'file is' if len(names) == 1 else 'files are'} kept and being indexed."
+    if again:
+        said += f" In place of the earlier one: {', '.join(again[:5])}{' …' if len(again) > 5 else ''}."
+    st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
+    _index(corpus, said, chunking)
+
+
+def _preview(given: list[UploadedFile], chunking: Chunking | None) -> None:
+    """How a file will be cut, before anything is kept."""
+    if chunking is None:
+        return
+    st.caption(md(f"They will be cut: {chunking.label()}."))
+    if not st.toggle("Show it", key="upload_show"):  # reading a file may take seconds
+        return
+    files = {file.name: file for file in given}
+    chosen = st.selectbox("File", list(files), key="upload_preview")
+    if chosen not in files:
+        return
+    try:
+        documents = uploads.read(chosen, files[chosen].getvalue())
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    if len(documents) > 1:
+        st.caption(f"The first of its {len(documents):,} documents:")
+    corpus_documents.of_file(documents[0], chunking)
+
+
+def _files(name: str) -> None:
+    """The uploaded files of this corpus, with a way to take one out and back."""
+    settings = state.engine().settings
+    kept = uploads.kept(name, settings)
+    heading(f"Files of {name}")
+    out = uploads.removed(name, settings)
+    if out is not None:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.info(md(f"{out} was taken out."), width="stretch")
+            if st.button("Undo", key="upload_undo"):
+                _try(lambda: uploads.restore(name, settings), name, f"{out} is back and being indexed.")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.selectbox(
+            f"{len(kept):,} files, {size(sum(one.bytes for one in kept))}",
+            [one.name for one in kept],
+            index=None,
+            key=f"upload_file:{len(kept)}",
+            placeholder="Choose a file to look at or take out",
+            width=420,
+        )
+        if st.button("Take out", key="upload_remove", disabled=chosen is None) and chosen:
+            _try(
+                lambda: uploads.remove(name, chosen, settings),
+                name,
+                f"{chosen} was taken out; indexing again.",
+            )
+    if chosen:
+        _look(name, chosen)
+
+
+def _look(name: str, file: str) -> None:
+    try:
+        documents = uploads.documents_of(name, file, state.engine().settings)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    found = index.current(name, state.engine().settings)
+    facts = {"Documents": f"{len(documents):,}", "Characters": f"{sum(len(d.text) for d in documents):,}"}
+    show(tag("div", rows(facts), css="rs"))
+    corpus_documents.of_file(documents[0], found.source.chunking if found is not None else Chunking())
+
+
+def _waiting() -> None:
+    """Uploaded files without an index: its build was stopped or failed."""
+    settings = state.engine().settings
+    indexed, under_way = set(index.names(settings)), {build.name for build in builds.under_way()}
+    for name in uploads.corpora(settings):
+        if name in indexed or name in under_way:
+            continue
+        build = builds.get(name)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            why = build.error if build is not None and build.error else "its index was not finished"
+            st.warning(md(f"Uploaded, but not indexed: {name} ({why})"), width="stretch")
+            if st.button("Index", key=f"waiting:{name}"):
+                _try(lambda: None, name, f"{name} is being indexed.")
+            if st.button("Delete its files", key=f"discard:{name}"):
+                uploads.delete(name, settings)
+                st.rerun()
+
+
+def _try(change: Callable[[], object], name: str, said: str) -> None:
+    try:
+        _free(name)
+        change()
+        _index(name, said, None)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+    else:
+        st.rerun()
+
+
+def _free(name: str) -> None:
+    build = builds.get(name)
+    if build is not None and not build.done:
+        raise BadInput(f"corpus {name} is being indexed; wait for it or stop it in the sidebar")
+
+
+def _index(name: str, said: str, chunking: Chunking | None) -> None:
+    """Index the uploaded files; a known corpus as it was cut before."""
+    settings = state.engine().settings
+    _begun(corpora.begin(name, uploads.folder(name, settings), chunking), said)
+
+
+def _begun(name: str, said: str) -> None:
+    st.session_state[corpora.WANTED] = name
+    st.session_state[TOLD] = said

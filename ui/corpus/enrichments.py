@@ -1,0 +1,113 @@
+"""What can be made for the corpus so that more routes can search it: state, cost, and the button."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.corpus import builds
+from core.corpus.enrichments import store
+from core.corpus.index import current_fingerprint
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds, size
+from ui.app import state
+from ui.app.markup import join, md, show, tag
+from ui.app.routes import by_family
+
+HEAD = ("What", "State", "Entries", "Took", "Passages a second", "Model calls", "Tokens in / out", "On disk")
+
+
+def listing(corpus: str, passages: int) -> None:
+    """Each enrichment of the corpus: what making it took, or how it can be made."""
+    settings = state.engine().settings
+    fingerprint = current_fingerprint(corpus, settings=settings)
+    if fingerprint is None:
+        return
+    reasons = {name: store.missing(name, corpus, fingerprint, settings) for name in store.RECIPES}
+    made = {name: store.describe(name, corpus, settings) for name in store.RECIPES}
+    ready = sum(reason is None for reason in reasons.values())
+    st.markdown("#### Made for more routes")
+    st.caption(
+        f"{ready} of {len(reasons)} are there. Each is made once and lets more routes search this corpus."
+    )
+    there = [(name, one) for name, one in made.items() if one is not None]
+    if there:
+        show(costs([(one, reasons[name] is None) for name, one in there], passages))
+        for name, one in there:
+            for note in one.notes:
+                st.caption(md(f"Note on {store.recipe(name).title}: {note}"))
+    for name, reason in reasons.items():
+        if reason is not None:
+            _make(corpus, name, reason, again=made[name] is not None)
+
+
+def costs(made: Sequence[tuple[store.Made, bool]], passages: int) -> Markup:
+    """A row for each enrichment, with whether it is of this state of the corpus: all of it measured."""
+    head = tag("tr", *[tag("th", name, css="num" if at > 1 else "") for at, name in enumerate(HEAD)])
+    body = [_row(one, passages, current=current) for one, current in made]
+    return tag(
+        "div",
+        tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-corpus-table"),
+        tag(
+            "div",
+            "Took: on the clock, where recalled answers cost nothing. In brackets: the model's own time when"
+            " its calls were made.",
+            css="dim",
+        ),
+        css="rs rs-corpus-scroll",
+    )
+
+
+def _row(made: store.Made, passages: int, *, current: bool) -> Markup:
+    ms = sum(made.build_ms.values())
+    stages = ", ".join(f"{stage} {milliseconds(took)}" for stage, took in made.build_ms.items())
+    spent = made.spent
+    calls = f"{spent.calls:,}" + (f", {spent.recalled:,} recalled" if spent.recalled else "")
+    calls += f", {spent.failed:,} failed" if spent.failed else ""
+    users = [r.title for r in by_family() if any(need.enrichment == made.name for need in r.needs)]
+    title = store.recipe(made.name).title if made.name in store.RECIPES else made.name
+    cells: list[object] = [
+        f"{made.entries:,}",
+        join([milliseconds(ms), f" ({milliseconds(spent.ms)})" if spent.calls else ""]),
+        f"{passages / ms * 1000:,.1f}" if ms >= 1 and current else "–",
+        calls if made.llm else "none",
+        f"{spent.prompt_tokens:,} / {spent.completion_tokens:,}" if made.llm else "–",
+        size(made.bytes),
+    ]
+    by = f"by {made.llm}" if made.llm else ""
+    about = " · ".join(filter(None, [f"searched by {', '.join(users)}", stages, by]))
+    return tag(
+        "tr",
+        tag("td", title, tag("div", about, css="dim")),
+        tag("td", "ready" if current else "of an earlier state", css="" if current else "bad"),
+        *[tag("td", cell, css="num") for cell in cells],
+    )
+
+
+def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
+    recipe = store.recipe(name)
+    build = builds.get(f"{corpus} {name}")
+    if build is not None and not build.done:
+        st.caption(md(f"{recipe.title} are being made; progress and Stop are in the sidebar."))
+        return
+    if build is not None and build.error:
+        st.error(md(f"{recipe.title}: {build.error}"))
+    users = [route.title for route in by_family() if any(need.enrichment == name for need in route.needs)]
+    earlier = " Only what has changed is made anew." if again else ""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Make", key=f"make:{corpus}:{name}", help=md(reason)):
+            _begin(corpus, name)
+        st.caption(
+            md(f"{recipe.title}, for {', '.join(users)}: takes {recipe.cost}.{earlier}"), width="stretch"
+        )
+
+
+def _begin(corpus: str, name: str) -> None:
+    try:
+        builds.start_enrichment(corpus, name, state.engine().settings)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+    else:
+        st.rerun()

@@ -1,0 +1,233 @@
+"""The passages of a corpus: looked through, searched, and one of them in full."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.backends.base import Vector
+from core.corpus.browse import Page, browse
+from core.corpus.corpus import Corpus
+from core.domain.errors import RouteScopeError
+from core.domain.types import Passage
+from ui.app import address, state
+from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.components import tables
+from ui.components.gold import questions_of
+from ui.corpus import documents
+from ui.corpus.state import rows
+
+PAGE = 50
+WORDS, BY, AT, PASSAGE = "corpus_words", "corpus_by", "corpus_page", "corpus_passage"
+DOCUMENT = "corpus_within"
+REVISION = "corpus_revision"  # grows when a passage is chosen elsewhere, so that no picked row holds it
+WAYS = {"words": "Words (BM25)", "meaning": "Meaning (vectors)"}
+DEEPEST = 1_000  # places of a ranking by meaning that can be reached
+
+
+def draw(name: str) -> None:
+    """Filters, a page of the table, and the chosen passage."""
+    corpus = state.engine().corpus(name)
+    if not corpus.size:
+        st.info("This corpus has no passage: its documents hold no text.")
+        return
+    page = _page(corpus)
+    if page is None:
+        return
+    if not page.passages and page.start:
+        st.session_state[AT] = 0
+        st.rerun()
+    if not page.passages:
+        st.info("No passage shares a word with this. Search by meaning, or with other words.")
+    else:
+        picked = _table(page)
+        if picked is not None:
+            st.session_state[PASSAGE] = picked.id
+        _pager(page)
+    _chosen(corpus)
+
+
+def _page(corpus: Corpus) -> Page | None:
+    address.take("find", WORDS, str)
+    address.take("by", BY, address.one_of(list(WAYS)))
+    st.session_state.setdefault(BY, "words")
+    address.take("at", AT, lambda given: max(0, int(given) - 1))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        words = st.text_input(
+            "Search", key=WORDS, placeholder="Words that passages hold", width=260, on_change=_first,
+            persist_state="session",
+        )  # fmt: skip
+        by = st.segmented_control(
+            "By", list(WAYS), key=BY, required=True, format_func=WAYS.__getitem__,
+            on_change=_first, persist_state="session",
+        )  # fmt: skip
+        document = documents.choose(corpus, "in", DOCUMENT, optional=True, width=400)
+    words = words.strip()
+    address.keep("find", words)
+    address.keep("by", by if by != "words" else None)
+    at = int(st.session_state.get(AT) or 0)
+    address.keep("at", str(at + 1) if at else None)
+    try:
+        vector = _vector(corpus.info.embedder, words) if words and by == "meaning" else None
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return None
+    return browse(corpus, words=words, vector=vector, document=document, start=at * PAGE, limit=PAGE)
+
+
+@st.cache_data(max_entries=50, show_spinner="Embedding the words")
+def _vector(embedder: str, words: str) -> Vector:
+    return state.engine().embedder(embedder).embed_query(words)
+
+
+def _table(page: Page) -> Passage | None:
+    import pandas as pd
+
+    columns = {
+        "Document": [p.doc_id for p in page.passages],
+        "Title": [p.title for p in page.passages],
+        "Text": [cut(p.text, 300) for p in page.passages],
+        "From": [p.start for p in page.passages],
+        "Characters": [p.end - p.start for p in page.passages],
+    }
+    if page.scores is not None:
+        columns = {"Score": [round(score, 4) for score in page.scores], **columns}
+    filters = [st.session_state.get(key) for key in (WORDS, BY, DOCUMENT, REVISION)]
+    event = tables.show(
+        pd.DataFrame(columns),
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        key=f"passages:{st.session_state[state.CORPUS]}:{page.start}:{filters}",
+        height=min(38 + 35 * len(page.passages), 430),
+        column_config={
+            "Score": st.column_config.NumberColumn(width=75, format="%.4f"),
+            "Document": st.column_config.TextColumn(width=190),
+            "Title": st.column_config.TextColumn(width=160),
+            "Text": st.column_config.TextColumn(width=430),
+            "From": st.column_config.NumberColumn(
+                width=70, help="Offset of its first character in the document"
+            ),
+            "Characters": st.column_config.NumberColumn(width=85),
+        },
+        alt="Passages with their documents",
+    )
+    chosen = [page.passages[n] for n in event["selection"]["rows"] if n < len(page.passages)]
+    return chosen[0] if chosen else None
+
+
+def _pager(page: Page) -> None:
+    end = page.start + len(page.passages)
+    last = end >= page.total or (page.scores is not None and end >= DEEPEST)
+    how = "best first" if page.scores else "in reading order" if st.session_state.get(DOCUMENT) else "by id"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            f"{page.start + 1:,} to {end:,} of {page.total:,} passages, {how}."
+            " Pick one at the left of its row",
+            width="stretch",
+        )
+        at = page.start // PAGE
+        st.button("Previous", key="passages_back", disabled=not at, on_click=_go, args=(at - 1,))
+        st.button("Next", key="passages_on", disabled=last, on_click=_go, args=(at + 1,))
+
+
+def _chosen(corpus: Corpus) -> None:
+    address.take("passage", PASSAGE, str)
+    id = st.session_state.get(PASSAGE)
+    passage = corpus.by_ids([id]).get(id) if id else None
+    address.keep("passage", passage.id if passage else None)
+    if passage is None:
+        if id:
+            st.caption(md(f"Corpus {corpus.name} has no passage {id!r}."))
+            st.session_state[PASSAGE] = None
+        return
+    pieces = corpus.document(passage.doc_id)[1]
+    at = next(n for n, piece in enumerate(pieces) if piece.id == passage.id)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(f"#### {md(cut(passage.title or passage.doc_id, 90))}", width="stretch")
+        st.button(
+            "Passage before",
+            key="passage_before",
+            disabled=not at,
+            on_click=_choose,
+            args=(pieces[max(0, at - 1)].id,),
+        )
+        after = pieces[min(at + 1, len(pieces) - 1)].id
+        st.button(
+            "Passage after",
+            key="passage_after",
+            disabled=at + 1 == len(pieces),
+            on_click=_choose,
+            args=(after,),
+        )
+        st.button("Close", key="passage_close", on_click=_choose, args=(None,))
+    labels = questions_of(corpus.name, corpus.fingerprint).get(passage.id, [])
+    show(in_full(passage, pieces, at, labels))
+
+
+def in_full(passage: Passage, pieces: list[Passage], at: int, labels: list[tuple[str, str, int]]) -> Markup:
+    """A passage between its neighbours, with where it stands and which questions it answers."""
+    facts = rows(
+        {
+            "Id": passage.id,
+            "Document": passage.doc_id,
+            "Place": f"passage {at + 1} of {len(pieces)}, characters {passage.start:,} to {passage.end:,}",
+            "Length": f"{passage.end - passage.start:,} characters",
+        }
+    )
+    before = pieces[at - 1] if at else None
+    after = pieces[at + 1] if at + 1 < len(pieces) else None
+    shared = max(0, before.end - passage.start) if before else 0
+    told = f"Its first {shared:,} characters stand in the passage before too." if shared else ""
+    return tag(
+        "div",
+        tag(
+            "div",
+            _beside("before", before),
+            tag("div", passage.text, css="text this", dir="auto"),
+            _beside("after", after),
+            tag("div", told, css="dim") if told else EMPTY,
+            css="rs-corpus-near",
+        ),
+        tag("div", facts, _labels(labels), css="rs-corpus-side"),
+        css="rs rs-corpus-full",
+    )
+
+
+def _beside(where: str, piece: Passage | None) -> Markup:
+    if piece is None:
+        said = "The document begins here." if where == "before" else "The document ends here."
+        return tag("div", said, css="dim edge")
+    return tag("div", piece.text, css="text beside", dir="auto")
+
+
+def _labels(labels: list[tuple[str, str, int]]) -> Markup:
+    if not labels:
+        return tag("div", "No labelled question of this corpus has it as an answer.", css="dim")
+    items = [
+        tag(
+            "li",
+            tag("span", f"grade {grade}", css="chip accent"),
+            " ",
+            text,
+            tag("span", f"  {id}", css="dim"),
+            dir="auto",
+        )
+        for id, text, grade in labels
+    ]
+    count = len(labels)
+    head = f"{count} labelled {'question has' if count == 1 else 'questions have'} it as an answer:"
+    return tag("div", head, tag("ul", join(items)))
+
+
+def _first() -> None:
+    st.session_state[AT] = 0
+
+
+def _go(at: int) -> None:
+    st.session_state[AT] = max(0, at)
+
+
+def _choose(id: str | None) -> None:
+    st.session_state[PASSAGE] = id
+    st.session_state[REVISION] = st.session_state.get(REVISION, 0) + 1

@@ -1,0 +1,177 @@
+"""What the index of a corpus is, what making it took, and what can be made or deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.corpus import builds, catalogue, index, uploads
+from core.corpus.build import CUT, READ
+from core.corpus.manifest import CorpusInfo
+from core.domain.format import milliseconds, size
+from ui.app import corpora, state
+from ui.app.markup import EMPTY, join, md, show, tag
+from ui.corpus import enrichments
+
+
+def draw(name: str) -> None:
+    """State, costs, enrichments, deletion."""
+    item = catalogue.describe(name, state.engine().settings)
+    corpora.notice(name)
+    if item.info is None:
+        if item.reason:
+            st.caption(md(f"Why: {item.reason}"))
+    else:
+        st.markdown(md(told(item)))
+        show(tag("div", _facts(item, item.info), css="rs rs-corpus-two"))
+        _rebuild(item)
+        heading("What indexing took")
+        show(tag("div", costs(item.info), css="rs"))
+        for note in item.info.notes:
+            st.caption(md(f"Note: {note}"))
+        enrichments.listing(name, item.info.passages)
+    _deletion(item)
+
+
+def told(item: catalogue.Known) -> str:
+    """The state in words, the reason with it."""
+    if item.info is None:
+        return f"Corpus {item.name} is {item.state}."
+    states = {
+        "ready": "is indexed and up to date",
+        "stale": "is indexed, but not as it would be now",
+        "damaged": "has a damaged index",
+        "not built": "is not indexed",
+    }
+    reason = f": {item.reason}" if item.reason else ""
+    return (
+        f"Corpus {item.name} {states[item.state]}{reason}. It holds {item.info.passages:,} passages of"
+        f" {item.info.documents:,} documents."
+    )
+
+
+def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
+    exact = info.vector_index == "flat"
+    facts = {
+        "Made of": item.source,
+        "Kind": "uploaded files" if _uploaded(item) else item.kind,
+        "Documents": f"{info.documents:,}",
+        "Passages": f"{info.passages:,}",
+        "Cut": info.chunking.label(),
+        "Language": f"{info.language} (stems and stop words of BM25)",
+        "Embedder": f"{info.embedder}, {info.dim} dimensions",
+        "Vector index": "flat: search is exact"
+        if exact
+        else f"HNSW: search is approximate; it finds {info.recall:.1%} of the exact 10 nearest (recall@10)",
+        "On disk": size(info.bytes),
+        "Built": f"{info.built_at.replace('T', ' ')[:16]} UTC",
+        "Fingerprint": info.fingerprint,
+    }
+    return rows(facts)
+
+
+def heading(text: str) -> None:
+    """What a part of the page is about."""
+    st.markdown(f"#### {md(text)}")
+
+
+def rows(facts: Mapping[str, object]) -> Markup:
+    """A table of names and values."""
+    return tag(
+        "table",
+        tag(
+            "tbody",
+            *[tag("tr", tag("th", k, scope="row"), tag("td", v, dir="auto")) for k, v in facts.items()],
+        ),
+        css="rs-table rs-corpus-facts",
+    )
+
+
+def costs(info: CorpusInfo) -> Markup:
+    """The measured time of each stage of the build, and what that is a second."""
+    new = info.passages - info.reused
+    pace = {
+        READ: (info.documents, "documents"),
+        CUT: (info.passages, "passages"),
+        "index words": (info.passages, "passages"),
+        "embed": (new, "passages"),
+        "index vectors": (info.passages, "passages"),
+    }
+    lines: list[list[object]] = []
+    total = sum(info.build_ms.values())
+    for stage, ms in info.build_ms.items():
+        count, what = pace.get(stage, (0, ""))
+        rate = f"{count / ms * 1000:,.0f} {what} a second" if count and ms >= 1 else ""
+        note = ""
+        if stage == "embed" and info.reused:
+            note = f"{info.reused:,} of {info.passages:,} vectors were there already, so they took no time"
+        lines.append([_stage(stage, note), milliseconds(ms), _share(ms, total), rate])
+    if CUT not in info.build_ms:
+        note = f"by an earlier version, as a part of “{READ}”"
+        lines.insert(1, [_stage(CUT, note), "not recorded", "", ""])
+    lines.append(["in all", milliseconds(total), "", ""])
+    return table(["Stage", "Took", "Share", "Pace"], lines, numbers=(1,))
+
+
+def _stage(name: str, note: str) -> Markup:
+    return tag("span", name) + (tag("div", note, css="dim") if note else EMPTY)
+
+
+def _share(ms: float, total: float) -> Markup:
+    share = ms / total if total else 0.0
+    return tag("div", tag("i", style=f"width:{share:.1%}"), css="rs-meter", title=f"{share:.1%} of the time")
+
+
+def table(head: Sequence[str], lines: Sequence[Sequence[object]], numbers: Sequence[int] = ()) -> Markup:
+    """A table; the columns `numbers` are set to the right."""
+
+    def cells(kind: str, line: Sequence[object]) -> Markup:
+        return tag("tr", *[tag(kind, cell, css="num" if n in numbers else "") for n, cell in enumerate(line)])
+
+    body = join([cells("td", line) for line in lines])
+    top = tag("thead", cells("th", head)) if any(head) else EMPTY
+    return tag("table", top, tag("tbody", body), css="rs-table rs-corpus-table")
+
+
+def _uploaded(item: catalogue.Known) -> bool:
+    return uploads.is_uploaded(item.source, state.engine().settings)
+
+
+def _rebuild(item: catalogue.Known) -> None:
+    """A stale or damaged index is built again in the sidebar; here also one that is up to date."""
+    if st.button(
+        "Index again",
+        key="index_again",
+        disabled=corpora.under_way(item.name),
+        help="Reads the documents anew. Only what has changed is embedded; the same content gives the"
+        " same index.",
+    ):
+        corpora.again(item.name)
+        if corpora.under_way(item.name):
+            st.rerun()
+
+
+def _deletion(item: catalogue.Known) -> None:
+    settings = state.engine().settings
+    if item.name not in index.names(settings):
+        return
+    with st.expander("Delete this index"):
+        also = (
+            f"with the {len(uploads.kept(item.name, settings))} uploaded files it was made of"
+            if _uploaded(item)
+            else f"and nothing of its source, {item.source}"
+        )
+        st.caption(
+            md(f"Deletes the index and what was made for more routes, {also}. Stored runs stay as they are.")
+        )
+        sure = st.checkbox(md(f"Delete the index of {item.name}"), key=f"sure:{item.name}")
+        busy = any(b.name == item.name or b.name.startswith(f"{item.name} ") for b in builds.under_way())
+        if busy:
+            st.caption("Something is being made for this corpus; stop it in the sidebar first.")
+        if st.button("Delete", key="delete_corpus", disabled=busy or not sure):
+            index.remove(item.name, settings=settings)
+            if _uploaded(item):
+                uploads.delete(item.name, settings)
+            st.rerun()

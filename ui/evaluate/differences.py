@@ -1,0 +1,89 @@
+"""Differences from the baseline: in words, as a forest plot, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.evaluation import effects, leaderboard
+from core.evaluation.naming import named
+from ui.app.markup import md, show
+from ui.app.plot import dark, plot
+from ui.app.routes import title
+from ui.charts.forest import forest, lines
+from ui.components import tables
+from ui.evaluate.view import Look, sentences
+
+
+def draw(look: Look) -> None:
+    """Draw it."""
+    found = compared(look)
+    if not found:
+        st.info("There is one route alone, so there is nothing to compare it with.")
+        return
+    name, base = named(look.metric), title(look.baseline)
+    said = {route: effects.in_words(one, title(route), base, name) for route, one in found.items()}
+    shown = [said[route] for route, one in found.items() if one["verdict"] in ("better", "worse")]
+    none = [title(route) for route, one in found.items() if one["verdict"] == "no difference shown"]
+    if none:
+        shown.append(f"No difference from {base} is shown for: {', '.join(none)}. That is not “the same”.")
+    show(sentences(shown))
+    drawn = lines(found, {route: title(route) for route in found}, said)
+    plot(forest(drawn, metric=name, baseline=base, dark=dark()), "evaluate_forest", " ".join(shown))
+    _table(found)
+    statistics = look.figures["statistics"]
+    st.caption(
+        md(
+            "Differences are over the questions at which both routes ended well, and their intervals are for "
+            f"one comparison alone. Test: {statistics['test']}, over all routes and metrics against this "
+            "baseline. d_z: the mean difference in standard deviations of the differences. Superior: the "
+            "share of questions on which the route is better, ties as half. Could be shown: the smallest "
+            "true difference that would be seen four times in five, after the correction."
+        )
+    )
+
+
+def compared(look: Look) -> dict[str, Mapping[str, Any]]:
+    """Route -> what its difference from the baseline shows, the best route first."""
+    rows = look.figures["routes"]
+    order = leaderboard.ranked(look.figures, look.metric)
+    return {
+        route: one for route in order if (one := leaderboard.difference(rows[route], look.metric)) is not None
+    }
+
+
+def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
+    import pandas as pd
+
+    rows = [
+        {
+            "Route": title(route),
+            "Verdict": one["verdict"],
+            "Difference": one["delta"],
+            "95 % from": one["ci95"][0] if one["ci95"] else None,
+            "to": one["ci95"][1] if one["ci95"] else None,
+            "p": one["p"],
+            "p (Holm)": one["p_holm"],
+            "d_z": one["d_z"],
+            "Wins": one["wins"],
+            "Ties": one["ties"],
+            "Losses": one["losses"],
+            "Superior": one["superiority"],
+            "Could be shown": one["detectable_holm"],
+            "Questions": one["n"],
+        }
+        for route, one in found.items()
+    ]
+    signed = st.column_config.NumberColumn(format="%+.3f")
+    plain = st.column_config.NumberColumn(format="%.3f")
+    tables.show(
+        pd.DataFrame(rows), hide_index=True, width="stretch", key="evaluate_differences",
+        column_config={
+            "Route": st.column_config.TextColumn(pinned=True),
+            **dict.fromkeys(("Difference", "95 % from", "to"), signed),
+            **dict.fromkeys(("p", "p (Holm)", "d_z", "Superior", "Could be shown"), plain),
+        },
+        alt="Differences from the baseline with intervals and p-values",
+    )  # fmt: skip

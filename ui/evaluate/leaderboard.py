@@ -1,0 +1,105 @@
+"""The leaderboard: who leads in words, then every route with its figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.analysis.token_usage import Totals, price
+from core.evaluation import leaderboard
+from core.evaluation.naming import named
+from ui.app import state
+from ui.app.markup import md, show
+from ui.app.routes import title
+from ui.components import tables
+from ui.components.cost import HOW
+from ui.evaluate.view import Look, leader, sentences
+
+QUALITY = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "precision@5", "hit@10")
+ANSWERED = ("supported_accuracy", "correct", "abstention_precision", "abstention_recall", "false_abstention")
+
+
+def draw(look: Look) -> None:
+    """Draw it."""
+    found = look.figures
+    show(sentences(leaderboard.words(found, leader(look), look.metric, title)))
+    _table(look)
+    said = leaderboard.counted(found, len(look.evaluation.questions), title)
+    said += [f"{warning}." for warning in found["warnings"]]
+    name, measure = named(look.metric), found["measures"].get(look.metric)
+    by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
+    said.append(
+        f"Sorted by {by}. Times are of the route alone, over all questions that ended well. Unjudged: the "
+        "share of the passages a metric looks at that nobody labelled; they count as not relevant, so a "
+        "route with many may be better than it looks."
+    )
+    st.caption(md(" ".join(said)))
+
+
+def rows(look: Look) -> list[dict[str, Any]]:
+    """A row a route, the best first; None where a route has no such figure."""
+    settings = state.engine().settings
+    prices = settings.llm_price_prompt, settings.llm_price_completion
+    table = look.figures["routes"]
+    unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
+    made = []
+    for route in leaderboard.ranked(look.figures, look.metric):
+        row = table[route]
+        tokens = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
+        cost = price(tokens, *prices)
+        answers = row.get("answers")
+        seen = max(1, sum(row["statuses"].values()))
+        made.append({
+            "Route": title(route) + (" (baseline)" if route == look.baseline else ""),
+            **{named(name): row.get(name) for name in _order(look.metric)},
+            **({named(name): answers[name] for name in ANSWERED} if answers else {}),
+            unjudged: row[unjudged],
+            "p50 ms": row["p50_ms"],
+            "p95 ms": row["p95_ms"],
+            "tokens a question": tokens.tokens / seen,
+            "cost of 1,000": None if cost is None else 1000 * cost / seen,
+            "scored": row["n"],
+            "not scored": row.get("not_scored", look.figures["unlabelled"]),
+            "failed": row["failed"],
+        })  # fmt: skip
+    return made
+
+
+def _order(metric: str) -> list[str]:
+    """The metrics of rankings, the chosen one first."""
+    return [name for name in QUALITY if name == metric] + [name for name in QUALITY if name != metric]
+
+
+def _table(look: Look) -> None:
+    import pandas as pd
+
+    made = rows(look)
+    frame = pd.DataFrame(made)
+    empty = [name for name in ("cost of 1,000", "tokens a question") if not frame[name].fillna(0).any()]
+    frame = frame.drop(columns=empty)
+    if look.metric in ANSWERED and named(look.metric) in frame:
+        frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
+    three = {name: st.column_config.NumberColumn(format="%.3f") for name in frame if name not in COUNTS}
+    tables.show(
+        frame, hide_index=True, width="stretch", key="leaderboard",
+        height="content",
+        column_config={
+            **three,
+            "Route": st.column_config.TextColumn(pinned=True),
+            "p50 ms": st.column_config.NumberColumn(format="%.1f", help="Median time of the route alone"),
+            "p95 ms": st.column_config.NumberColumn(format="%.1f", help="95th percentile, alone"),
+            "tokens a question": st.column_config.NumberColumn(format="%.0f"),
+            "cost of 1,000": st.column_config.NumberColumn(format="%.4g", help="Of 1,000 such questions"),
+            "scored": st.column_config.NumberColumn(help="Questions the metrics of rankings are over"),
+            "not scored": st.column_config.NumberColumn(help="Ended well, but has no relevant passage"),
+            "failed": st.column_config.NumberColumn(help="Did not end well: left out, not counted as 0"),
+        },
+        alt=f"Routes by {named(look.metric)}",
+    )  # fmt: skip
+    if "cost of 1,000" in empty and "tokens a question" not in empty:
+        st.caption(md(f"Prices are not told: {HOW}."))
+
+
+COUNTS = ("Route", "p50 ms", "p95 ms", "tokens a question", "cost of 1,000", "scored", "not scored", "failed",
+          "asked")  # fmt: skip

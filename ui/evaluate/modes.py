@@ -1,0 +1,70 @@
+"""By failure mode: which kinds of question each route fails at."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.evaluation import effects, leaderboard
+from core.evaluation.naming import named
+from ui.app.markup import md, show
+from ui.app.plot import dark, plot
+from ui.app.routes import title
+from ui.charts.modes import mode_heatmap, scored
+from ui.evaluate.view import Look, sentences
+
+ENOUGH = 5  # questions of a mode from which on it is called the hardest or the easiest
+
+
+def draw(look: Look) -> None:
+    """Draw it."""
+    by_mode = look.figures["by_mode"]
+    modes = scored(by_mode)
+    if not modes:
+        st.info(
+            "These questions have no modes, or none of them was scored. A mode is what a question is hard by:"
+        )
+        st.caption("give each question a “mode” in its file, or on the Label page.")
+        return
+    known = [m for m in next(iter(next(iter(by_mode.values())).values())) if m in look.figures["measures"]]
+    metric = look.metric if look.metric in known else known[0]
+    if metric != look.metric:
+        st.caption(md(f"By mode there are {', '.join(map(named, known))}: shown is {named(metric)}."))
+    said = told(look, metric)
+    show(sentences(said))
+    routes = leaderboard.ranked(look.figures, metric)
+    names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
+    plot(mode_heatmap(by_mode, routes, names, metric, dark=dark()), "evaluate_modes", " ".join(said))
+    left = [mode for mode in by_mode if mode not in modes]
+    rest = f" Not shown, as no question of it was scored: {', '.join(left)}." if left else ""
+    st.caption(
+        md(
+            f"{named(metric)}; behind each mode its number of scored questions. ▲ and ▼: better or worse "
+            f"than {title(look.baseline)} after Holm's correction over all modes, routes and metrics.{rest}"
+        )
+    )
+
+
+def told(look: Look, metric: str) -> list[str]:
+    """Where differences are shown, and the hardest and the easiest mode for the route that leads."""
+    by_mode, base = look.figures["by_mode"], title(look.baseline)
+    modes = scored(by_mode)
+    shown = [
+        f"On {mode.replace('_', ' ')}: {effects.in_words(one, title(route), base, named(metric))}"
+        for mode in modes
+        for route, row in by_mode[mode].items()
+        if (one := row.get("vs_baseline", {}).get(metric)) and one["verdict"] in ("better", "worse")
+    ]
+    leader = leaderboard.ranked(look.figures, metric)[0]
+    best = {mode: v for mode in modes if (v := by_mode[mode][leader].get(metric)) is not None}
+    said = []
+    enough = {mode: v for mode, v in best.items() if modes[mode] >= ENOUGH}
+    best = enough if len(enough) > 1 else best
+    if best:
+        hard, easy = min(best, key=best.__getitem__), max(best, key=best.__getitem__)
+        said.append(
+            f"{title(leader)}, which leads over all questions, is weakest on {hard.replace('_', ' ')} "
+            f"({named(metric)} {best[hard]:.3f} over {modes[hard]}) and strongest on "
+            f"{easy.replace('_', ' ')} ({best[easy]:.3f} over {modes[easy]})."
+        )
+    none = f"No difference from {base} is shown on any one mode: each has few questions."
+    return [*said, *(shown[:6] or [none])]

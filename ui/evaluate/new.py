@@ -1,0 +1,263 @@
+"""The form that describes an evaluation and begins it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from core.analysis.latency_percentiles import Latency, by_route
+from core.corpus import catalogue
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.format import milliseconds
+from core.domain.needs import Need
+from core.engine.availability import missing, why_not
+from core.evaluation import background, dataset, experiment_index, experiment_store, sets
+from core.evaluation.spec import SEED, Spec
+from core.routes.registry import routes
+from ui.app import address, opening, state
+from ui.app.markup import md, show
+from ui.app.routes import by_family, directory, title
+from ui.evaluate.options import hold, how
+from ui.evaluate.saved import BEGUN
+
+CLOSE = "evaluate_new_close"  # the form is to be closed before it is drawn again
+OWN = ""
+ANY = "all modes"
+ALL, SPLITS = "all", ("dev", "test")
+Kinds = dict[str, Counter[str | None]]  # split -> mode -> questions
+
+
+def choose() -> None:
+    """The form; a rerun of one of its choices draws nothing else again."""
+    _form()
+
+
+@st.fragment
+def _form() -> None:
+    engine = state.engine()
+    known = catalogue.known(engine.settings)
+    names = [one.name for one in known if one.askable and one.state in ("ready", "stale")]
+    if not names:
+        st.info("No corpus is indexed yet: build one in the sidebar first.")
+        return
+    _asked_for()
+    hold("corpus", names, st.session_state.get(state.CORPUS))
+    top = st.container(horizontal=True, vertical_alignment="bottom")
+    corpus = top.selectbox("Corpus", names, key="ev_corpus", persist_state="session", width=200)
+    opening.wait_for(corpus)
+    asked = _questions(top, corpus)
+    if asked is None:
+        return
+    spec, count = _sample(*asked)
+    gaps = missing(engine, corpus)
+    chosen = _routes(gaps)
+    if not chosen:
+        st.info("Choose at least one route.")
+        return
+    spec = how(replace(spec, routes=tuple(chosen)), corpus)
+    _begin(spec, count)
+
+
+def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
+    """Which questions are asked, and how many of each mode there are; None, and why, where there are none."""
+    made = _label_sets(corpus)
+    options = [OWN, *made]
+    hold("questions", options)
+    source = place.selectbox(
+        "Questions", options, key="ev_questions", persist_state="session", width=280,
+        format_func=lambda one: "the corpus' own" if one == OWN else f"labelled here: {one}",
+    )  # fmt: skip
+    try:
+        kinds = _kinds(corpus, None if source == OWN else source, str(state.engine().settings.home))
+    except RouteScopeError as error:
+        st.info(md(f"There are no such questions: {error}"))
+        st.page_link("label.py", label="Label questions")
+        return None
+    splits = [*sorted(kinds.keys() - {ALL}), ALL]
+    hold("split", splits, "test" if "test" in splits else ALL)
+    split = place.selectbox(
+        "Split", splits, key="ev_split", persist_state="session", width=130,
+        help="Choose settings on dev; look at test once, at the end",
+    )  # fmt: skip
+    counts = Counter(kinds[split])
+    modes = sorted(mode for mode in counts if mode)
+    hold("mode", [ANY, *modes])
+    mode = place.selectbox(
+        "Modes", [ANY, *modes], key="ev_mode", persist_state="session", width=280,
+        format_func=lambda one: f"{ANY} ({counts.total()})" if one == ANY else f"{one} ({counts[one]})",
+    )  # fmt: skip
+    if mode != ANY:
+        counts = Counter({mode: counts[mode]})
+    labels = None if source == OWN else source
+    return Spec(corpus, split=split, mode=None if mode == ANY else mode, labels=labels), counts
+
+
+def _label_sets(corpus: str) -> list[str]:
+    """The sets labelled here for a corpus."""
+    from core.evaluation.labels import desk
+
+    store = state.engine().store
+    made = desk.sets(store) if store is not None else ()
+    return [one.name for one in made if one.corpus == corpus]
+
+
+def _asked_for() -> None:
+    """Take over the set of labels that the address names, with its corpus; before either is drawn."""
+    from core.evaluation.labels import desk
+
+    store = state.engine().store
+    made = {one.name: (one.name, one.corpus) for one in desk.sets(store)} if store is not None else {}
+    address.take("labels", "ev_asked", made.__getitem__)
+    if asked := st.session_state.pop("ev_asked", None):
+        st.session_state["ev_questions"], st.session_state["ev_corpus"] = asked
+
+
+@st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")
+def _kinds(corpus: str, labels: str | None, home: str) -> Kinds:  # noqa: ARG001 - home is part of the cache key
+    """How many questions of each split and mode there are."""
+    engine = state.engine()
+    if labels is None:
+        origin = catalogue.source(corpus, settings=engine.settings, known_only=True)
+        found: dataset.Found = sets.read(origin.name, origin.path, split="all")
+    else:
+        from core.evaluation.labels.final import labelled_set
+
+        if engine.store is None:
+            return {ALL: Counter()}
+        found, _ = labelled_set(engine.store, labels, engine.corpus(corpus), split="all")
+    kinds = _counted(found)
+    if labels is None and kinds.keys() == {ALL}:  # in a BEIR folder a split is a file of judgements
+        for split in SPLITS:
+            with suppress(BadInput):
+                kinds[split] = _counted(sets.read(origin.name, origin.path, split=split))[ALL]
+    return kinds
+
+
+def _counted(found: dataset.Found) -> Kinds:
+    """The questions by mode: all of them, and those of each split."""
+    kinds: Kinds = {ALL: Counter(question.mode for question in found.questions)}
+    for question in found.questions:
+        if question.split not in (None, ALL):
+            kinds.setdefault(str(question.split), Counter())[question.mode] += 1
+    return kinds
+
+
+def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
+    """All of them, some, or some of each mode; and how many that is."""
+    whole = counts.total()
+    options = {"all": f"All {whole}", "some": "A sample", "each": "A sample of each mode"}
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        hold("sample", list(options))
+        kind = st.segmented_control(
+            "How many", list(options), format_func=options.__getitem__, key="ev_sample", required=True,
+            persist_state="session",
+        )  # fmt: skip
+        if kind not in ("some", "each"):
+            return spec, whole
+        most = whole if kind == "some" else max(counts.values())
+        st.session_state.setdefault(f"ev_{kind}", min(most, 40 if kind == "some" else 5))
+        st.session_state[f"ev_{kind}"] = min(most, st.session_state[f"ev_{kind}"])
+        size = int(st.number_input(
+            "Questions" if kind == "some" else "Of each mode", 1, most, key=f"ev_{kind}", width=160,
+            persist_state="session",
+        ))  # fmt: skip
+        st.session_state.setdefault("ev_seed", SEED)
+        seed = int(st.number_input("Seed", 0, key="ev_seed", width=130, persist_state="session",
+                                   help="The same seed draws the same questions"))  # fmt: skip
+        st.caption("A sample of each mode is drawn of the questions with a relevant passage.")
+    if kind == "some":
+        return replace(spec, queries=size, seed=seed), size
+    return replace(spec, per_mode=size, seed=seed), sum(min(size, count) for count in counts.values())
+
+
+def _routes(gaps: Mapping[Need, str]) -> list[str]:
+    """The routes to measure; the others are told with the reason why they cannot run."""
+    able = [route for route in by_family() if why_not(route, gaps) is None]
+    free = [route.name for route in able if not route.asks()]
+    st.session_state.setdefault("ev_routes", free)
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        for label, names in (
+            ("Without a language model", free),
+            ("All that can run", [r.name for r in able]),
+        ):
+            st.button(f"{label} ({len(names)})", key=f"ev_choose:{label}", on_click=_choose, args=(names,))
+        with st.popover("What each does, and what it lacks"), st.container(width=620, height=360):
+            show(directory(gaps))
+
+    def told(name: str) -> str:
+        lack = " · cannot run now" if why_not(routes()[name], gaps) else ""
+        return title(name) + (" · asks a model" if routes()[name].asks() else "") + lack
+
+    chosen: list[str] = st.multiselect(
+        "Routes", [route.name for route in by_family()], key="ev_routes", format_func=told,
+        persist_state="session",
+    )  # fmt: skip
+    for name in chosen:
+        if lack := why_not(routes()[name], gaps):
+            st.caption(md(f"{title(name)} cannot run now and would count as failed: {lack}"))
+    return chosen
+
+
+def _choose(names: list[str]) -> None:
+    st.session_state["ev_routes"] = names
+
+
+def _begin(spec: Spec, count: int) -> None:
+    """The name, what it would take, and the button."""
+    engine = state.engine()
+    taken = experiment_store.names(engine.settings)
+    usual = experiment_index.free_name(f"{spec.corpus}-{datetime.now(UTC):%Y-%m-%d}", taken)
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        name = st.text_input("Name", value=usual, max_chars=80, key=f"ev_name:{usual}", width=320)
+        begun = st.button(
+            f"Evaluate {len(spec.routes)} {'route' if len(spec.routes) == 1 else 'routes'} on {count} "
+            f"{'question' if count == 1 else 'questions'}",
+            type="primary", key="ev_begin",
+        )  # fmt: skip
+    st.caption(md(_told(spec, count)))
+    if background.active(engine):
+        st.caption("Another evaluation is under way: at the same time, times are not comparable.")
+    if begun:
+        try:
+            with st.spinner("Checking the questions and the routes"):
+                experiment_store.place(engine.settings, name.strip())
+                if name.strip() in taken:
+                    st.error(md(f"The name {name.strip()} is taken; give another one."))
+                    return
+                background.begin(engine, name.strip(), spec)
+        except RouteScopeError as error:
+            st.error(md(str(error)))
+            return
+        st.session_state[BEGUN] = name.strip()
+        st.session_state[CLOSE] = True
+        address.keep("labels", None)
+        st.rerun()
+
+
+def _told(spec: Spec, count: int) -> str:
+    """How long it would take, as far as earlier runs tell."""
+    store = state.engine().store
+    newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
+    times = _times(spec.corpus, newest[0].id, newest[0].status) if newest else []
+    history = experiment_index.medians(times, answered=spec.answers)
+    found = experiment_index.estimate(history, spec.routes, count * spec.repeats)
+    if not found.seconds:
+        return "None of these routes was run here on this corpus yet, so how long it takes is not known."
+    together = spec.timing != "isolated" and len(spec.routes) > 1
+    said = f"By earlier runs {'at most ' if together else ''}about {milliseconds(1000 * found.seconds)}"
+    said += ", less where routes share work." if together else "."
+    if found.unknown:
+        said += f" Not counted, as never run here: {', '.join(map(title, found.unknown))}."
+    return said
+
+
+@st.cache_data(max_entries=8, ttl=300, show_spinner="Reading the times of earlier runs")
+def _times(corpus: str, newest: str, status: str) -> list[Latency]:  # noqa: ARG001 - of the cache's key
+    store = state.engine().store
+    return [] if store is None else by_route(store.traces(corpus).results.values())

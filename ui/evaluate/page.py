@@ -1,0 +1,113 @@
+"""Evaluate: routes measured on labelled questions, kept, compared, looked into."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.evaluation import leaderboard
+from core.evaluation.experiment_index import Entry
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.naming import named
+from ui.app import address, evaluated, opened
+from ui.app.markup import md
+from ui.app.routes import title
+from ui.app.tabs import tabs
+from ui.evaluate import differences, modes, new, questions, saved, stability, tradeoffs
+from ui.evaluate import leaderboard as evaluating_leaders
+from ui.evaluate.view import Look, figures
+
+NEW = "evaluate_new"
+METRIC, BASELINE = "evaluate_metric", "evaluate_baseline"
+
+
+def draw() -> None:
+    """Draw the page."""
+    if said := st.session_state.pop("evaluate_said", None):
+        st.error(md(said))
+    kept = saved.entries()
+    saved.choose_begun([one.name for one in kept])
+    saved.progress()
+    _new(kept)
+    if kept:
+        with st.expander(f"Kept evaluations ({len(kept)})", key="evaluate_all", on_change="rerun") as panel:
+            if panel.open:
+                saved.table(kept)
+        _open(kept)
+    else:
+        st.caption("No evaluation is kept here yet. What routes do with each question is kept once they ran.")
+    opened.link()
+
+
+def _new(kept: list[Entry]) -> None:
+    """The form; it is open where there is nothing to look at, or labels are to be measured with."""
+    asked = (
+        "labels" in st.query_params and st.session_state.get("evaluate_asked") != st.query_params["labels"]
+    )
+    if asked:
+        st.session_state["evaluate_asked"] = st.query_params["labels"]
+    if asked or NEW not in st.session_state:
+        st.session_state[NEW] = asked or not kept
+    if st.session_state.pop(new.CLOSE, False):
+        st.session_state[NEW] = False
+    with st.expander("New evaluation", key=NEW, on_change="rerun") as panel:
+        if panel.open:
+            new.choose()
+
+
+def _open(kept: list[Entry]) -> None:
+    row = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
+    with row:
+        evaluation = evaluated.chosen()
+    entry = next((one for one in kept if one.name == st.session_state.get(evaluated.CHOSEN)), None)
+    look = None
+    with row:
+        if evaluation is not None and evaluation.outcomes and evaluation.figures:
+            look = _look(evaluation)
+    if entry is not None:
+        saved.told(entry, evaluation)
+    if look is not None:
+        _views(look)
+    elif evaluation is not None:
+        under_way = entry is not None and entry.state == "under way"
+        st.info(
+            "It is under way: its figures are made when it ends, or is stopped."
+            if under_way
+            else "It was ended before its figures were made: go on with it, and they are."
+        )
+
+
+def _views(look: Look) -> None:
+    tabs(
+        {
+            "Leaderboard": lambda: evaluating_leaders.draw(look),
+            "Differences": lambda: differences.draw(look),
+            "By failure mode": lambda: modes.draw(look),
+            "Questions": lambda: questions.draw(look),
+            "Trade-offs": lambda: tradeoffs.draw(look),
+            "Stability": lambda: stability.draw(look),
+        },
+        "evaluate_tab",
+    )
+
+
+def _look(evaluation: Evaluation) -> Look:
+    """The baseline and the metric that all views use."""
+    names, usual = list(evaluation.routes), evaluation.baseline
+    address.take("baseline", BASELINE, address.one_of(names))
+    if st.session_state.get(BASELINE) not in names:
+        st.session_state[BASELINE] = usual
+    baseline: str = st.selectbox(
+        "Baseline", names, key=BASELINE, format_func=title, width=230,
+        persist_state="session", help="The others are compared with it; another one is computed at once",
+    )  # fmt: skip
+    found = figures(evaluation, baseline)
+    options = leaderboard.metrics(found)
+    address.take("metric", METRIC, address.one_of(options))
+    if st.session_state.get(METRIC) not in options:
+        st.session_state[METRIC] = options[0]
+    metric: str = st.selectbox(
+        "Metric", options, key=METRIC, format_func=named, width=190, persist_state="session"
+    )
+    address.keep("baseline", baseline if baseline != usual else None)
+    address.keep("metric", metric if metric != options[0] else None)
+    return Look(evaluation, found, metric, baseline)

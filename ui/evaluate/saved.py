@@ -1,0 +1,171 @@
+"""The evaluations that are kept: a list, what is under way, what can be done with the open one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
+from core.evaluation import background, experiment_index, experiment_store
+from core.evaluation.background import Evaluating
+from core.evaluation.experiment_index import Entry
+from core.evaluation.experiment_store import Evaluation
+from ui.app import redraw, state
+from ui.app.evaluated import CHOSEN
+from ui.app.markup import md
+from ui.app.routes import title
+from ui.components import tables
+
+BEGUN = "evaluate_begun"  # an evaluation that was begun here, to be chosen when it is there
+FOLLOWED = "evaluate_followed"  # the names of those that were under way when the page was drawn last
+EVERY = 1.0  # seconds between looks at those under way
+
+
+def entries() -> list[Entry]:
+    """All kept evaluations, the one changed last first."""
+    engine = state.engine()
+    found = []
+    for name in experiment_store.names(engine.settings):
+        folder = experiment_store.place(engine.settings, name)
+        found.append(experiment_index.now(engine, _entry(str(folder), experiment_store.stamp(folder))))
+    return found
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _entry(folder: str, stamp: tuple[float, ...]) -> Entry:  # noqa: ARG001 - part of the cache key
+    from pathlib import Path
+
+    return experiment_index.entry(Path(folder))
+
+
+def choose_begun(names: Sequence[str]) -> None:
+    """Open what was begun last, once it is there; before the choice is drawn."""
+    begun = st.session_state.get(BEGUN)
+    if begun in names:
+        st.session_state[CHOSEN] = st.session_state.pop(BEGUN)
+    elif begun and (one := background.under_way(state.engine(), begun)) is not None and one.error:
+        st.error(md(f"Evaluation {begun} ended before its first question: {one.error}"))
+        del st.session_state[BEGUN]
+
+
+def progress() -> None:
+    """How far those under way are, if there are any, each with its Stop."""
+    active = background.active(state.engine())
+    st.session_state[FOLLOWED] = {one.name for one in active}
+    if active:
+        if len(active) > 1:
+            st.warning(
+                f"{len(active)} evaluations are under way at once: their times are not comparable with"
+                " those of one that runs alone."
+            )
+        _follow()
+
+
+@st.fragment(run_every=EVERY)
+def _follow() -> None:
+    active = background.active(state.engine())
+    if st.session_state.get(FOLLOWED, set()) - {one.name for one in active}:
+        redraw.page()
+    for one in active:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.progress(one.finished / max(1, one.total), text=md(under_way_told(one)))
+            st.button("Stop", key=f"evaluate_stop:{one.name}", on_click=one.cancel)
+    st.caption("It goes on when this tab is closed. What is asked is kept after each question.")
+
+
+def under_way_told(one: Evaluating) -> str:
+    """How far an evaluation is, in words."""
+    left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
+    stopping = " · stopping" if one.cancelled else ""
+    return f"{one.name}: {one.finished} of {one.total} questions asked{left}{stopping}"
+
+
+def table(found: Sequence[Entry]) -> None:
+    """All of them as a table."""
+    import pandas as pd
+
+    rows = [
+        {
+            "Name": one.name,
+            "Corpus": one.corpus,
+            "Questions": one.split,
+            "Routes": one.routes,
+            "Asked": f"{one.done} of {one.total}",
+            "State": one.state,
+            "Failed results": one.failed,
+            "Changed (UTC)": one.changed[:16].replace("T", " "),
+            "Why": one.why,
+        }
+        for one in found
+    ]
+    columns = [key for key in rows[0] if key != "Why" or any(one.why for one in found)]
+    tables.show(pd.DataFrame(rows)[columns], hide_index=True, width="stretch", key="evaluate_kept")
+
+
+def actions(one: Entry) -> None:
+    """What can be done with it: go on, ask again what failed, delete."""
+    if one.state in ("stopped", "failed"):
+        label = f"{one.done} of {one.total} asked; go on"
+        st.button(label, key="evaluate_resume", type="primary", on_click=_resume, args=(one.name, False))
+    if one.failed and one.state != "under way":
+        st.button(
+            f"Ask again what failed ({one.failed})",
+            key="evaluate_retry", on_click=_resume, args=(one.name, True),
+            help="Asks the questions again at which some route did not end well",
+        )  # fmt: skip
+    with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
+        st.markdown(md(lost(one)))
+        st.button(f"Delete {md(one.name)}", key="evaluate_remove", on_click=_remove, args=(one.name,))
+
+
+def told(one: Entry, evaluation: Evaluation | None) -> None:
+    """What was measured, what ended it if that was an error, and what can be done with it."""
+    if one.why and one.state in ("failed", "finished"):
+        st.error(md(f"The last try ended with an error: {one.why}"))
+        st.caption(
+            "Where the corpus, its settings or the model changed since, begin a new evaluation instead."
+        )
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        if evaluation is not None:
+            st.caption(md(_facts(one, evaluation)), width="stretch")
+        actions(one)
+
+
+def _facts(one: Entry, evaluation: Evaluation) -> str:
+    spec, figures = evaluation.spec, evaluation.figures
+    source = f"labelled here as “{spec['labels']}”" if spec.get("labels") else f"split {one.split}"
+    sample = f"a sample of {figures['sample']['of']}" if figures.get("sample") else ""
+    mode = f"mode {spec['mode']}" if spec.get("mode") else ""
+    timing = {"shared": "routes run together", "isolated": "routes run one after the other"}
+    knobs = ", ".join(f"{title(route)} {key} = {value}" for route, given in spec["knobs"].items()
+                      for key, value in given.items())  # fmt: skip
+    parts = [
+        f"Corpus {one.corpus}", source, mode, sample, f"{one.done} of {one.total} questions asked",
+        f"{one.routes} routes", timing.get(str(figures.get("timing")), ""),
+        "with answers" if spec.get("answers") else "", f"knobs: {knobs}" if knobs else "", one.state,
+        f"{one.changed[:16].replace('T', ' ')} UTC",
+    ]  # fmt: skip
+    return " · ".join(part for part in parts if part)
+
+
+def lost(one: Entry) -> str:
+    """What is lost when it is deleted."""
+    told = f"{one.done} asked questions with their rankings, answers, figures and runs"
+    what = "whatever its damaged folder holds" if one.state == "damaged" else told
+    return f"This deletes {what}. It cannot be undone. Runs that were opened in Why stay in Sessions."
+
+
+def _resume(name: str, retry: bool) -> None:
+    try:
+        background.resume(state.engine(), name, retry=retry)
+    except RouteScopeError as error:
+        st.session_state["evaluate_said"] = str(error)
+
+
+def _remove(name: str) -> None:
+    try:
+        experiment_store.remove(state.engine().settings, name)
+    except RouteScopeError as error:
+        st.session_state["evaluate_said"] = str(error)

@@ -1,0 +1,72 @@
+"""Stability: how much the figures of routes that ask a model vary by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.evaluation import stability
+from core.evaluation.effects import counted
+from core.evaluation.naming import named
+from ui.app.markup import md, show
+from ui.app.routes import title
+from ui.components import tables
+from ui.evaluate.view import Look, sentences
+
+
+def draw(look: Look) -> None:
+    """Draw it."""
+    figures = look.evaluation.figures
+    found: Mapping[str, Any] = figures.get("stability") or {}
+    if not found.get("routes"):
+        st.markdown(md("There is one round alone, so how much figures vary by themselves is not known."))
+        st.caption(
+            "Routes that ask no model give the same ranking each time. To see how much the others vary,"
+            " choose more than one round under “New evaluation”, with routes that ask a model or answers"
+            " written by one: each further round asks the model with other seeds."
+        )
+        return
+    base = title(figures["baseline"])
+    rows = {route: by[look.metric] for route, by in found["routes"].items() if look.metric in by}
+    if not rows:
+        st.info(md(f"In {named(look.metric)} no question was scored in every round: choose another metric."))
+        return
+    head = f"{found['rounds']} rounds; {len(rows)} of {len(look.evaluation.routes)} routes were asked again."
+    said = [stability.in_words(one, title(route), base, named(look.metric)) for route, one in rows.items()]
+    show(sentences([head, *said]))
+    _table(rows, found["rounds"])
+    st.caption(
+        md(
+            f"Over the questions scored in every round: {counted(max(r['n'] for r in rows.values()))}. "
+            f"A difference from {base} that is not larger than it varies by may be the model's chance."
+        )
+    )
+
+
+def _table(rows: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
+    import pandas as pd
+
+    made = [
+        {
+            "Route": title(route),
+            **{f"Round {n}": mean for n, mean in enumerate(one["means"], 1)},
+            "Standard deviation": one["sd"],
+            "Changed": one["changed"],
+            "Difference varies by": one["varies"],
+            "Questions": one["n"],
+        }
+        for route, one in rows.items()
+    ]
+    three = [*(f"Round {n}" for n in range(1, rounds + 1)), "Standard deviation", "Difference varies by"]
+    tables.show(
+        pd.DataFrame(made), hide_index=True, width="stretch", key="evaluate_stability",
+        column_config={
+            **dict.fromkeys(three, st.column_config.NumberColumn(format="%.4f")),
+            "Changed": st.column_config.NumberColumn(
+                format="percent", help="Share of the questions whose value was not the same in all rounds"
+            ),
+        },
+        alt="Means of each round",
+    )  # fmt: skip

@@ -1,0 +1,234 @@
+"""Trade-offs: what quality costs, what choosing the best route for each question would give, and routers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.analysis.token_usage import Totals, price
+from core.evaluation import leaderboard, oracle, pareto
+from core.evaluation.effects import counted
+from core.evaluation.naming import named
+from core.evaluation.oracle import Oracle
+from core.evaluation.pareto import Point
+from ui.app import address, state
+from ui.app.markup import md, show
+from ui.app.plot import dark, plot
+from ui.app.routes import title
+from ui.charts.confusion import confusion
+from ui.charts.tradeoff import tradeoff
+from ui.components import tables
+from ui.evaluate.view import Look, sentences, values
+
+COST = "evaluate_cost"
+COSTS = {
+    "p50_ms": "Median time",
+    "p95_ms": "95th percentile of time",
+    "tokens": "Tokens a question",
+    "price": "Cost of 1,000 questions",
+}
+TIMES = ("p50_ms", "p95_ms")
+PAIRS = 5  # pairs of routes that are listed
+
+
+def draw(look: Look) -> None:
+    """Draw it."""
+    _front(look)
+    _oracle(look)
+    _routers(look)
+
+
+def _front(look: Look) -> None:
+    st.markdown("##### Quality and its cost")
+    found = {cost: one for cost in COSTS if (one := points(look, cost)) is not None}
+    address.take("cost", COST, address.one_of(list(found)))
+    if st.session_state.get(COST) not in found:
+        st.session_state[COST] = next(iter(found))
+    cost = st.segmented_control(
+        "Cost", list(found), format_func=COSTS.__getitem__, key=COST, required=True, persist_state="session",
+        label_visibility="collapsed",
+    ) or next(iter(found))  # fmt: skip
+    address.keep("cost", cost if cost != next(iter(found)) else None)
+    said = told(found[cost], look, cost)
+    show(sentences(said))
+    names = {route: title(route) for route in look.evaluation.routes}
+    plot(
+        tradeoff(
+            found[cost], names, look.baseline, metric=named(look.metric), cost=COSTS[cost],
+            time=cost in TIMES, dark=dark(),
+        ),
+        "evaluate_front", " ".join(said),
+    )  # fmt: skip
+    st.caption(
+        "On the line nothing is better for less. Means alone: two routes near each other may not differ, see"
+        " Differences. Times are of the route alone."
+    )
+
+
+def points(look: Look, cost: str) -> dict[str, Point] | None:
+    """Each route's quality and cost; None where no route costs anything of that kind that is told."""
+    rows = look.figures["routes"]
+    if cost == "price":
+        settings = state.engine().settings
+        prices = settings.llm_price_prompt, settings.llm_price_completion
+        costs = {
+            route: _thousand(
+                price(Totals(prompt=r["prompt_tokens"], completion=r["completion_tokens"]), *prices), r
+            )
+            for route, r in rows.items()
+        }
+    else:
+        costs = {route: at for route, (_, at) in pareto.points(look.figures, look.metric, cost).items()}
+    if cost not in TIMES and not any(costs.values()):
+        return None
+    return {route: (leaderboard.value(row, look.metric), costs[route]) for route, row in rows.items()}
+
+
+def _thousand(whole: float | None, row: Mapping[str, Any]) -> float | None:
+    asked = sum(row["statuses"].values())
+    return None if whole is None or not asked else 1000 * whole / asked
+
+
+def told(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
+    """Which routes are worth their cost, and what beats the baseline."""
+    on = pareto.front(found)
+    if not on:
+        return ["No route has both a value and a cost."]
+    said = [
+        f"{len(on)} of {len(found)} routes are worth their cost, the cheapest first: "
+        f"{', '.join(map(title, on))}."
+    ]
+    better = pareto.beaten_by(found, look.baseline)
+    if better:
+        said.append(
+            f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: at least "
+            f"as high in {named(look.metric)} for no more {'time' if cost in TIMES else 'cost'}."
+        )
+    elif look.baseline in on:
+        said.append(f"{title(look.baseline)}, the baseline, is one of them.")
+    return said
+
+
+def _oracle(look: Look) -> None:
+    found = _computed(*look.key, look.metric, look)
+    if found is None or len(found.lost) < 2:
+        return
+    st.markdown("##### The best route for each question")
+    show(sentences(oracle_told(found, look)))
+    left, right = st.columns(2)
+    _regret(left, found)
+    _complement(right, found)
+
+
+def oracle_told(found: Oracle, look: Look) -> list[str]:
+    """What choosing well could give, how far the best route is from it, and which two go together."""
+    least, name = found.lost[0], named(look.metric)
+    said = [
+        f"Choosing the best route for each question would give {name} {found.mean:.3f}{_ends(found.ci95)} "
+        f"over {counted(found.n)}. It chooses with the labels in hand: no router reaches it, and chance "
+        "alone raises it.",
+        f"{title(least.route)} comes nearest and lacks {least.mean:.3f}{_ends(least.ci95)}; it is best, or "
+        f"as good as the best, on {least.best} of {counted(least.n)}.",
+    ]
+    if found.pairs:
+        best = found.pairs[0]
+        one, other = map(title, best.routes)
+        said.append(
+            f"{one} and {other} complement each other most: the better of the two gives {best.mean:.3f}, "
+            f"{best.gain:.3f}{_ends(best.ci95)} more than {title(best.better)} alone."
+        )
+    return said
+
+
+def _ends(pair: tuple[float, float] | None) -> str:
+    return f" (95 % interval {pair[0]:.3f} to {pair[1]:.3f})" if pair else ""
+
+
+def _regret(place: Any, found: Oracle) -> None:
+    import pandas as pd
+
+    rows = [
+        {
+            "Route": title(one.route),
+            "Regret": one.mean,
+            "95 % from": one.ci95[0] if one.ci95 else None,
+            "to": one.ci95[1] if one.ci95 else None,
+            "Best on": one.best,
+            "Questions": one.n,
+        }
+        for one in found.lost
+    ]
+    place.caption("Regret: what each route lacks to the best one of each question, on average.")
+    tables.show(
+        pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_regret",
+        column_config=dict.fromkeys(
+            ("Regret", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
+        ),
+        alt="Regret of each route",
+    )  # fmt: skip
+
+
+def _complement(place: Any, found: Oracle) -> None:
+    import pandas as pd
+
+    rows = [
+        {
+            "Routes": " + ".join(map(title, pair.routes)),
+            "Better of the two": pair.mean,
+            "Gain": pair.gain,
+            "95 % from": pair.ci95[0] if pair.ci95 else None,
+            "to": pair.ci95[1] if pair.ci95 else None,
+        }
+        for pair in found.pairs[:PAIRS]
+    ]
+    place.caption(f"The {len(rows)} pairs that gain most over the better route alone, of {len(found.pairs)}.")
+    tables.show(
+        pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_pairs",
+        column_config=dict.fromkeys(
+            ("Better of the two", "Gain", "95 % from", "to"), st.column_config.NumberColumn(format="%.3f")
+        ),
+        alt="Pairs of routes that complement each other",
+    )  # fmt: skip
+
+
+def _routers(look: Look) -> None:
+    routing = {route: row["routing"] for route, row in look.figures["routes"].items() if row.get("routing")}
+    if not routing:
+        return
+    st.markdown("##### Routers")
+    for route, one in routing.items():
+        said = router_told(route, one)
+        show(sentences(said))
+        if one["asked"]:
+            plot(confusion(one["classes"], one["confusion"], dark=dark()), f"evaluate_router:{route}",
+                 " ".join(said))  # fmt: skip
+    st.caption(md("A row is what the questions' authors wrote, a column what the router took them for."))
+
+
+def router_told(route: str, one: Mapping[str, Any]) -> list[str]:
+    """How often a router took a question for what it is, and what its choices gave away."""
+    said = [
+        f"{title(route)} took {one['accuracy']:.0%} of {counted(one['asked'])} for what they are; "
+        f"{one['left_out']} are left out, as no class stands for their mode or none was chosen."
+        if one["asked"]
+        else f"{title(route)} classified questions, but none of them has a mode that stands for a class."
+    ]
+    if lost := one.get("regret"):
+        pair = tuple(lost["ci95"]) if lost["ci95"] else None
+        said.append(
+            f"Its choices gave away {lost['mean']:.3f}{_ends(pair)} of {named(lost['metric'])} against the "
+            f"best route run on each of {counted(lost['n'])}."
+        )
+    return said
+
+
+@st.cache_resource(max_entries=16, show_spinner="Looking for the best route of each question")
+def _computed(
+    folder: str,  # noqa: ARG001 - part of the cache key
+    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    metric: str,
+    _look: Look,
+) -> Oracle | None:
+    return oracle.oracle(values(_look), metric)

@@ -1,0 +1,87 @@
+"""What all views of an evaluation share: which one it is, its figures against a baseline, and the metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.evaluation import answer_figures, experiment_store, leaderboard, leading
+from core.evaluation.answers import ANSWERS
+from core.evaluation.comparison import ByRoute
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.leading import Leader
+from ui.app.markup import tag
+
+
+@dataclass(frozen=True)
+class Look:
+    """An evaluation with its figures against `baseline`, looked at by `metric`."""
+
+    evaluation: Evaluation
+    figures: Mapping[str, Any]
+    metric: str
+    baseline: str
+
+    @property
+    def key(self) -> tuple[str, tuple[float, ...]]:
+        """What changes when the evaluation does."""
+        return str(self.evaluation.folder), experiment_store.stamp(self.evaluation.folder)
+
+
+def figures(evaluation: Evaluation, baseline: str) -> Mapping[str, Any]:
+    """The figures against a baseline, computed once."""
+    folder = evaluation.folder
+    return _figures(str(folder), experiment_store.stamp(folder), baseline, evaluation)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Comparing all routes with the baseline")
+def _figures(
+    folder: str,  # noqa: ARG001 - part of the cache key
+    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    baseline: str,
+    _evaluation: Evaluation,
+) -> Mapping[str, Any]:
+    return leaderboard.against(_evaluation, baseline)
+
+
+def sentences(said: Sequence[str]) -> Markup:
+    """What to know first: the first sentence stands out, the others are lines below it."""
+    first, *others = said
+    lines = tag("ul", *(tag("li", one, dir="auto") for one in others)) if others else ""
+    return tag("div", tag("p", tag("b", first), dir="auto"), lines, css="rs rs-evaluate-words")
+
+
+def values(look: Look) -> ByRoute:
+    """Route -> question -> metric -> value, of rankings or, for a metric of answers, of answers."""
+    evaluation = look.evaluation
+    if look.metric not in ANSWERS:
+        return evaluation.values
+    return _answers(*look.key, evaluation)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Measuring the answers")
+def _answers(
+    folder: str,  # noqa: ARG001 - part of the cache key
+    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    _evaluation: Evaluation,
+) -> ByRoute:
+    return answer_figures.measured(_evaluation.labelled, _evaluation.outcomes, _evaluation.routes)
+
+
+def leader(look: Look) -> Leader | None:
+    """Who leads in the metric that is looked at."""
+    return _leader(*look.key, look.metric, look)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Comparing all routes with the one that leads")
+def _leader(
+    folder: str,  # noqa: ARG001 - part of the cache key
+    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    metric: str,
+    _look: Look,
+) -> Leader | None:
+    return leading.leader(values(_look), metric)

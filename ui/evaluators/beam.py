@@ -1,0 +1,113 @@
+"""The segments a route tried, as a tree with the critique of each, and their ranking by other weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.domain.format import milliseconds
+from core.domain.outputs import Segment, SegmentTree
+from core.domain.types import RouteResult, Run, Span
+from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees
+from ui.app.markup import EMPTY, cut, join, md, show, tag
+
+NONE = "No route of this run wrote several segments to choose from."
+MOST = 10.0  # that a weight can be set to
+RANGES = {"relevance": (0.0, 1.0), "support": (0.0, 1.0), "utility": (-1.0, 1.0)}
+
+
+def branches(run: Run) -> Markup:
+    """Every tree of the run as it was chosen from; says so if there is none."""
+    found = trees(run)
+    if not found:
+        return tag("div", NONE, css="rs dim")
+    return tag("div", *(_block(run, result, span, tree) for result, span, tree in found), css="rs")
+
+
+def draw(run: Run) -> None:
+    """Each tree with its weights, which rank it anew at once: from the stored run, without any model."""
+    found = trees(run)
+    if not found:
+        show(tag("div", NONE, css="rs dim"))
+    for result, span, tree in found:
+        stored = {name: tree.weights[name] for name in WEIGHTS if name in tree.weights}
+        ends: tuple[int, ...] | None = None
+        if stored and all(0 <= weight <= MOST for weight in stored.values()):
+            weights = _controls(f"{run.id}-{result.route}-{span.id}", stored)
+            if weights != stored:
+                tree, ends = rescore(tree, weights)
+        show(tag("div", _block(run, result, span, tree, ends), css="rs"))
+
+
+def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
+    weights = {}
+    for column, (name, value) in zip(st.columns(len(stored)), stored.items(), strict=True):
+        with column:
+            given = st.number_input(
+                md(f"Weight of {name}"), 0.0, MOST, value, 0.1, key=f"weight-{name}-{key}",
+                help="Ranks what the run wrote anew; nothing is written again.",
+            )  # fmt: skip
+            weights[name] = float(given)
+    return weights
+
+
+def _block(
+    run: Run, result: RouteResult, span: Span, tree: SegmentTree, ends: tuple[int, ...] | None = None
+) -> Markup:
+    """A tree as it was chosen from; with `ends` as other weights rank it, and where that ends early."""
+    facts = f"  {span.name} · {milliseconds(span.ms)}"
+    rows = [_row(run, at, branch) for at, branch in in_order(tree.branches)]
+    names = ("Segment", "Passage", "Relevance", "Support", "Utility")
+    head = tag("tr", *(tag("th", name) for name in names), tag("th", "Score", css="num"))
+    return tag(
+        "div",
+        tag("h4", result.title, tag("span", facts, css="dim")),
+        _told(tree) if ends is None else _anew(ends),
+        tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"),
+        css="rs-block",
+    )
+
+
+def _told(tree: SegmentTree) -> Markup:
+    return tag("div", tag("b", cut(tree.decision, 80)), tag("span", f"  {cut(tree.why, 240)}", css="dim"))
+
+
+def _anew(ends: tuple[int, ...]) -> Markup:
+    """What other weights cannot tell."""
+    told = "ranked by other weights than in the run: only what it had written"
+    if ends:
+        told += f"; {len(ends)} paths end early, as the run did not go on from them"
+    return tag("div", tag("b", told))
+
+
+def _row(run: Run, at: int, branch: Segment) -> Markup:
+    passage = run.passages.get(branch.passage)
+    title = passage.title or passage.doc_id if passage else branch.passage or "none"
+    judged = {
+        "relevance": branch.relevance,
+        "support": support_of(branch.support),
+        "utility": branch.utility,
+    }
+    return tag(
+        "tr",
+        tag(
+            "td",
+            tag("b" if branch.chosen else "span", cut(branch.text, 300), dir="auto"),
+            tag("span", "chosen", css="chip accent") if branch.chosen else EMPTY,
+            style=f"padding-left:{0.4 + 1.4 * (min(branch.depth, 9) - 1):.1f}rem",
+        ),
+        tag("td", cut(title, 60), dir="auto"),
+        join([tag("td", _meter(value, *RANGES[name])) for name, value in judged.items()]),
+        tag("td", "–" if branch.score is None else f"{branch.score:.2f}", css="num"),
+        title=f"segment {at + 1}",
+    )
+
+
+def _meter(value: float | None, low: float, high: float) -> Markup:
+    if value is None:
+        return tag("span", "not judged", css="dim")
+    share = min(1.0, max(0.0, (value - low) / (high - low)))
+    bar = tag("div", tag("i", style=f"width:{100 * share:.1f}%"), css="rs-meter", style="min-width:4rem")
+    return join([tag("span", f"{value:.2f}"), bar])

@@ -1,0 +1,98 @@
+"""The way each route took: every decision in order, its score and threshold, and the ways not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from core.analysis.answers import decisions, warned
+from core.analysis.run_view import Recorded
+from core.analysis.what_if.scored import Gate, gates
+from core.domain.format import milliseconds
+from core.domain.outputs import Decided, Selection
+from core.domain.types import RouteResult, Run, Span
+from ui.app.markup import EMPTY, cut, tag
+
+Step = Recorded[Decided | Selection]
+NONE = "No route of this run had anything to decide: none branches or loops."
+
+
+def path(run: Run) -> Markup:
+    """The decisions of every route in order; says so if none decided anything.
+
+    Routes that decided one thing alone come last, closed.
+    """
+    told = [(result, decisions(result), [_warning(*one) for one in warned(result)]) for result in run.results]
+    told = [one for one in told if one[1] or one[2]]
+    if not told:
+        return tag("div", NONE, css="rs dim")
+    several = [_block(*one) for one in told if len(one[1]) != 1 or one[2]]
+    alone = [_alone(result, found) for result, found, noted in told if len(found) == 1 and not noted]
+    head = tag("h3", "Routes that decided one thing", css="rs-part") if several and alone else EMPTY
+    return tag("div", *several, head, *alone, css="rs")
+
+
+def _alone(result: RouteResult, found: list[Step]) -> Markup:
+    told = tag(
+        "summary",
+        tag("b", result.title),
+        tag("span", f"  {found[0].span.name}: {cut(found[0].output.decision, 80)}", css="dim"),
+    )
+    return tag("details", told, _nodes(result, found), css="rs-trace")
+
+
+def _block(result: RouteResult, found: list[Step], noted: list[Markup]) -> Markup:
+    return tag("div", tag("h4", result.title), *noted, _nodes(result, found), css="rs-block")
+
+
+def _nodes(result: RouteResult, found: list[Step]) -> Markup:
+    scored = {gate.span.id: gate for gate in gates(result)}
+    nodes = [_node(number, one, scored.get(one.span.id)) for number, one in enumerate(found, 1)]
+    return tag("ol", *nodes, css="rs-evaluators-path")
+
+
+def _warning(span: Span, by: Mapping[str, list[str]]) -> Markup:
+    return tag(
+        "div",
+        *(
+            tag("div", f"{span.name}: passage {number} is worded like an instruction ({', '.join(what)})")
+            for number, what in by.items()
+        ),
+        css="bad",
+    )
+
+
+def _node(number: int, one: Step, gate: Gate | None) -> Markup:
+    head = tag(
+        "div",
+        tag("span", f"{number}  ", css="dim"),
+        one.span.name,
+        tag("span", f"  {milliseconds(one.span.ms)}", css="dim"),
+    )
+    decided = one.output
+    ways = getattr(decided, "ways", ())
+    other = [word for word in ways if word != decided.decision]
+    went = tag(
+        "div",
+        tag("span", decided.decision, css="chip accent"),
+        *(tag("span", word, css="chip rs-evaluators-not", title="not taken") for word in other),
+    )
+    meter = _meter(gate) if gate is not None else EMPTY
+    return tag(
+        "li", head, went, meter, tag("div", decided.why, css="dim", dir="auto") if decided.why else EMPTY
+    )
+
+
+def _meter(gate: Gate) -> Markup:
+    """The score as a bar, the threshold as a line on it."""
+    edge = min(1.0, max(0.0, gate.threshold))
+    bar = tag(
+        "div",
+        tag("i", style=f"width:{100 * min(1.0, max(0.0, gate.score)):.1f}%"),
+        tag("b", style=f"left:{100 * edge:.1f}%"),
+        css="rs-meter",
+        title=cut(f"score {gate.score:.3f}, threshold {gate.threshold:.3f}", 80),
+    )
+    told = f"{gate.score:.3f} against {gate.threshold:.3g}"
+    return tag("div", bar, tag("span", told, css="dim nowrap"), css="rs-evaluators-score")

@@ -1,0 +1,80 @@
+"""The drafts of an answer: what changed between them, the claims found in each, and why writing ended."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from core.analysis.answers import Writing, writing
+from core.analysis.run_view import Recorded
+from core.domain.format import milliseconds
+from core.domain.outputs import ClaimChanges, Criticised, Critique
+from core.domain.types import RouteResult, Run
+from ui.app.markup import EMPTY, cut, join, tag
+from ui.components.rewrites import word_diff
+
+WORDS = {"kept": "as before", "changed": "other verdict than before", "added": "new", "dropped": "gone"}
+
+
+def drafts(run: Run) -> Markup:
+    """Every draft of every route that judged its drafts; says so if none did."""
+    blocks = [_block(result, found) for result in run.results if (found := writing(result))]
+    if not blocks:
+        return tag(
+            "div", "No route of this run wrote an answer more than once or judged a draft.", css="rs dim"
+        )
+    return tag("div", *blocks, css="rs")
+
+
+def _block(result: RouteResult, found: Writing) -> Markup:
+    parts = []
+    before: str | None = None
+    for number, one in enumerate(found.drafts, 1):
+        parts.append(_draft(number, one, before, number == found.kept))
+        before = one.output.draft
+    why = tag("div", tag("b", found.why)) if found.why else EMPTY
+    return tag("div", tag("h4", result.title), join(parts), why, css="rs-block")
+
+
+def _draft(number: int, step: Recorded[Critique], before: str | None, kept: bool) -> Markup:
+    one, changes = step.output, step.output.changes or ClaimChanges()
+    head = tag(
+        "div",
+        tag("b", f"Draft {number}"),
+        tag("span", f"  {step.span.name} · {milliseconds(step.span.ms)}  ", css="dim"),
+        tag("span", "the answer", css="chip accent") if kept else EMPTY,
+    )
+    text = one.draft if before is None else word_diff(before, one.draft)
+    rows = [_claim(claim, _became(changes, claim)) for claim in one.claims]
+    rows += [_gone(claim) for claim in changes.dropped]
+    heads = tag("tr", tag("th", "Claim"), tag("th", "Passages say so"), tag("th", "Since the draft before"))
+    table = tag("table", tag("thead", heads), tag("tbody", *rows), css="rs-table") if rows else EMPTY
+    feedback = tag("div", "Feedback: ", one.feedback, css="dim", dir="auto") if one.feedback else EMPTY
+    decided = tag(
+        "div", tag("span", cut(one.decision, 80), css="chip accent"), tag("span", f"  {one.why}", css="dim")
+    )
+    return join([head, tag("div", text, css="rs-quote", dir="auto"), table, feedback, decided])
+
+
+def _became(changes: ClaimChanges, claim: Criticised) -> str:
+    """What a claim is, seen from the draft before; "" for a first draft."""
+    return next((said for name, said in WORDS.items() if claim.claim in getattr(changes, name)), "")
+
+
+def _claim(claim: Criticised, became: str) -> Markup:
+    said = {True: "supported", False: "not supported", None: "not told"}[claim.supported]
+    where = f" [{claim.passage}]" if claim.passage is not None else ""
+    return tag(
+        "tr",
+        tag("td", cut(claim.claim, 300), dir="auto"),
+        tag("td", tag("span", said + where, css="bad" if claim.supported is False else "")),
+        tag("td", became, css="dim"),
+    )
+
+
+def _gone(claim: str) -> Markup:
+    return tag(
+        "tr",
+        tag("td", tag("del", cut(claim, 300)), dir="auto"),
+        tag("td", ""),
+        tag("td", WORDS["dropped"], css="dim"),
+    )

@@ -1,0 +1,96 @@
+"""Decisions by one score: the threshold to move, and what it would have decided for each route."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.what_if.scored import Gate, gates
+from core.domain.types import Run
+from ui.app import address
+from ui.app.markup import cut, md, show, tag
+from ui.components import saved_thresholds
+
+KIND = "gate_kind"
+EVIDENCE = "is the answer in the passages"  # the step that holds answers back, whatever the route
+
+
+def kinds(run: Run) -> dict[str, list[Gate]]:
+    """The run's decisions by one score, by the name of the step; all with the same threshold together."""
+    found: dict[str, list[Gate]] = {}
+    for result in run.results:
+        for gate in gates(result):
+            found.setdefault(f"{gate.span.name} · from {gate.threshold:g}", []).append(gate)
+    return found
+
+
+def draw(run: Run) -> None:
+    """One kind of decision with its threshold; nothing where no step tells a score and a threshold."""
+    found = kinds(run)
+    if not found:
+        return
+    names = list(found)
+    address.take("gate", KIND, address.one_of(names))
+    if st.session_state.get(KIND) not in names:
+        st.session_state[KIND] = names[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.selectbox(
+            "Try another threshold on", names, key=KIND, format_func=lambda one: cut(one, 80), width=420,
+            persist_state="session",
+        )  # fmt: skip
+        stored = found[name][0].threshold
+        key = f"gate:{run.id}:{name}"
+        address.take("gate_at", key, _share)
+        st.session_state.setdefault(key, min(1.0, max(0.0, round(stored, 3))))
+        tried = st.slider(
+            "Threshold", 0.0, 1.0, step=0.001, format="%.3f", key=key, width=420, persist_state="session"
+        )
+    changed = tried != round(stored, 3)
+    address.keep("gate", name if name != names[0] else None)
+    address.keep("gate_at", f"{tried:.3f}" if changed else None)
+    at = tried if changed else stored
+    st.caption(md(told(found[name], at)))
+    gate = found[name][0]
+    if len(found[name]) == 1 and gate.name in gate.span.set_by:
+        saved_thresholds.offer(run, gate.result, gate.span, {gate.name: at}, {gate.name: stored})
+    elif changed:
+        st.caption(
+            md("For all routes alike it is a setting, answer_evidence, and no knob: see Settings and health.")
+            if name.startswith(EVIDENCE)
+            else "Several routes decide by it: try it on one of them alone to keep it."
+        )
+    show(tag("div", table(found[name], at), css="rs"))
+
+
+def told(found: list[Gate], at: float) -> str:
+    """What the threshold changes, in words."""
+    other = [gate for gate in found if gate.decide(at) != gate.decision]
+    if not other:
+        return f"At {at:.3g} all {len(found)} decisions for this question are as they were."
+    titles = ", ".join(dict.fromkeys(cut(gate.result.title, 40) for gate in other))
+    ends = " and ".join(dict.fromkeys(gate.decide(at) for gate in other))
+    return f"At {at:.3g} {len(other)} of {len(found)} decisions would be another one ({ends}): {titles}."
+
+
+def table(found: list[Gate], at: float) -> Markup:
+    """A row a route, the best score first."""
+    heads = [tag("th", name) for name in ("Route", "Decided", "At this threshold")]
+    heads.insert(1, tag("th", "Score", css="num"))
+    rows = [
+        tag(
+            "tr",
+            tag("td", gate.result.title),
+            tag("td", f"{gate.score:.3f}", css="num"),
+            tag("td", gate.decision),
+            tag("td", tag("b" if gate.decide(at) != gate.decision else "span", gate.decide(at))),
+        )
+        for gate in sorted(found, key=lambda one: -one.score)
+    ]
+    return tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table")
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError(f"threshold {text!r}; wanted 0 to 1")
+    return value

@@ -1,0 +1,269 @@
+"""How passages were graded: thresholds to move, what they decide at once, and what follows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.grades import errors
+from core.analysis.run_view import Recorded, gradings, title_of
+from core.analysis.what_if.grading import again, at, bands, by_best, by_mean
+from core.domain.format import milliseconds
+from core.domain.outputs import Grading, PassageGrade, Round
+from core.domain.types import RouteResult, Run
+from core.evaluation.tuning.labelled_grades import SPENT, follows
+from ui.app import address
+from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.plot import plot
+from ui.charts.grades import BANDS, grade_strip, strip_told
+from ui.components import saved_thresholds
+
+Edges = tuple[float, float]  # low, high
+Step = Recorded[Grading]
+STEP = "graded_step"
+FINE = 0.001  # between two thresholds of the slider
+
+
+def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
+    """The steps that graded passages, by a name for the address: "route:span"."""
+    return {
+        f"{result.route}:{one.span.id}": (result, one) for result in run.results for one in gradings(result)
+    }
+
+
+def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult, Step, Edges] | None:
+    """The chosen step with its controls; what is tried on it, for what else is drawn about it."""
+    found = steps(run)
+    if not found:
+        return None
+    name = _choose(found)
+    result, step = found[name]
+    grading, judged = step.output, by_mean(step.output)
+    if judged is not None:
+        low, high = _of_mean(run, name, result, step, judged)
+    else:
+        low, high = _edges(run, name, grading)
+        show(tag("div", _decided(result, step, low, high), css="rs"))
+        was = {"low": grading.low, "high": grading.high}
+        saved_thresholds.offer(run, result, step.span, {"low": low, "high": high}, was)
+    titles = _titles(run, grading)
+    stored = (grading.low, grading.high)
+    figure = grade_strip(grading.grades, titles, gold, low, high, stored, dark=dark)
+    decision = at(grading.grades, low, high).decision if by_best(grading) else grading.decision
+    told = strip_told(grading.grades, gold, low, high, decision)
+    st.caption(md(told + (" The dotted line is the stored threshold." if stored != (low, high) else "")))
+    plot(figure, f"strip-{name}", told)
+    show(tag("div", table(run, gold, grading, low, high), css="rs"))
+    return result, step, (low, high)
+
+
+def _titles(run: Run, grading: Grading) -> dict[str, str]:
+    """The passages' titles; those that several have with where in the document the passage begins."""
+    known = [run.passages[one.id] for one in grading.grades if one.id in run.passages]
+    told = Counter(one.title or one.doc_id for one in known)
+    return {
+        one.id: f"{cut(title, 28)} · {one.start}" if told[title] > 1 else title
+        for one in known
+        for title in (one.title or one.doc_id,)
+    }
+
+
+def _choose(found: Mapping[str, tuple[RouteResult, Step]]) -> str:
+    names = list(found)
+    address.take("step", STEP, address.one_of(names))
+    if st.session_state.get(STEP) not in names:
+        st.session_state[STEP] = names[0]
+    chosen: str = st.selectbox(
+        "Graded by",
+        names,
+        key=STEP,
+        format_func=lambda name: _named(names, found, name),
+        width=520,
+        persist_state="session",
+        disabled=len(names) == 1,
+    )
+    address.keep("step", chosen if chosen != names[0] else None)
+    return chosen
+
+
+def _named(names: list[str], found: Mapping[str, tuple[RouteResult, Step]], name: str) -> str:
+    result, step = found[name]
+    same = [one for one in names if found[one][0] is result]
+    turn = f", {same.index(name) + 1} of {len(same)}" if len(same) > 1 else ""
+    decided = f": {cut(step.output.decision, 40)}" if step.output.decision else ""
+    return f"{cut(result.title, 50)} · {cut(step.span.name, 50)}{turn}{decided}"
+
+
+def _edges(run: Run, name: str, grading: Grading) -> Edges:
+    """The thresholds as set on the page; the stored ones where they are no range from 0 to 1."""
+    stored = (grading.low, grading.high)
+    if not 0 <= grading.low <= grading.high <= 1:
+        st.caption(
+            md(f"The stored thresholds {grading.low:g} and {grading.high:g} are no range from 0 to 1.")
+        )
+        return stored
+    key, near = f"edges:{run.id}:{name}", (round(grading.low, 3), round(grading.high, 3))
+    address.take("thresholds", key, read_edges)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.session_state.setdefault(key, near)
+        tried: Edges = st.slider(  # type: ignore[assignment] # two ends, as its value in the state has two
+            "Thresholds: below the lower one doubted, from the upper one on trusted",
+            0.0,
+            1.0,
+            step=FINE,
+            format="%.3f",
+            key=key,
+            width=620,
+            persist_state="session",
+        )
+        low, high = tried
+        changed = tried != near
+        st.button(
+            "As stored",
+            key=f"as_stored:{name}",
+            disabled=not changed,
+            on_click=lambda: st.session_state.__setitem__(key, near),
+            help=md(f"Back to {grading.low:.3f} and {grading.high:.3f}, with which the run was made"),
+        )
+    address.keep("thresholds", f"{low:.3f}-{high:.3f}" if changed else None)
+    # The slider rounds: where it stands as stored, the stored thresholds themselves count.
+    return (stored[0] if low == near[0] else low, stored[1] if high == near[1] else high)
+
+
+def read_edges(text: str) -> Edges:
+    """Two thresholds of an address, "0.2-0.44"; ValueError for what is no range from 0 to 1."""
+    low, high = map(float, text.split("-"))
+    if not 0 <= low <= high <= 1:
+        raise ValueError(f"thresholds {text!r}; wanted 0 <= low <= high <= 1")
+    return low, high
+
+
+def _of_mean(run: Run, name: str, result: RouteResult, step: Step, judged: Round) -> Edges:
+    """The controls of a step that decides by the mean of a round, and what they decide."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        threshold = st.slider(
+            "Mean grade that is good enough, of 5", 1.0, 5.0, min(5.0, max(1.0, judged.threshold)), 0.01,
+            key=f"mean:{run.id}:{name}", width=420, persist_state="session",
+        )  # fmt: skip
+        gain = st.slider(
+            "Least gain over the round before", 0.0, 4.0, min(4.0, max(0.0, judged.gain)), 0.01,
+            key=f"gain:{run.id}:{name}", width=320, persist_state="session",
+        )  # fmt: skip
+    decision, reason = again(judged, threshold, gain)
+    mean = "nothing to grade" if judged.mean is None else f"mean grade {judged.mean:.2f} of 5"
+    changed = (threshold, gain) != (judged.threshold, judged.gain)
+    anew = tag(
+        "div",
+        tag("b", f"with these: {decision}"),
+        tag("span", f"  {mean} against {threshold:.2f}" + (f": {reason}" if reason else ""), css="dim"),
+    )
+    show(tag("div", _stored(step), anew if changed else EMPTY, css="rs"))
+    stored = {"threshold": judged.threshold, "gain": judged.gain}
+    saved_thresholds.offer(run, result, step.span, {"threshold": threshold, "gain": gain}, stored)
+    edge = (threshold - 1) / 4
+    return (edge, edge) if changed else (step.output.low, step.output.high)
+
+
+def _stored(step: Step) -> Markup:
+    span, grading = step.span, step.output
+    decision = f"decided: {cut(grading.decision, 80)}" if grading.decision else ""
+    head = decision or cut(span.error or "no decision", 300)
+    facts = f"  {span.name} · {milliseconds(span.ms)}"
+    why = tag("div", cut(grading.why, 300), css="dim", dir="auto") if grading.why else EMPTY
+    return tag("div", tag("b", head), tag("span", facts, css="dim"), why)
+
+
+def _decided(result: RouteResult, step: Step, low: float, high: float) -> Markup:
+    """The stored decision; the one these thresholds make, and what the route would do about it."""
+    parts, grading = [_stored(step)], step.output
+    if not by_best(grading):
+        if grading.decision:
+            note = "The stored decision does not follow from the best grade: thresholds only mark passages."
+            parts.append(tag("div", note, css="dim"))
+        return join(parts)
+    verdict = at(grading.grades, low, high)
+    if (low, high) != (grading.low, grading.high):
+        other = verdict.decision != grading.decision
+        chip = tag(
+            "span", "another decision" if other else "same decision", css="chip accent" if other else "chip"
+        )
+        parts.append(tag("div", tag("b", f"with these: {verdict.decision} "), chip))
+        parts.append(tag("div", verdict.why, css="dim"))
+    parts.append(_kept(result, step, verdict))
+    return join(parts)
+
+
+def _kept(result: RouteResult, step: Step, verdict: Grading) -> Markup:
+    """Which of the graded passages stay under a verdict."""
+    action, grading = follows(result, step, verdict), step.output
+    if action is None:
+        return EMPTY
+    count = len(grading.grades)
+    stays = (
+        f"none of the {count} graded passages stays"
+        if action.decision in SPENT
+        else f"the {count} graded passages stay, best grade first"
+    )
+    unknown = verdict.decision != "correct" and grading.decision == "correct"
+    more = "; what the web would bring is not known, as this run did not ask it" if unknown else ""
+    return tag("div", tag("b", f"then: {action.decision}"), tag("span", f"  {stays}{more}", css="dim"))
+
+
+def table(run: Run, gold: Mapping[str, int], grading: Grading, low: float, high: float) -> Markup:
+    """Every passage graded: label, grade, where it lies and where it lay; those without a grade apart."""
+    now, then = _bands(grading, low, high), _bands(grading, grading.low, grading.high)
+    graded = sorted((one for one in grading.grades if one.id in now), key=lambda one: -(one.grade or 0.0))
+    heads = [
+        tag("th", "Passage"),
+        tag("th", "Label"),
+        tag("th", "Grade", css="num"),
+        tag("th", ""),
+        tag("th", "Why"),
+    ]
+    rows = [_row(run, gold, one, now[one.id], then[one.id]) for one in graded]
+    failed = [
+        tag("div", f"{cut(title_of(run, id), 90)}: {cut(why, 200)}", css="bad", dir="auto")
+        for id, why in errors(grading)
+    ]
+    apart = tag("div", tag("b", "No grade, so neither pass nor fail"), *failed) if failed else EMPTY
+    body = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table")
+    return tag("div", body, apart, css="rs-block")
+
+
+def _bands(grading: Grading, low: float, high: float) -> dict[str, str]:
+    found = bands(grading.grades, low, high)
+    return {
+        one.id: name
+        for (name, _), some in zip(BANDS, (found.above, found.between, found.below), strict=True)
+        for one in some
+    }
+
+
+def _row(run: Run, gold: Mapping[str, int], one: PassageGrade, now: str, then: str) -> Markup:
+    label = gold.get(one.id)
+    mark = tag("span", f"◆ {label}", css="chip accent" if label else "chip") if label is not None else EMPTY
+    band = [
+        tag("b" if now != then else "span", now),
+        tag("span", f" was {then}", css="dim") if now != then else "",
+    ]
+    return tag(
+        "tr",
+        tag(
+            "td",
+            cut(title_of(run, one.id), 90),
+            tag("span", _place(run, one.id), css="dim nowrap"),
+            dir="auto",
+        ),
+        tag("td", mark),
+        tag("td", f"{one.grade or 0.0:.3f}", css="num"),
+        tag("td", *band, css="nowrap"),
+        tag("td", cut(one.why, 160), css="dim", dir="auto"),
+    )
+
+
+def _place(run: Run, id: str) -> str:
+    passage = run.passages.get(id)
+    return f"  {passage.start}–{passage.end}" if passage else ""

@@ -1,0 +1,208 @@
+"""What was kept of what was found: passages and their strips against a floor that can be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.run_view import Recorded, strippings, title_of
+from core.analysis.what_if.scored import floor_of, nears, reaching, refloored
+from core.domain.format import milliseconds
+from core.domain.outputs import Selection, Sentence, SentenceFilter
+from core.domain.types import RouteResult, Run, Span
+from ui.app import address
+from ui.app.markup import EMPTY, cut, join, show, tag
+from ui.components import saved_thresholds
+
+LONG = 400  # characters of a strip that are shown
+CUT = "cut_step"
+Step = Recorded[SentenceFilter] | Recorded[Selection]
+
+
+def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
+    """The steps that kept some of what they saw, by "route:span"."""
+    found: dict[str, tuple[RouteResult, Step]] = {}
+    for result in run.results:
+        some: list[Step] = [*nears(result), *strippings(result)]
+        for one in sorted(some, key=lambda one: one.span.id):
+            found[f"{result.route}:{one.span.id}"] = (result, one)
+    return found
+
+
+def draw(run: Run, gold: Mapping[str, int], quotes: Mapping[str, Sequence[str]]) -> None:
+    """The chosen step, with its floor as a control where the stored scores give again what was kept."""
+    found = steps(run)
+    names = list(found)
+    address.take("cut", CUT, address.one_of(names))
+    if st.session_state.get(CUT) not in names:
+        st.session_state[CUT] = names[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.selectbox(
+            "Kept by", names, key=CUT, width=460, persist_state="session",
+            format_func=lambda one: _named(names, found, one),
+        )  # fmt: skip
+        address.keep("cut", name if name != names[0] else None)
+        result, step = found[name]
+        kept = step.output
+        stored = kept.floor if isinstance(kept, Selection) else floor_of(kept)
+        floor = None if stored is None else _floor(run, name, stored)
+    if isinstance(kept, Selection):
+        body = _passages(run, result, step.span, kept, gold, floor)
+    else:
+        anew = None if floor is None or floor == stored else refloored(kept, floor)
+        body = _block(run, result, step.span, kept, anew, floor, gold, quotes)
+    if floor is not None and stored is not None:
+        saved_thresholds.offer(run, result, step.span, {"floor": floor}, {"floor": stored})
+    show(tag("div", body, css="rs"))
+
+
+def _named(names: Sequence[str], found: Mapping[str, tuple[RouteResult, Step]], name: str) -> str:
+    result, step = found[name]
+    same = [one for one in names if found[one][0] is result and found[one][1].span.name == step.span.name]
+    turn = f", {same.index(name) + 1} of {len(same)}" if len(same) > 1 else ""
+    return f"{cut(result.title, 50)} · {cut(step.span.name, 60)}{turn}"
+
+
+def strips(run: Run) -> Markup:
+    """Every step of the run that kept parts of passages, as stored; nothing at all if there is none."""
+    blocks = [
+        _block(run, result, step.span, step.output, None, floor_of(step.output), {}, {})
+        for result in run.results
+        for step in strippings(result)
+    ]
+    return tag("div", *blocks, css="rs") if blocks else EMPTY
+
+
+def _floor(run: Run, name: str, stored: float) -> float:
+    key, near = f"floor:{run.id}:{name}", min(1.0, max(-1.0, round(stored, 3)))
+    address.take("floor", key, _cosine)
+    st.session_state.setdefault(key, near)
+    floor: float = st.slider(
+        "Floor", -1.0, 1.0, step=0.005, format="%.3f", key=key, width=420, persist_state="session"
+    )
+    changed = floor != near
+    address.keep("floor", f"{floor:.3f}" if changed else None)
+    return floor if changed else stored
+
+
+def _cosine(text: str) -> float:
+    value = float(text)
+    if not -1 <= value <= 1:
+        raise ValueError(f"floor {text!r}; wanted -1 to 1")
+    return value
+
+
+def _passages(
+    run: Run, result: RouteResult, span: Span, step: Selection, gold: Mapping[str, int], floor: float | None
+) -> Markup:
+    """Whole passages against the floor."""
+    now, then = set(reaching(step, floor)), set(reaching(step, step.floor))
+    lost = [id for id in step.cosines if gold.get(id, 0) > 0 and id not in now]
+    said = f"kept: {len(now)} of {len(step.cosines)} passages"
+    if lost:
+        said += f"; {len(lost)} labelled dropped"
+    rows = [
+        tag(
+            "tr",
+            tag("td", _label(gold, id), cut(title_of(run, id), 90), dir="auto"),
+            tag("td", f"{score:.3f}", css="num"),
+            _state(id in now, id in then),
+        )
+        for id, score in sorted(step.cosines.items(), key=lambda one: -one[1])
+    ]
+    return _framed(result, span, said, f", those from {floor:.3g} on", "Passage", rows)
+
+
+def _block(
+    run: Run,
+    result: RouteResult,
+    span: Span,
+    step: SentenceFilter,
+    anew: SentenceFilter | None,
+    floor: float | None,
+    gold: Mapping[str, int],
+    quotes: Mapping[str, Sequence[str]],
+) -> Markup:
+    now = anew or step
+    said = f"kept: {now.kept} of {len(now.sentences)} strips"
+    if anew is not None:
+        said += f" (in the run {step.kept})"
+    before, after = step.by_passage, now.by_passage
+    quoted = {id: _quoted(run, id, some, quotes) for id, some in after.items()}
+    total = sum(map(len, quoted.values()))
+    if total:
+        held = sum(
+            strip.kept for id, some in after.items() for n, strip in enumerate(some) if n in quoted[id]
+        )
+        said += f"; {held} of {total} with labelled words"
+    rule = "" if floor is None else f", those from {floor:.3g} on and each passage's best"
+    rows = [
+        row
+        for id, some in after.items()
+        for row in (
+            _passage(run, id, some, gold),
+            *(
+                _strip(strip, old.kept, n in quoted[id])
+                for n, (strip, old) in enumerate(zip(some, before[id], strict=True))
+            ),
+        )
+    ]
+    return _framed(result, span, said, rule, "Strip", rows)
+
+
+def _framed(result: RouteResult, span: Span, said: str, rule: str, what: str, rows: list[Markup]) -> Markup:
+    facts = f"  {span.name} · {milliseconds(span.ms)}"
+    head = tag("tr", tag("th", what), tag("th", "Score", css="num"), tag("th", ""))
+    return tag(
+        "div",
+        tag("h4", result.title, tag("span", facts, css="dim")),
+        tag("div", tag("b", said), tag("span", rule, css="dim")),
+        tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"),
+        css="rs-block",
+    )
+
+
+def _quoted(
+    run: Run, id: str, some: Sequence[Sentence], quotes: Mapping[str, Sequence[str]]
+) -> Collection[int]:
+    """Which strips hold labelled words, or stand in them."""
+    passage = run.passages.get(id)
+    wanted = [" ".join(quote.split()) for quote in quotes.get(passage.doc_id, ())] if passage else []
+    texts = [" ".join(strip.text.split()) for strip in some]
+    return [
+        n
+        for n, text in enumerate(texts)
+        if any(text and (text in quote or quote in text) for quote in wanted)
+    ]
+
+
+def _passage(run: Run, id: str, some: Sequence[Sentence], gold: Mapping[str, int]) -> Markup:
+    kept = f"{sum(strip.kept for strip in some)} of {len(some)}"
+    title = tag("b", cut(title_of(run, id), 90))
+    return tag(
+        "tr", tag("td", _label(gold, id), title, dir="auto"), tag("td", ""), tag("td", kept, css="dim")
+    )
+
+
+def _strip(strip: Sentence, before: bool, quoted: bool) -> Markup:
+    mark = tag("span", "◆ ", title="labelled words", css="new") if quoted else EMPTY
+    text = tag("span", cut(strip.text, LONG))
+    return tag(
+        "tr",
+        tag("td", join([mark, text]), css="" if strip.kept else "dim", dir="auto"),
+        tag("td", "–" if strip.score is None else f"{strip.score:.2f}", css="num"),
+        _state(strip.kept, before),
+    )
+
+
+def _state(now: bool, before: bool) -> Markup:
+    word = "kept" if now else "dropped"
+    if now != before:
+        return tag("td", tag("b", word), tag("span", f" was {'kept' if before else 'dropped'}", css="dim"))
+    return tag("td", word, css="" if now else "dim")
+
+
+def _label(gold: Mapping[str, int], id: str) -> Markup:
+    return tag("span", f"◆ {gold[id]} ", css="chip accent") if gold.get(id, 0) > 0 else EMPTY

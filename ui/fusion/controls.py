@@ -1,0 +1,73 @@
+"""The sliders of a fusion: one a setting, each in the address, all reset at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.analysis.what_if.parameters import Control
+from ui.app import address
+from ui.app.markup import cut, md
+
+MARKS = (1, 2, 3, 5, 8, 10, 15, 20, 30, 40, 50, 60, 80, 100, 150, 200, 300, 500, 750, 1000)
+NAMES = ("k", "alpha", "norm", "lam", "pool", *(f"weights.{n}" for n in range(64)))
+ACROSS = 4  # sliders in a row
+
+
+def controls(wanted: Sequence[Control], scope: str) -> dict[str, Any]:
+    """Draw them; what is changed, by setting. `scope` tells one step's values from another's."""
+    changes: dict[str, Any] = {}
+    for name in NAMES:
+        if all(control.name != name for control in wanted):
+            address.keep(name, None)  # left by another step
+    for at in range(0, len(wanted), ACROSS):
+        for column, control in zip(st.columns(ACROSS), wanted[at : at + ACROSS], strict=False):
+            with column:
+                changes |= control.changes(_draw(control, f"{scope}:{control.name}"))
+    return changes
+
+
+def reset(wanted: Sequence[Control], scope: str) -> None:
+    """Every setting as it was in the run."""
+    for control in wanted:
+        st.session_state[f"{scope}:{control.name}"] = control.value
+
+
+def _draw(control: Control, key: str) -> Any:
+    address.take(control.name, key, lambda text: read(control, text))
+    value = st.session_state.setdefault(key, control.value)
+    chosen: Any
+    label, note = md(cut(control.label, 60)), md(control.help) or None
+    if control.choices:
+        chosen = st.selectbox(label, control.choices, key=key, help=note, persist_state="session")
+    elif control.whole and control.high is not None and control.high > 200:
+        known = [mark for mark in MARKS if (control.low or 0) <= mark <= control.high]
+        options = sorted({*known, control.value, value})
+        chosen = st.select_slider(label, options, key=key, help=note, persist_state="session")
+    elif control.whole:
+        low, high = int(control.low or 0), int(control.high or 1)
+        if low == high:
+            return control.value
+        chosen = st.slider(label, low, high, key=key, help=note, persist_state="session")
+    else:
+        low_, high_ = float(control.low or 0), float(control.high or 1)
+        st.session_state[key] = float(value)
+        step = 0.01 if high_ <= 1 else 0.1
+        chosen = st.slider(label, low_, high_, step=step, key=key, help=note, persist_state="session")
+    address.keep(control.name, None if chosen == control.value else str(chosen))
+    return chosen
+
+
+def read(control: Control, text: str) -> Any:
+    """A setting from the address; ValueError for what it cannot be."""
+    if control.choices:
+        if text not in control.choices:
+            raise ValueError(text)
+        return text
+    value = int(text) if control.whole else float(text)
+    if not math.isfinite(value) or not (control.low or 0) <= value <= (control.high or 0):
+        raise ValueError(text)
+    return value

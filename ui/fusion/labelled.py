@@ -1,0 +1,143 @@
+"""What a changed fusion does to the metrics of the whole labelled set, with how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.what_if.fusion import Fusion
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Run
+from core.evaluation.tuning.batch_run import Survey
+from core.evaluation.tuning.fusion_effect import SHOWN, Base, Change, after, base, compare
+from core.routes.registry import routes
+from ui.app import address
+from ui.app.markup import cut, md, show, tag
+from ui.components import batch_run
+
+SPLIT = "fusion_split"
+ALL = "all"
+
+
+def draw(run: Run, result: RouteResult, fusion: Fusion, changes: Mapping[str, Any], *, ranks: bool) -> None:
+    """The part of the page about the labelled set."""
+    st.markdown("##### Over all labelled questions")
+    survey = batch_run.surveyed(run.corpus, result, _settled(result), "fusion_survey", models=False)
+    if survey is None:
+        return
+    if survey.fingerprint != run.fingerprint:
+        st.caption(
+            "The corpus was indexed again since this run: these are figures of the corpus as it is now."
+        )
+    found = _base(
+        f"{survey.name}:{run.id}:{result.route}:{fusion.span.id}", survey, result.route, fusion, ranks
+    )
+    ids = _split(survey, found)
+    moved = [id for id in ids if found.asked[id].fusion is not None]
+    if not moved:
+        st.caption("No labelled question of this split went through this step, so nothing can be told.")
+        return
+    metrics = after(found, result.route, changes, ids)
+    compared = compare(found.before, metrics)
+    show(tag("div", _words(compared, changes), _table(compared), css="rs"))
+    st.caption(md(_counted(found, ids, moved, ranks=ranks)))
+
+
+def _settled(result: RouteResult) -> dict[str, Any]:
+    """The knobs of the run that this version has."""
+    route = routes()[result.route]
+    known: dict[str, Any] = {}
+    for name, value in result.knobs.items():
+        try:
+            known |= {name: route.settle({name: value})[name]}
+        except BadInput:
+            continue
+    return known
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the fused lists of all questions")
+def _base(key: str, _survey: Survey, route: str, _fusion: Fusion, ranks: bool) -> Base:  # noqa: ARG001
+    return base(_survey, route, _fusion, ranks=ranks)
+
+
+def _split(survey: Survey, found: Base) -> list[str]:
+    """The questions of the chosen split."""
+    splits = {question.id: question.split or ALL for question in survey.labelled.questions}
+    there = sorted({splits[id] for id in found.asked} - {ALL})
+    options = [*there, ALL] if len(there) > 1 else [ALL]
+    address.take("split", SPLIT, address.one_of(options))
+    if st.session_state.get(SPLIT) not in options:
+        st.session_state[SPLIT] = options[0]
+    chosen: str = options[0]
+    if len(options) > 1:
+        chosen = (
+            st.segmented_control(
+                "Questions", options, key=SPLIT, required=True, persist_state="session",
+                format_func=lambda name: "all of them" if name == ALL else md(name),
+            )
+            or options[0]
+        )  # fmt: skip
+        if chosen != options[0]:
+            first = f"Choose values on {options[0]}, and look at the others once, at the end: "
+            st.warning(md(f"{first}figures of questions that values were chosen on promise too much."))
+    address.keep("split", chosen if len(options) > 1 and chosen != options[0] else None)
+    return [id for id in found.asked if chosen in (ALL, splits[id])]
+
+
+def _words(compared: Sequence[Change], changes: Mapping[str, Any]) -> Markup:
+    if not changes:
+        return tag("div", "Nothing is changed: these are the figures as the route runs now.", css="dim")
+    shown = [change for change in compared if change.shown]
+    if not shown:
+        return tag("div", tag("b", "No difference shown"), " in any of these metrics: each interval holds 0.")
+    said = ", ".join(
+        f"{SHOWN[c.metric]} {'rises' if c.after > c.before else 'falls'} by {abs(c.after - c.before):.3f}"
+        for c in shown
+    )
+    rest = [SHOWN[c.metric] for c in compared if not c.shown]
+    return tag("div", tag("b", said[:1].upper() + said[1:] if said[:1] != "n" else said),
+               f"; no difference shown in {', '.join(rest)}." if rest else ".")  # fmt: skip
+
+
+def _table(compared: Sequence[Change]) -> Markup:
+    titles = ("Mean of", "before", "after", "difference", "95 % interval", "", "questions better", "worse")
+    head = tag(
+        "tr", *(tag("th", title, css="num" if n not in (0, 5) else "") for n, title in enumerate(titles))
+    )
+    body = []
+    for c in compared:
+        low, high = c.interval or (0.0, 0.0)
+        verdict = ("better" if low > 0 else "worse") if c.shown else "no difference shown"
+        way = "up" if verdict == "better" else "down" if verdict == "worse" else "dim"
+        interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "one question alone has none"
+        body.append(
+            tag(
+                "tr", tag("td", SHOWN[c.metric]), tag("td", f"{c.before:.3f}", css="num"),
+                tag("td", f"{c.after:.3f}", css="num"), tag("td", f"{c.after - c.before:+.3f}", css="num"),
+                tag("td", interval, css="num"), tag("td", verdict, css=way),
+                tag("td", str(c.rose), css="num"), tag("td", str(c.fell), css="num"),
+            )
+        )  # fmt: skip
+    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-fusion-table")
+
+
+def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:
+    """What the figures are of."""
+    said = [
+        f"{len(ids)} labelled questions, the same before and after; the interval is a paired bootstrap's."
+    ]
+    if not ranks:
+        said.append(
+            "Of the list that this step makes, not of the route's ranking, which later steps order again."
+        )
+    if len(moved) < len(ids):
+        said.append(f"{len(ids) - len(moved)} did not go through this step and count as they are.")
+    if found.failed:
+        said.append(f"{found.failed} failed and do not count.")
+    if found.unlabelled:
+        whole = len(found.survey.labelled.questions)
+        said.append(f"{found.unlabelled} of all {whole} have no relevant passage and do not count.")
+    return cut(" ".join(said), 600)

@@ -1,0 +1,195 @@
+"""The Fusion page: a step chosen, its settings moved, and what that does to the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.run_view import worked
+from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
+from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows
+from core.analysis.what_if.parameters import as_knobs
+from core.analysis.what_if.parameters import controls as controls_of
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult, Run, Scored
+from core.evaluation.tuning.fusion_effect import SHOWN, of_question
+from core.routes.registry import routes
+from ui.app import address, next_run, opened, picked
+from ui.app.markup import cut, md, show, tag
+from ui.app.plot import dark, plot
+from ui.charts.shares import named, share_bars, told
+from ui.fusion import controls, labelled
+
+ROUTE, STEP = "fusion_route", "fusion_step"
+TOP = 10  # passages whose scores are drawn
+
+
+def draw(run: Run, gold: Mapping[str, int]) -> None:
+    """The whole page about one run."""
+    found = {result.route: fusions(result) for result in worked(run)}
+    found = {route: steps for route, steps in found.items() if steps}
+    if not found:
+        st.subheader("No route of this run fuses lists", anchor=False)
+        st.caption(
+            "Here you see routes that fuse several searches by rank or by score, or choose diverse passages. "
+            "Ask the question again with such a route: those of the family “hybrid”, for example."
+        )
+        opened.to("compare.py", "Choose routes in Compare")
+        return
+    result, fusion = _choose(run, found)
+    names = list_names(result, fusion, run.query.text)
+    if fusion.lack:
+        st.info(md(f"“{fusion.span.name}” cannot be tried with other values: {fusion.lack}."))
+        return
+    scope = f"fusion:{run.id}:{result.route}:{fusion.span.id}"
+    route = routes().get(result.route)
+    movable = controls_of(route, fusion, [cut(name, 40) for name in names])
+    changes = controls.controls(movable, scope)
+    st.button(
+        "Reset",
+        key="fusion_reset",
+        disabled=not changes,
+        on_click=controls.reset,
+        args=(movable, scope),
+    )
+    try:
+        fused, parts = recompute(fusion, changes), shares(fusion, changes)
+    except BadInput as error:
+        st.error(md(str(error)))
+        return
+    before, made = fusion.span.hits or (), outcome(result, fusion, fused)
+    _stale(made)
+    _ranks(run, result, made, (before, fused), gold)
+    passage = picked.pick(run, gold)
+    also = [id for id, grade in gold.items() if grade > 0] + ([passage] if passage else [])
+    _bars(run, fusion, rows(fusion, before, fused, parts, gold, limit=TOP, also=also), names)
+    if route is not None:
+        lacking = f"{route.title} has no knob for all that is changed, so it cannot be kept."
+        knobs = as_knobs(route, fusion.span, changes) if changes else {}
+        next_run.offer(run, route, knobs, lacking)
+        labelled.draw(run, result, fusion, changes, ranks=made.hits is not None)
+
+
+def _choose(run: Run, found: Mapping[str, list[Fusion]]) -> tuple[RouteResult, Fusion]:
+    results = {result.route: result for result in run.results}
+    address.take("route", ROUTE, address.one_of(list(found)))
+    if st.session_state.get(ROUTE) not in found:
+        st.session_state[ROUTE] = next(iter(found))
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        name: str = st.selectbox(
+            "Route", list(found), key=ROUTE, width=260, persist_state="session",
+            format_func=lambda one: cut(results[one].title, 60),
+        )  # fmt: skip
+        steps = {fusion.span.id: fusion for fusion in found[name]}
+        address.take("step", STEP, address.one_of(list(steps)))
+        if st.session_state.get(STEP) not in steps:
+            st.session_state[STEP] = next(
+                (id for id, one in steps.items() if not one.lack), next(iter(steps))
+            )
+        step: int = next(iter(steps))
+        if len(steps) > 1:
+            step = st.selectbox(
+                "Step", list(steps), key=STEP, width=420, persist_state="session",
+                format_func=lambda id: cut(f"step {id}: {steps[id].span.name}, {_of(steps[id])}", 80),
+            )  # fmt: skip
+    address.keep("route", name)
+    address.keep("step", str(step) if len(steps) > 1 else None)
+    return results[name], steps[step]
+
+
+def _of(fusion: Fusion) -> str:
+    return f"{len(fusion.lists)} lists" if fusion.method != "marginal" else "one list"
+
+
+def _stale(made: Outcome) -> None:
+    """What was not done again with the changed values."""
+    if not made.stale:
+        return
+    names = ", ".join(f"“{name}”" for name in dict.fromkeys(cut(span.name, 60) for span in made.stale))
+    if made.hits is None:
+        said = f"Shown is the list that this step makes. What follows needs a run to change: {names}."
+    else:
+        said = f"The ranking is done again; what follows is not, and needs a run: {names}."
+    st.caption(md(said))
+
+
+def _ranks(
+    run: Run, result: RouteResult, made: Outcome, fused: tuple[Scored, Scored], gold: Mapping[str, int]
+) -> None:
+    """In words: where the gold passages went, and the metrics of this question."""
+    whole = made.hits is not None
+    was = tuple((hit.passage.id, hit.score) for hit in result.hits) if whole else fused[0]
+    now = made.hits if made.hits is not None else fused[1]
+    lines = [
+        tag(
+            "div",
+            f"Gold passage “{cut(named(run, id), 70)}”: ",
+            tag("b", arrow(a, b), css=_way(a, b)),
+        )
+        for id, a, b in moved(was, now, gold)
+    ]
+    if not lines:
+        first, then = places(was[:TOP]), places(now[:TOP])
+        come = sum(id not in first for id in then)
+        new = f"{come} of the first {TOP} are new" if come else "the first 10 are the same passages"
+        moves = sum(id in first and first[id] != rank for id, rank in then.items())
+        order = "in the same order" if not moves and not come else f"{moves} others change places"
+        same = was == now
+        lines = [tag("div", "As in the run." if same else f"{new}; {order}.", css="dim")]
+        lines.append(tag("div", "This question has no labels, so no metrics can be told for it.", css="dim"))
+    table = _metrics(of_question(gold, was), of_question(gold, now)) if any(gold.values()) else Markup("")
+    show(tag("div", tag("div", *lines), table, css="rs rs-fusion-ranks"))
+
+
+def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
+    head = tag("tr", tag("th", "This question"), *(tag("th", label, css="num") for label in SHOWN.values()))
+    cells = [
+        tag("td", f"{a:.3f} → ", tag("b", f"{b:.3f}", css=_up(b - a)), css="num")
+        for a, b in ((before[name], after[name]) for name in SHOWN)
+    ]  # fmt: skip
+    return tag("table", tag("thead", head), tag("tbody", tag("tr", tag("td", "before → after"), *cells)),
+               css="rs-table rs-fusion-table")  # fmt: skip
+
+
+def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> None:
+    st.markdown("##### What each score is made of")
+    words = told(shown[:TOP], names)
+    inside = " The number in a part is the passage's rank in that list."
+    st.caption(md(words + (inside if fusion.method != "marginal" else "")))
+    figure = share_bars(run, fusion, shown, [cut(name, 60) for name in names], dark=dark())
+    plot(figure, "fusion_bars", words)
+    with st.expander("The same as a table"):
+        show(_table(run, fusion, shown, names))
+
+
+def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> Markup:
+    """Ranks before and after, and in each list."""
+    lists = names if fusion.method != "marginal" else ("rank it had",)
+    head = tag(
+        "tr", tag("th", "Passage"), tag("th", "before → after", css="num"),
+        *(tag("th", cut(name, 26), css="num", title=name) for name in lists),
+    )  # fmt: skip
+    body = [
+        tag(
+            "tr",
+            tag("td", f"◆{row.grade} " if row.grade else "", cut(named(run, row.id), 90), dir="auto"),
+            tag("td", tag("span", arrow(row.before, row.after), css=_way(row.before, row.after)), css="num"),
+            *(tag("td", "–" if place is None else str(place), css="num dim") for place in row.places),
+        )
+        for row in shown
+    ]  # fmt: skip
+    return tag(
+        "div", tag("table", tag("thead", head), tag("tbody", *body), css="rs-table"), css="rs rs-fusion-rows"
+    )
+
+
+def _way(before: int | None, after: int | None) -> str:
+    if before == after:
+        return "dim"
+    return "up" if (after or 10**9) < (before or 10**9) else "down"
+
+
+def _up(difference: float) -> str:
+    return "up" if difference > 0 else "down" if difference < 0 else ""

@@ -1,0 +1,123 @@
+"""How far annotators agree beyond chance, and the passages they disagree on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.evaluation.labels import agreement
+from core.evaluation.labels.agreement import LEVELS, Agreement
+from core.evaluation.labels.bands import landis_koch
+from core.evaluation.labels.types import Desk
+from ui.app.markup import join, md, show, tag
+from ui.label import settle, suggested
+
+CHOSEN = "label_confusion"  # the pair whose table is shown
+
+
+def draw(desk: Desk) -> None:
+    """Draw the agreement of each pair of people, of models with people, and the disagreements."""
+    people = desk.annotators()
+    if not people:
+        st.subheader("Nothing is judged yet", anchor=False)
+        st.caption("Grade passages under Label first; a second annotator then shows whether the labels hold.")
+    elif len(people) == 1:
+        st.subheader("One annotator so far", anchor=False)
+        st.caption(
+            md(
+                f"{people[0]} alone has judged. Whether others would say the same is not known: let someone "
+                "else grade some of the same passages under another name (“You label as”)."
+            )
+        )
+    else:
+        with st.spinner("Comparing the annotators"):  # the first time loads what computes it, for seconds
+            found = agreement.between(desk)
+        _people(found)
+        settle.draw(desk)
+    _models(desk, agreement.suggestions(desk))
+
+
+def sentence(one: Agreement) -> str:
+    """The agreement of two in words."""
+    if not one.n or one.observed is None:
+        return f"{one.first} and {one.second}: {one.why}."
+    both = (
+        f"{one.first} and {one.second} both graded {one.n:,} passages; the same on {100 * one.observed:.0f} %"
+    )
+    if one.kappa is None:
+        return f"{both}. Cohen's kappa is not defined: {one.why}."
+    few = " Under 30 passages it says little." if one.n < 30 else ""
+    return (
+        f"{both}. Cohen's kappa is {one.kappa:.2f}{_between(one)}, {landis_koch(one.kappa)} by the bands of "
+        f"Landis and Koch.{few}"
+    )
+
+
+def _between(one: Agreement) -> str:
+    return "" if one.ci95 is None else f" [{one.ci95[0]:.2f}, {one.ci95[1]:.2f}]"
+
+
+def _people(found: Sequence[Agreement]) -> None:
+    _told(found)
+    _confusion(found)
+
+
+def _models(desk: Desk, found: Sequence[Agreement]) -> None:
+    st.markdown("**The language model held against people**")
+    st.caption("What a model suggests never counts as a label; how far it meets people's is told here.")
+    if found:
+        _told(found)
+    suggested.ask(desk)
+
+
+def _told(found: Sequence[Agreement]) -> None:
+    lines = [tag("p", sentence(one), css="rs-label-line") for one in found]
+    show(tag("div", *lines, _table(found), css="rs"))
+
+
+def _table(found: Sequence[Agreement]) -> Markup:
+    heads = ("", "Passages", "Same grade", "Kappa", "Linear weights", "Quadratic weights")
+    rows = [
+        tag(
+            "tr",
+            tag("td", f"{one.first} and {one.second}"),
+            _number(one.n, "{:,}"),
+            _number(None if one.observed is None else 100 * one.observed, "{:.0f} %"),
+            _number(one.kappa, f"{{:.2f}}{_between(one)}"),
+            *(_number(kappa, "{:.2f}") for kappa in (one.linear, one.quadratic)),
+        )
+        for one in found
+    ]
+    head = tag("tr", *(tag("th", text, css="num" if at else "") for at, text in enumerate(heads)))
+    note = (
+        "Kappa counts every difference alike; weights count a difference by its size, or by its square. In "
+        "brackets: where kappa lies with 95 % confidence, by drawing the questions again."
+    )
+    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
+    return join([tag("div", table, css="rs-label-wide"), tag("div", note, css="dim")])
+
+
+def _number(value: float | None, form: str) -> Markup:
+    return tag("td", "–" if value is None else form.format(value), css="num")
+
+
+def _confusion(found: Sequence[Agreement]) -> None:
+    """Which grades meet which, for one pair."""
+    some = {f"{one.first} and {one.second}": one for one in found if one.n}
+    if not some:
+        return
+    name = next(iter(some))
+    if len(some) > 1:
+        name = st.selectbox("Grades of", list(some), key=CHOSEN, width=340) or name
+    one = some[name]
+    corner = tag("th", f"{one.first} ↓  {one.second} →")
+    head = tag("tr", corner, *(tag("th", level) for level in LEVELS))
+    rows = [
+        tag("tr", tag("th", level),
+            *(tag("td", count, css="same" if at == level else "") for at, count in enumerate(row)))
+        for level, row in zip(LEVELS, one.confusion, strict=True)
+    ]  # fmt: skip
+    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table rs-label-confusion")
+    show(tag("div", tag("div", table, css="rs-label-wide"), css="rs"))

@@ -1,0 +1,89 @@
+"""The label set that the page works on, read once and then only what is new: each key must be answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError, Unavailable
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import queue
+from core.evaluation.labels.refresh import caught_up
+from core.evaluation.labels.types import Desk, Pair
+from core.store import Store
+from ui.app import address, state
+from ui.app.markup import md
+
+SET = "label_set"
+WHO = "label_annotator"
+ME = "me"
+
+
+def store() -> Store:
+    """Where labels are kept; raises Unavailable where nothing is."""
+    found = state.engine().store
+    if found is None:
+        raise Unavailable("labels are kept with the sessions, and those are not stored here")
+    return found
+
+
+def annotator() -> str:
+    """The name that judgements are kept under."""
+    return " ".join(str(st.session_state.get(WHO) or "").split()) or ME
+
+
+def choose_annotator() -> None:
+    """Draw the field for the name; it is asked once in a browser session, and in the address."""
+    address.take("annotator", WHO, str)
+    st.session_state.setdefault(WHO, ME)
+    st.text_input(
+        "You label as", key=WHO, width=190, max_chars=64, persist_state="session",
+        help="Not a password: it tells your judgements from those of others, so that agreement can be told.",
+    )  # fmt: skip
+    address.keep("annotator", annotator() if annotator() != ME else None)
+
+
+@dataclass(slots=True)
+class Held:
+    """A set that is kept between two looks at it, with the order of its passages for each annotator."""
+
+    desk: Desk
+    orders: dict[str, tuple[Pair, ...]] = field(default_factory=dict)
+
+    def order(self, who: str) -> tuple[Pair, ...]:
+        """As `queue.order`, made once: it does not depend on what is judged."""
+        if who not in self.orders:
+            self.orders[who] = queue.order(self.desk, who)
+        return self.orders[who]
+
+
+def opened() -> Held:
+    """The chosen set as it is now, whoever changed it; raises BadInput where it is gone meanwhile."""
+    return held(str(st.session_state[SET]))
+
+
+def held(name: str) -> Held:
+    """A set as it is now. Its questions and passages are read again only when they changed."""
+    kept = store()
+    told, created, judged, *pool = desks.version(kept, name)
+    found = _held(str(kept.path), name, (told, created, *pool))
+    if judged > (found.desk.judgements[-1].number if found.desk.judgements else 0):
+        found.desk = caught_up(kept, found.desk)
+    return found
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the label set")
+def _held(path: str, name: str, version: tuple[Any, ...]) -> Held:  # noqa: ARG001 - the cache key
+    return Held(desks.load(store(), name))
+
+
+def told(change: Any) -> bool:
+    """Whether `change()` went through; what stood against it is on the page."""
+    try:
+        change()
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return False
+    return True

@@ -1,0 +1,191 @@
+"""The labels: what counts for each passage and how it came about, out and in as files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import exchange, listing
+from core.evaluation.labels.final import final, tie
+from core.evaluation.labels.listing import Counts, Line
+from core.evaluation.labels.types import Desk
+from ui.app import address, opening, state
+from ui.app.markup import md
+from ui.components import tables
+from ui.label.desk import store
+from ui.label.keys import SHORT
+
+SHOWN = "label_shown"  # which lines
+GIVEN = "label_given"  # grows when a file was taken over, so that the uploader is empty again
+TOLD = "label_import_told"
+ALL = "all"
+IMPORTER = "imported"  # the annotator that imported judgements without a name are kept under
+
+
+def draw(desk: Desk) -> None:
+    """Draw the labels with how they came about, what became of them in the corpus, and the files."""
+    if told := st.session_state.pop(TOLD, None):
+        st.success(md(told))
+    opening.wait_for(desk.set.corpus)
+    found, counts, lacking = _lines(desk, _version(desk))
+    if lacking:
+        st.warning(md(f"Whether the passages are still those of the corpus cannot be told: {lacking}"))
+    if not found:
+        st.caption("No passages yet: find some under Pool, or import labels below.")
+    else:
+        st.markdown(md(words(counts, desk)))
+        _changes(found)
+        _table(found)
+    _out(desk)
+    _in(desk)
+
+
+def words(counts: Counts, desk: Desk) -> str:
+    """How many labels there are and how they came about."""
+    graded = counts.passages - counts.how.get("unjudged", 0)
+    kinds = [
+        f"{counts.how[how]:,} {said}"
+        for how, said in (
+            ("one grade", "by one person"), ("all agree", "by several who agree"),
+            ("adjudicated", "adjudicated"), ("median", "by the lower median of different grades"),
+        ) if counts.how.get(how)
+    ]  # fmt: skip
+    parts = [f"{graded:,} of {counts.passages:,} passages have a label" + (f": {', '.join(kinds)}." if kinds
+                                                                           else ".")]  # fmt: skip
+    if left := counts.passages - graded:
+        parts.append(f"{left:,} are unjudged: Evaluate counts them beside each metric.")
+    if counts.without:
+        parts.append(
+            f"{counts.without} judged questions have no passage from grade {desk.set.relevant_from}: "
+            "rankings cannot be measured on them."
+        )
+    if counts.unasked:
+        parts.append(f"In {counts.unasked} questions nothing is judged yet.")
+    return " ".join(parts)
+
+
+def _version(desk: Desk) -> tuple[Any, ...]:
+    engine = state.engine()
+    from core.corpus.index import current_fingerprint
+
+    now = desks.version(store(), desk.set.name)
+    return (str(store().path), *now, current_fingerprint(desk.set.corpus, settings=engine.settings))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Looking for the labels in the corpus")
+def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, str]:  # noqa: ARG001
+    """The lines, their counts, and why the corpus could not be asked, "" if it could."""
+    finals = final(_desk)
+    tied, lacking = None, ""
+    try:
+        tied = tie(_desk, finals, state.engine().corpus(_desk.set.corpus))
+    except RouteScopeError as error:
+        lacking = str(error)
+    return listing.lines(_desk, finals, tied), listing.counts(_desk, finals), lacking
+
+
+def _changes(found: list[Line]) -> None:
+    """What became of labels as the corpus was cut anew."""
+    kinds = Counter(one.now.split(" ")[0] for one in found if one.now)
+    said = []
+    if kinds["carried"]:
+        said.append(f"{kinds['carried']:,} labels are carried over to the passages that hold their words now")
+    if kinds["its"]:
+        said.append(f"{kinds['its']:,} judged passages read differently now: judge them again")
+    if kinds["lost:"]:
+        said.append(f"{kinds['lost:']:,} labels are lost, as the corpus has no such text")
+    if said:
+        st.warning(md(f"The corpus was indexed anew since. {'; '.join(said)}."))
+
+
+def _table(found: list[Line]) -> None:
+    import pandas as pd
+
+    kinds = {ALL: found, "graded": [one for one in found if one.grade is not None],
+             "unjudged": [one for one in found if one.grade is None],
+             "changed in the corpus": [one for one in found if one.now]}  # fmt: skip
+    kinds |= {how: [one for one in found if one.how == how]
+              for how in ("adjudicated", listing.HOW["median"])}  # fmt: skip
+    some = {name: lines for name, lines in kinds.items() if lines}
+    address.take("show", SHOWN, address.one_of(list(some)))
+    if st.session_state.get(SHOWN) not in some:
+        st.session_state[SHOWN] = ALL
+    name = st.selectbox("Show", list(some), key=SHOWN, width=340,
+                        format_func=lambda one: f"{one} ({len(some[one]):,})")  # fmt: skip
+    address.keep("show", None if name == ALL else name)
+    lines = some[name]
+    frame = pd.DataFrame(
+        {
+            "Question": [one.text for one in lines],
+            "Passage": [one.title or one.passage for one in lines],
+            "Document": [one.doc for one in lines],
+            "Grade": [f"{one.grade} {SHORT[one.grade]}" if one.grade is not None else "" for one in lines],
+            "How": [one.how for one in lines],
+            "Who said what": [one.said for one in lines],
+            "In the corpus now": [one.now for one in lines],
+        }
+    )
+    if not any(one.now for one in lines):
+        frame = frame.drop(columns="In the corpus now")
+    tables.show(frame, hide_index=True, height=min(38 + 35 * len(lines), 420), key=f"label_lines:{name}",
+                 alt=f"{len(lines)} passages with their grade and how it came about")  # fmt: skip
+
+
+def _out(desk: Desk) -> None:
+    name = desk.set.name
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.download_button("TREC qrels", lambda: exchange.qrels(desk), f"{name}.qrels", "text/plain",
+                           key="label_qrels", on_click="ignore",
+                           help="question 0 passage grade: the grades that count")  # fmt: skip
+        st.download_button("CSV", lambda: exchange.table(desk, unjudged=True), f"{name}.csv", "text/csv",
+                           key="label_csv", on_click="ignore",
+                           help="Every judgement with its passage, annotator and note")  # fmt: skip
+        st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": name})
+
+
+def _in(desk: Desk) -> None:
+    with st.expander("Import labels", key="label_import", on_change="rerun") as panel:
+        if not panel.open:
+            return
+        st.caption(
+            "A CSV file as it is exported here, or TREC judgements: question, 0, passage, grade. All of a "
+            "file is taken over or, where a line is broken, nothing of it; what is labelled here stays."
+        )
+        given = st.file_uploader(
+            "File", type=["csv", "qrels", "txt", "tsv"], label_visibility="collapsed",
+            key=f"label_import_file:{st.session_state.get(GIVEN, 0)}",
+        )  # fmt: skip
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            who = st.text_input("Annotator of lines that name none", IMPORTER, key="label_importer",
+                                max_chars=64, width=280)  # fmt: skip
+            if not st.button("Import", key="label_import_go", type="primary", disabled=given is None):
+                return
+        if given is None:
+            return
+        try:
+            told = take(desk, given.name, given.getvalue(), who)
+        except RouteScopeError as error:
+            st.error(md(f"Nothing was imported. {error}"))
+            return
+        st.session_state[TOLD] = told
+        st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
+        st.rerun()
+
+
+def take(desk: Desk, file: str, content: bytes, who: str) -> str:
+    """Add the judgements of a file to a set; what it brought, in words. BadInput names the line that is
+    broken, and nothing of the file is kept then.
+    """
+    if file.lower().endswith(".csv"):
+        found = exchange.import_table(store(), desk.set.name, content, file, who)
+    else:
+        corpus = state.engine().corpus(desk.set.corpus)
+        found = exchange.import_qrels(store(), desk.set.name, content, file, who, corpus)
+    return (
+        f"{found.added:,} judgements of {file} are added; {found.known:,} stood already; "
+        f"{found.passages:,} passages are new in the pool."
+    )

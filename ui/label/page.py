@@ -1,0 +1,44 @@
+"""Label: a set of questions, the passages to judge for them, the queue, agreement and the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.evaluation.labels.types import Desk
+from ui.app import address, opened
+from ui.app.markup import md
+from ui.app.tabs import tabs
+from ui.label import agreement, labels, pool, queue, sets
+from ui.label.desk import held
+
+
+def draw() -> None:
+    """Draw the page for the chosen set, else what to do first."""
+    try:
+        name = sets.choose()
+        if name is not None:
+            _views(held(name).desk)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+    opened.link()
+
+
+def _views(desk: Desk) -> None:
+    views: dict[str, Callable[[Desk], None]] = {
+        "Label": queue.draw if any(desk.pool.values()) else pool.draw,
+        "Pool": pool.draw,
+        "Agreement": agreement.draw,
+        "Labels": labels.draw,
+        "Set": sets.about,
+    }
+    tabs({name: lambda name=name: _view(name, views[name], desk) for name in views}, key="label_tab")  # type: ignore[misc]
+
+
+def _view(name: str, draw_it: Callable[[Desk], None], desk: Desk) -> None:
+    if name not in ("Label", "Agreement"):  # those show one passage, and the address says which
+        address.keep("question", None)
+        address.keep("passage", None)
+    draw_it(desk)

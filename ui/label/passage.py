@@ -1,0 +1,84 @@
+"""What an annotator reads: one passage in readable type, and the question with its conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.term_contributions import Marker
+from core.backends.terms import Analyzer, analyzer
+from core.corpus import catalogue
+from core.corpus.index import current_fingerprint
+from core.domain.errors import RouteScopeError
+from core.domain.types import Passage
+from core.evaluation.dataset import Question
+from core.evaluation.labels.types import Pooled
+from ui.app import state
+from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.routes import title
+from ui.components.hits import marked
+
+
+def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Markup:
+    """The passage with the words of the question lightly marked; who found it at which rank only on `routes`.
+
+    A passage that several routes found says no more than one that a single route found, until it is asked.
+    """
+    read: Passage = one.passage
+    found_by = _found(one) if routes else EMPTY
+    words = Marker(question.query.text, (), _words(corpus))
+    head = tag("div", read.title or read.doc_id, css="title", dir="auto")
+    where = tag("div", f"document {read.doc_id} · characters {read.start}–{read.end}", css="dim where")
+    body = tag("div", marked(read.text, words), css="text", dir="auto")
+    return tag("div", head, where, body, found_by, css="rs rs-label-passage", tabindex="0")
+
+
+def question(asked: Question) -> Markup:
+    """The question in full, after what was said before it; the gold answer is behind a click."""
+    turns = [
+        tag("div", tag("span", turn.role, css="who"), " ", turn.text, css="turn", dir="auto")
+        for turn in asked.query.history
+    ]
+    said = tag("div", asked.query.text, css="asked", dir="auto")
+    before = tag("div", tag("div", "Said before", css="dim"), *turns, css="before") if turns else EMPTY
+    named = tag("div", "Question", css="dim")
+    return tag("div", before, named, said, _gold(asked), css="rs rs-label-question")
+
+
+def told(asked: Question, limit: int = 90) -> str:
+    """The question for a list: one line."""
+    return cut(asked.query.text, limit)
+
+
+def _gold(asked: Question) -> Markup:
+    golds: Sequence[str] = asked.answers or ((asked.answer,) if asked.answer else ())
+    if not golds:
+        note = "The documents are said to hold no answer." if asked.answerable is False else ""
+        return tag("div", note, css="dim") if note else EMPTY
+    label = "Gold answer" if asked.answers else "Its author's remark"
+    texts = [tag("div", text, css="said", dir="auto") for text in golds]
+    return tag("details", tag("summary", label), *texts)
+
+
+def _found(one: Pooled) -> Markup:
+    ranks = sorted(one.found, key=lambda pair: (pair[1], pair[0]))
+    chips = [tag("span", f"{cut(title(route), 40)} ", tag("b", rank), css="chip") for route, rank in ranks]
+    head = f"Found by {len(ranks)} routes, with the rank:" if ranks else "Found by no route: it was imported."
+    return tag("div", tag("span", head, css="dim"), " ", join(chips, " "), css="found")
+
+
+def _words(corpus: str) -> Analyzer:
+    return _analyzer(corpus, current_fingerprint(corpus, settings=state.engine().settings))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _analyzer(corpus: str, fingerprint: str | None) -> Analyzer:  # noqa: ARG001 - part of the cache key
+    """The corpus' own; whole words for one that is not indexed here."""
+    try:
+        info = catalogue.describe(corpus, state.engine().settings).info
+    except RouteScopeError:
+        info = None
+    return analyzer(info.language) if info is not None else replace(analyzer("english"), language="none")

@@ -1,0 +1,62 @@
+"""How far an annotator is: in all, in this question, and question by question."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.evaluation.labels import queue
+from core.evaluation.labels.queue import Progress
+from core.evaluation.labels.types import Desk, Pair
+from ui.app.markup import join, show, tag
+from ui.components import tables
+from ui.label.passage import told
+
+NAMES = {"judged": "graded", "cannot": "can't tell", "later": "later", "left": "left"}
+
+
+def draw(desk: Desk, who: str, at: Pair | None) -> None:
+    """The bar over all, a line on the question that is shown, and the table of questions on demand."""
+    by, whole = queue.progress(desk, who)
+    parts = [bar(whole)]
+    if at is not None:
+        here, place = by[at[0]], list(desk.asked).index(at[0]) + 1
+        said = here.total - here.left - here.later
+        line = f"Question {place} of {len(desk.questions)}: {said} of its {here.total} passages judged"
+        parts.append(tag("div", line, css="dim"))
+    show(tag("div", *parts, css="rs"))
+    with st.expander("By question", key="label_by_question", on_change="rerun") as panel:
+        if panel.open:
+            _table(desk, by)
+
+
+def bar(one: Progress) -> Markup:
+    """A bar of what is judged, cannot be told, is put off and is left, with the numbers below it."""
+    counts = {name: getattr(one, name) for name in NAMES}
+    whole = max(1, one.total)
+    shares = [
+        tag("i", css=name, style=f"width:{100 * count / whole:.2f}%")
+        for name, count in counts.items() if name != "left"
+    ]  # fmt: skip
+    legend = [
+        tag("span", tag("i", css=name), f"{counts[name]:,} {said}", css="nowrap")
+        for name, said in NAMES.items()
+    ]
+    told = ", ".join(f"{count} {NAMES[name]}" for name, count in counts.items())
+    return join([tag("div", *shares, css="rs-label-bar", role="img", aria_label=told),
+                 tag("div", *legend, css="rs-label-dots dim")])  # fmt: skip
+
+
+def _table(desk: Desk, by: dict[str, Progress]) -> None:
+    import pandas as pd
+
+    rows = [(desk.asked[id], one) for id, one in by.items()]
+    frame = pd.DataFrame(
+        {
+            "Question": [told(question, 120) for question, _ in rows],
+            "Passages": [one.total for _, one in rows],
+            **{said.capitalize(): [getattr(one, name) for _, one in rows] for name, said in NAMES.items()},
+        }
+    )
+    tables.show(frame, hide_index=True, height=min(38 + 35 * len(rows), 320), key="label_questions",
+                 alt=f"Passages judged of each of the {len(rows)} questions")  # fmt: skip

@@ -1,0 +1,229 @@
+"""The labelling queue: one passage at a time, a key for each grade, saved at once."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.next_item import onward
+from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
+from ui.app import address
+from ui.app.markup import cut, md, show, tag
+from ui.label import passage as label_passage
+from ui.label import progress, sets, suggested
+from ui.label.desk import SET, annotator, held, opened, store
+from ui.label.keys import KEYS, SHORT, said
+from ui.label.keys import now as clock
+
+AT = "label_at"  # the (question, passage) that is shown
+SAID = "label_said"  # what became of the last key: (css class, text)
+ROUTES = "label_routes"  # whether who found a passage is shown
+JUMP = "label_jump"
+
+
+def draw(desk: Desk) -> None:
+    """Draw the queue of the set for the annotator; a link may name the question and the passage."""
+    question = st.query_params.get("question", "")
+    address.take("passage", AT, lambda passage: _known(desk, (question, passage)))
+    address.take("routes", ROUTES, lambda text: text == "1")
+    address.take("suggest", suggested.SHOWN, lambda text: text == "1")
+    _desk()
+
+
+@st.fragment
+def _desk() -> None:
+    """What a key draws anew: nothing else of the page."""
+    who = annotator()
+    try:
+        now = opened()
+    except RouteScopeError as error:  # deleted by somebody meanwhile
+        st.error(md(str(error)))
+        return
+    desk, order = now.desk, now.order(who)
+    mine = desk.by(who)
+    at = st.session_state.get(AT)
+    if at is None or at[1] not in desk.pool.get(at[0], {}):  # nowhere yet, or in another set
+        st.session_state[AT] = at = onward(order, mine)
+    with st.container(key="label_desk"):
+        with st.container():
+            if at is not None:
+                show(label_passage.question(desk.asked[at[0]]))
+        with st.container():
+            if at is None:
+                _finished(desk, who, order)
+            else:
+                _passage(desk, at, mine.get(at))
+                _keys(order, at, mine.get(at))
+            _said()
+            if at is not None:
+                _note_of(at, mine.get(at))
+        with st.container():
+            progress.draw(desk, who, at)
+            _jump(desk)
+            _switches(desk)
+            _guidelines(desk)
+    address.keep("question", at[0] if at else None)
+    address.keep("passage", at[1] if at else None)
+    address.keep("routes", "1" if st.session_state.get(ROUTES) else None)
+
+
+def _known(desk: Desk, pair: Pair) -> Pair:
+    if pair[1] not in desk.pool.get(pair[0], {}):
+        raise KeyError(pair)
+    return pair
+
+
+def _passage(desk: Desk, at: Pair, mine: Judgement | None) -> None:
+    question, id = at
+    one = desk.pool[question][id]
+    show(
+        label_passage.passage(
+            desk.set.corpus, desk.asked[question], one, routes=bool(st.session_state.get(ROUTES))
+        )
+    )
+    suggested.of(desk, at)
+    if mine is not None:
+        show(tag("div", f"You said: {said(mine)}.", css="rs dim"))
+
+
+def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
+    """The buttons; each belongs to the passage it was drawn for, so that no key hits one not yet seen."""
+    place = order.index(at)
+    with st.container(horizontal=True, gap="small"):
+        for grade, letter in KEYS.items():
+            st.button(
+                f"{grade} {SHORT[grade]}", key=f"label_grade_{grade}:{place}", shortcut=letter,
+                help=GRADES[grade], on_click=_judge, args=(at, "grade", grade),
+                type="primary" if mine is not None and mine.grade == grade else "secondary",
+            )  # fmt: skip
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for kind, label, letter, hint in (
+            ("cannot", "Can't tell", "j", "Its words do not settle it; a note says why"),
+            ("later", "Later", "k", "Comes again when all others are judged"),
+        ):
+            st.button(
+                label, key=f"label_{kind}:{place}", shortcut=letter, help=hint,
+                on_click=_judge, args=(at, kind),
+                type="primary" if mine is not None and mine.kind == kind else "secondary",
+            )  # fmt: skip
+        _moves(order, place)
+
+
+def _moves(order: tuple[Pair, ...], place: int) -> None:
+    st.button("Undo", key=f"label_undo:{place}", shortcut="u", on_click=_undo, type="tertiary",
+              help="Takes back what you said last, and goes there")  # fmt: skip
+    st.button("Back", key=f"label_back:{place}", shortcut="h", on_click=_to, type="tertiary",
+              args=(order[place - 1],), disabled=place == 0)  # fmt: skip
+    st.button("Forward", key=f"label_on:{place}", shortcut="l", on_click=_to, type="tertiary",
+              args=(order[(place + 1) % len(order)],), disabled=place + 1 == len(order))  # fmt: skip
+    st.button("Next unjudged", key=f"label_next:{place}", shortcut="n", on_click=_next, type="tertiary",
+              args=(order[place],))  # fmt: skip
+
+
+def _judge(at: Pair, kind: Kind, grade: int | None = None) -> None:
+    """Save a judgement and go on; "saved" is said when the store has it, and not before."""
+    name, who = st.session_state[SET], annotator()
+    note = str(st.session_state.get(_note(at)) or "").strip()
+    judgement = Judgement(*at, who, "person", kind, grade, note)
+    try:
+        desks.judge(store(), name, judgement)
+    except RouteScopeError as error:
+        st.session_state[SAID] = ("bad", f"Not saved: {error}")
+        return
+    now = held(name)
+    desk = now.desk
+    title = desk.pool[at[0]][at[1]].passage.title
+    st.session_state[SAID] = ("dim", f"Saved {clock()}: {said(judgement)} · {cut(title, 60)}")
+    st.session_state[AT] = onward(now.order(who), desk.by(who), at)
+
+
+def _undo() -> None:
+    name, who = st.session_state[SET], annotator()
+    try:
+        gone = desks.undo(store(), name, who)
+    except RouteScopeError as error:
+        st.session_state[SAID] = ("bad", f"Not undone: {error}")
+        return
+    if gone is None:
+        st.session_state[SAID] = ("dim", "There is nothing to undo: you have judged nothing here.")
+        return
+    st.session_state[AT] = gone.pair
+    st.session_state[SAID] = ("dim", f"Taken back {clock()}: {said(gone)}")
+
+
+def _to(at: Pair) -> None:
+    st.session_state[AT] = at
+
+
+def _next(at: Pair) -> None:
+    now, who = opened(), annotator()
+    st.session_state[AT] = onward(now.order(who), now.desk.by(who), at) or at
+
+
+def _said() -> None:
+    """One line for what became of the last key, always there so that nothing moves."""
+    css, text = st.session_state.get(SAID, ("dim", "Each key saves at once."))
+    show(tag("div", text, css=f"rs rs-label-saved {css}", role="status"))
+
+
+def _note_of(at: Pair, mine: Judgement | None) -> None:
+    st.text_input(
+        "Note", mine.note if mine else "", key=_note(at), max_chars=2000, label_visibility="collapsed",
+        placeholder="Note, kept with the next key (Tab leaves this field, then keys grade again)",
+    )  # fmt: skip
+
+
+def _switches(desk: Desk) -> None:
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.toggle("Show routes", key=ROUTES, persist_state="session",
+                  help="Who found the passage, and at which rank. Blind labels are worth more.")  # fmt: skip
+        suggested.switch(desk)
+
+
+def _jump(desk: Desk) -> None:
+    places = {one.id: place for place, one in enumerate(desk.questions, 1) if desk.pool.get(one.id)}
+    st.selectbox(
+        "Jump to a question", list(places), index=None, key=JUMP, on_change=_jumped,
+        label_visibility="collapsed", placeholder="Jump to a question",
+        format_func=lambda id: f"{places[id]}. {label_passage.told(desk.asked[id])}",
+    )  # fmt: skip
+
+
+def _jumped() -> None:
+    question = st.session_state[JUMP]
+    st.session_state[JUMP] = None
+    if question is None:
+        return
+    now, who = opened(), annotator()
+    own = [pair for pair in now.order(who) if pair[0] == question]
+    mine = now.desk.by(who)
+    st.session_state[AT] = next((pair for pair in own if pair not in mine), own[0])
+
+
+def _guidelines(desk: Desk) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("**Guidelines**")
+        with st.popover("Edit", type="tertiary", key="label_guide_edit"):
+            sets.guidelines(desk.set)
+    text = tag("div", desk.set.guidelines or "None yet.", css="rs-label-guide", dir="auto")
+    show(tag("div", text, css="rs"))
+
+
+def _finished(desk: Desk, who: str, order: tuple[Pair, ...]) -> None:
+    st.subheader("Every passage is judged", anchor=False)
+    st.caption(
+        md(
+            f"{who} has judged all {sum(map(len, desk.pool.values())):,} passages of this set. "
+            "A second annotator shows how far the labels can be trusted (Agreement); "
+            "Labels has the result, and Evaluate measures routes on it."
+        )
+    )
+    st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": desk.set.name})
+    with st.container(horizontal=True):
+        st.button("Undo", key="label_undo:end", shortcut="u", on_click=_undo)
+        st.button("Back", key="label_back:end", shortcut="h", on_click=_to, args=(order[-1],))
+
+
+def _note(at: Pair) -> str:
+    return f"label_note:{at[0]}:{at[1]}"

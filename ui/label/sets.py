@@ -1,0 +1,202 @@
+"""Label sets: which there are, making one, its guidelines, taking it off the list and back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.corpus.index import current_fingerprint
+from core.domain.errors import RouteScopeError
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import origins
+from core.evaluation.labels.types import Desk, LabelSet
+from ui.app import address, state
+from ui.app.markup import md
+from ui.label.desk import SET, choose_annotator, store, told
+
+DELETED = "label_deleted"  # the name of the set that was deleted last, for Undo
+CORPUS, FILE, ASKED = "the corpus", "a file", "stored sessions"
+SEED = 13  # of the sample of questions
+ENOUGH = 50  # questions that are offered first: with 20 passages each, a thousand judgements
+WANTED = "label_set_wanted"  # a set to be chosen when the choice is drawn next
+
+
+def choose() -> str | None:
+    """Draw the choice of a set and of the annotator; None, with what to do, where there is no set."""
+    undo()
+    known = {one.name: one for one in desks.sets(store())}
+    wanted = st.query_params.get("set")
+    if wanted and wanted not in known and wanted != st.session_state.get(DELETED):
+        st.warning(
+            md(f"There is no label set “{wanted}” here, or it was deleted. Nothing is saved in it now.")
+        )
+        address.keep("set", None)
+    if not known:
+        _empty()
+        return None
+    address.take("set", SET, address.one_of(list(known)))
+    if (fresh := st.session_state.pop(WANTED, None)) in known:
+        st.session_state[SET] = fresh
+    if st.session_state.get(SET) not in known:
+        st.session_state[SET] = _mine(known)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name: str = st.selectbox(
+            "Labelled set", list(known), key=SET, width=340, persist_state="session",
+            format_func=lambda one: f"{one} · corpus {known[one].corpus}",
+        )  # fmt: skip
+        choose_annotator()
+        with st.popover("New set", key="label_new"):
+            make()
+    address.keep("set", name)
+    return name
+
+
+def make() -> None:
+    """Draw what makes a set over the corpus of the sidebar: its name, and where its questions come from."""
+    corpus = st.session_state[state.CORPUS]
+    name = st.text_input("Name", key="label_name", placeholder="release-1", max_chars=64, width=320)
+    origin = st.radio("Questions from", [CORPUS, FILE, ASKED], key="label_origin", horizontal=True)
+    try:
+        questions = _questions(origin or CORPUS, corpus)
+    except RouteScopeError as error:
+        st.info(md(str(error)))
+        questions = ()
+    if questions:
+        questions = _chosen(questions)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        ready = bool(name.strip() and questions)
+        made = st.button("Make the set", key="label_make", type="primary", disabled=not ready)
+        if made and told(lambda: desks.create(store(), name, corpus, questions)):
+            st.session_state[WANTED] = " ".join(name.split())
+            st.rerun()
+        if not ready:
+            st.caption("Give a name." if questions else "There are no questions yet.")
+
+
+def undo() -> None:
+    """The way back for the set that was deleted last."""
+    name = st.session_state.get(DELETED)
+    if name is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.info(md(f"Label set “{name}” is deleted; its judgements are kept."), width="stretch")
+        if st.button("Undo", key="label_undelete") and told(lambda: desks.undelete(store(), name)):
+            st.session_state.pop(DELETED)
+            st.session_state[WANTED] = name
+            st.rerun()
+
+
+def about(desk: Desk) -> None:
+    """Draw what the set is, its guidelines to be edited, and Delete; below it sets that were deleted."""
+    one = desk.set
+    st.caption(
+        md(
+            f"{len(desk.questions)} questions over corpus {one.corpus}, made on {one.created[:10]}. "
+            f"A passage counts as relevant from grade {one.relevant_from}."
+        )
+    )
+    guidelines(one, height=260)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Delete this set", key="label_delete") and told(lambda: desks.delete(store(), one.name)):
+            st.session_state[DELETED] = one.name
+            st.rerun()
+        st.caption("It goes off the list; its judgements are kept, and Undo brings it back.")
+    _deleted()
+
+
+def guidelines(one: LabelSet, *, height: int = 200) -> None:
+    """Draw the editor of what annotators are told; it is saved on the button alone."""
+    key = f"label_guide:{one.name}"
+    if st.session_state.get(f"{key}:of") != one.guidelines:  # changed elsewhere: the editor begins with it
+        st.session_state[f"{key}:of"] = st.session_state[key] = one.guidelines
+    st.session_state.setdefault(key, one.guidelines)
+    text = st.text_area(
+        "Guidelines: what every annotator of this set is told", key=key, height=height, max_chars=20_000
+    )
+    if st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines) and told(
+        lambda: desks.set_guidelines(store(), one.name, text)
+    ):
+        st.rerun()
+
+
+def _mine(known: dict[str, LabelSet]) -> str:
+    """The set that was made last over the corpus of the sidebar, else the one made last."""
+    corpus = st.session_state.get(state.CORPUS)
+    return max(known.values(), key=lambda one: (one.corpus == corpus, one.created)).name
+
+
+def _empty() -> None:
+    st.subheader("No labelled set yet", anchor=False)
+    st.caption(
+        "A labelled set says which passages answer which question: people grade what the routes find. "
+        "Evaluate measures every route on it, and a release decision can rest on it."
+    )
+    st.caption(
+        "First choose its questions here. Then let the routes find passages for them (Pool), "
+        "and grade the passages one by one with the keys A, S, D and F."
+    )
+    with st.container(border=True):
+        make()
+    _deleted()
+
+
+def _deleted() -> None:
+    gone = [one.name for one in desks.sets(store(), deleted=True)]
+    if not gone:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
+        back = st.button("Bring back", key="label_back", disabled=name is None)
+    if back and name and told(lambda: desks.undelete(store(), name)):
+        st.session_state.pop(DELETED, None)
+        st.session_state[WANTED] = name
+        st.rerun()
+
+
+def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
+    engine = state.engine()
+    if origin == FILE:
+        given = st.file_uploader(
+            "Questions as JSONL or CSV, each with id and text; history, split and answer are read too",
+            type=[ending[1:] for ending in origins.ENDINGS], key="label_file",
+        )  # fmt: skip
+        return origins.of_file(given.name, given.getvalue()) if given is not None else ()
+    if origin == ASKED:
+        found = origins.of_sessions(store(), corpus)
+        if not found:
+            st.caption(md(f"Nothing has been asked of corpus {corpus} yet."))
+        return found
+    home = str(engine.settings.home)
+    return _of_corpus(corpus, home, current_fingerprint(corpus, settings=engine.settings))
+
+
+@st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the questions")
+def _of_corpus(corpus: str, home: str, fingerprint: str | None) -> tuple[Question, ...]:  # noqa: ARG001
+    return origins.of_corpus(corpus, state.engine().settings)
+
+
+def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
+    """Those of a split, and a sample of them if fewer are wanted."""
+    splits = sorted({one.split for one in questions if one.split})
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        split = st.selectbox("Split", ["all", *splits], key="label_split", width=150) if splits else "all"
+        some = tuple(one for one in questions if split in ("all", one.split))
+        count = st.number_input(
+            f"How many of the {len(some)}", 1, len(some), min(ENOUGH, len(some)), width=180,
+            key=f"label_count:{len(some)}",
+        )  # fmt: skip
+    st.caption(
+        "All of them."
+        if count == len(some)
+        else f"Drawn at random, always the same ones for {count}; kept in their order."
+    )
+    return sample(some, int(count))
+
+
+def sample(questions: Sequence[Question], count: int) -> tuple[Question, ...]:
+    """`count` of the questions, drawn with a fixed seed, in their order."""
+    drawn = set(random.Random(SEED).sample(range(len(questions)), count))
+    return tuple(one for at, one in enumerate(questions) if at in drawn)

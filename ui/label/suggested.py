@@ -1,0 +1,92 @@
+"""What a model suggests for a passage: shown on demand, named as the model's, and never chosen beforehand."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
+from core.evaluation.labels import suggest
+from core.evaluation.labels.suggest import Suggesting
+from core.evaluation.labels.types import GRADES, MODEL, Desk, Pair
+from ui.app import address, redraw, state
+from ui.app.markup import cut, md, show, tag
+
+SHOWN = "label_suggest"
+EVERY = 0.5  # seconds between looks at one under way
+
+
+def switch(desk: Desk) -> None:
+    """Draw the switch, where some model has suggested something."""
+    if desk.models():
+        st.toggle("Show suggestions", key=SHOWN, persist_state="session",
+                  help="What a model would say. Judge first: a suggestion that is seen sways.")  # fmt: skip
+    address.keep("suggest", "1" if desk.models() and st.session_state.get(SHOWN) else None)
+
+
+def of(desk: Desk, at: Pair) -> None:
+    """Draw the suggestions for a passage, if they are switched on."""
+    if not st.session_state.get(SHOWN):
+        return
+    lines = []
+    for model in desk.models():
+        one, name = desk.by(model).get(at), model.removeprefix(MODEL)
+        if one is None:
+            lines.append(tag("div", f"The model {name} suggests nothing for this passage.", css="dim"))
+        elif one.grade is None:
+            lines.append(tag("div", f"The model {name} cannot tell. {cut(one.note, 300)}"))
+        else:
+            head = tag("b", f"Suggested by the model {name}")
+            note = tag("span", cut(one.note, 300), css="dim")
+            lines.append(tag("div", head, f": {one.grade}, {GRADES[one.grade]}. ", note))
+    show(tag("div", *lines, css="rs rs-label-said"))
+
+
+def ask(desk: Desk) -> None:
+    """Draw what has the language model suggest grades, its progress with Stop, and how it ended."""
+    engine, name = state.engine(), desk.set.name
+    one = suggest.under_way(engine, name)
+    if one is not None and not one.done:
+        _follow(name)
+        return
+    if one is not None:
+        _ended(one)
+    without = suggest.missing(desk, suggest.annotator(engine))
+    judged = {each.pair for each in desk.current() if each.source != "model"}
+    held = [pair for pair in without if pair in judged]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for key, pairs, label in (
+            ("judged", held, f"Ask the model about the {len(held):,} passages people judged"),
+            ("all", without, f"About all {len(without):,}"),
+        ):
+            if st.button(label, key=f"label_suggest_{key}", disabled=not pairs):
+                try:
+                    suggest.begin(engine, name, pairs)
+                except RouteScopeError as error:
+                    st.error(md(str(error)))
+                else:
+                    st.rerun()
+
+
+@st.fragment(run_every=EVERY)
+def _follow(name: str) -> None:
+    one = suggest.under_way(state.engine(), name)
+    if one is None or one.done:
+        redraw.page()
+        return
+    left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        told = f"{one.finished:,} of {one.total:,} passages put before the model{left}"
+        st.progress(one.finished / max(1, one.total), text=md(told))
+        st.button("Stop", key="label_suggest_stop", on_click=one.cancel)
+
+
+def _ended(one: Suggesting) -> None:
+    told = f"{one.scored:,} of {one.total:,} passages have a suggestion of {one.annotator} since."
+    if one.error:
+        st.error(md(f"It ended with: {one.error}. {told}"))
+    elif one.unscored:
+        why = cut(next(iter(one.why.values()), ""), 200)
+        st.warning(md(f"{told} {one.unscored:,} have none: {why}"))
+    else:
+        st.caption(md(f"It was stopped. {told}" if one.cancelled else told))

@@ -1,0 +1,23 @@
+"""The Latency page: one run's times, what they went into, the same over all sessions, and tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.domain.types import Run
+from ui.app.tabs import tabs
+from ui.latency import run as latency_run
+from ui.latency import sessions, time_breakdown
+
+TAB = "latency_tab"
+
+
+def draw(run: Run, *, dark: bool) -> None:
+    """The whole page below the line on what run it is."""
+    views: dict[str, Callable[[], None]] = {
+        "This run": lambda: latency_run.draw(run, dark=dark),
+        "Where the time goes": lambda: time_breakdown.draw(run),
+        "Over all sessions": lambda: sessions.draw(run, dark=dark),
+        "Tokens and cost": lambda: sessions.tokens(run),
+    }
+    tabs(views, TAB)

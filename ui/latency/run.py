@@ -1,0 +1,188 @@
+"""The times of one run: the waterfall of its routes, a table beside it, and one route with all its calls."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.critical_path import Path, critical, ended, on_path, timed
+from core.analysis.run_view import reuse, source, worked
+from core.analysis.timeline import ALONE, lead, path_told
+from core.domain.format import brief, milliseconds
+from core.domain.types import RouteResult, Run, Span
+from ui.app import address
+from ui.app.markup import EMPTY, cut, join, show, tag
+from ui.app.plot import plot
+from ui.charts.style import KINDS
+from ui.charts.waterfall import waterfall, without_model, zooms
+from ui.components.grid import STATUS
+from ui.latency.parts import SHOWN, meter, sentences, switch
+
+SPANS = 400  # that are listed of one route
+ROUTE = "latency_route"
+
+
+def draw(run: Run, *, dark: bool) -> None:
+    """Words, the waterfall with its choices, the table of times, one route in full."""
+    if not any(result.spans for result in run.results):
+        none = "No route of this run did any step: see on Compare why."
+        waiting = "No route of this run has ended yet."
+        show(tag("div", waiting if run.status == "running" else none, css="rs dim"))
+        return
+    said = lead(run) or ["No route of this run went well; here is what each did until it ended."]
+    show(sentences(said))
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        only = switch("Steps", *SHOWN) == "retrieval"
+        calls = switch("Inside steps", "calls", {"no": "Hidden", "yes": "Shown below"})
+        until = _zoom(run)
+    if only and (retrieval := without_model(run)):
+        said = [*said, retrieval]
+        show(tag("div", retrieval, css="rs"))
+    figure = waterfall(run, dark=dark, retrieval_only=only, calls=calls == "yes", until=until)
+    plot(figure, "waterfall", " ".join(said))
+    what = (
+        "The gaps that the language model's steps leave are closed."
+        if only
+        else "The number in a bar is its share of the route's time."
+    )
+    told = f"A bar begins where the step began. {what} {ALONE}"
+    show(tag("div", tag("div", told, css="dim rs-latency-note"), css="rs"))
+    _one_route(run)
+    show(times(run))
+
+
+def times(run: Run) -> Markup:
+    """A row a route, in the waterfall's order: its time alone and in this run, what of it was reused, and the
+    step that takes longest.
+    """
+    rows = [_row(run, result) for result in sorted(run.results, key=_order)]
+    heads = ["Alone", "In this run", "Shared", "Cached", "Recorded"]
+    head = tag(
+        "tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads), tag("th", "Longest step")
+    )
+    wall = tag(
+        "div",
+        "In this run: from when the route began until it ended, the waiting for other routes' steps and the"
+        " loading of models included. Shared, cached, recorded: what of the time alone was not spent by this"
+        " route in this run.",
+        css="dim",
+    )
+    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
+    return tag("div", table, wall, css="rs rs-block rs-latency-times")
+
+
+def _row(run: Run, result: RouteResult) -> Markup:
+    name: list[object] = [result.title]
+    if result.status != "ok":
+        name.append(tag("span", STATUS.get(result.status, result.status), css="chip bad"))
+    if not result.spans:
+        reason = tag("td", cut(result.error or "no steps", 160), css="dim", colspan="6", dir="auto")
+        return tag("tr", tag("td", join(name, " ")), reason)
+    used, path = reuse(run, result), critical(result)
+    numbers = [path.total, result.wall_ms, used.shared_ms, used.cached_ms, used.recorded_ms]
+    return tag(
+        "tr",
+        tag("td", join(name, " ")),
+        *(tag("td", milliseconds(ms) if ms else "–", css="num") for ms in numbers),
+        tag("td", *_longest(path), dir="auto"),
+    )
+
+
+def _longest(path: Path) -> tuple[object, ...]:
+    if path.longest is None:
+        return ("–",)
+    dot = tag("i", css="rs-latency-dot", style=f"background:{KINDS[path.longest.kind][1]}")
+    return dot, cut(path.longest.name, 60), tag("span", f" {brief(path.share(path.longest.id))}", css="dim")
+
+
+def _order(result: RouteResult) -> tuple[bool, bool, float]:
+    return result.status != "ok", not result.spans, ended(result)
+
+
+def _zoom(run: Run) -> float | None:
+    """The first milliseconds to show; None for all of the time."""
+    offered = {"": "All the time"} | {f"{ms:g}": f"The first {milliseconds(ms)}" for ms in zooms(run)}
+    address.take("zoom", "latency_zoom", address.one_of(list(offered)))
+    if st.session_state.get("latency_zoom") not in offered:
+        st.session_state["latency_zoom"] = ""
+    chosen = st.selectbox(
+        "Zoom", list(offered), format_func=offered.__getitem__, key="latency_zoom", width=170,
+        help="Dragging over the chart zooms too, a double click shows all of it again",
+    )  # fmt: skip
+    address.keep("zoom", chosen)
+    return float(chosen) if chosen else None
+
+
+def _one_route(run: Run) -> None:
+    titles = {result.route: result.title for result in run.results if result.spans}
+    slowest = max(worked(run) or [r for r in run.results if r.spans], key=ended)
+    address.take("route", ROUTE, address.one_of(list(titles)))
+    if st.session_state.get(ROUTE) not in titles:
+        st.session_state[ROUTE] = slowest.route
+    chosen = st.selectbox(
+        "One route with all its calls", list(titles), format_func=lambda route: cut(titles[route], 60),
+        key=ROUTE, width=320, persist_state="session",
+    )  # fmt: skip
+    address.keep("route", None if chosen == slowest.route else chosen)
+    show(spans(next(result for result in run.results if result.route == chosen and result.spans)))
+
+
+def spans(result: RouteResult) -> Markup:
+    """Every span below the one it was done in, with when, how long, and whose time it is."""
+    within, path, end = on_path(result), critical(result), ended(result) or 1.0
+    depth: dict[int | None, int] = {None: -1}
+    for span in result.spans:
+        depth[span.id] = depth.get(span.parent, -1) + 1
+    drawable = {span.id for span in timed(result.spans)}
+    listed = result.spans[:SPANS]
+    rows = [
+        _span(
+            result, span, depth[span.id], end,
+            drawn=span.id in drawable, on=span.id in within, slack=path.slack.get(span.id),
+        )
+        for span in listed
+    ]  # fmt: skip
+    heads = [tag("th", "Step"), tag("th", "", css="wide")]
+    heads += [tag("th", text, css="num") for text in ("From", "Took")]
+    heads.append(tag("th", "Kind, and whose time it is"))
+    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table")
+    gap = f"{milliseconds(path.gap)} of the route's time passed between its own steps."
+    more = f" The first {SPANS} of {len(result.spans)} spans." if len(result.spans) > SPANS else ""
+    key = "● on the critical path: if it took longer, the route would. ○ beside it: another ran longer."
+    return tag(
+        "div",
+        tag("p", path_told(result), f" {gap}", dir="auto"),
+        table,
+        tag("div", f"{key}{more}", css="dim"),
+        css="rs rs-block rs-latency-route",
+    )
+
+
+def _span(
+    result: RouteResult, span: Span, depth: int, end: float, *, drawn: bool, on: bool, slack: float | None
+) -> Markup:
+    kind, colour = KINDS[span.kind]
+    facts = [kind]
+    if span.shared_with:
+        facts.append(f"work done by {cut(span.shared_with, 60)}")
+    if came_from := source(result, span):
+        facts.append("from a recording" if came_from == "recording" else "from the cache")
+    if slack is not None:
+        facts.append(f"{milliseconds(slack)} to spare")
+    low, high = (span.start_ms / end, (span.start_ms + span.ms) / end) if drawn else (0.0, 0.0)
+    mark = tag(
+        "span", "● " if on else "○ ", css="up" if on else "dim", title="on the critical path" if on else ""
+    )
+    return tag(
+        "tr",
+        tag("td", mark, cut(span.name, 90), dir="auto", style=f"padding-left:{1.1 * min(depth, 8):.1f}rem"),
+        tag("td", meter(low, high, colour, "" if on else "off")),
+        tag("td", milliseconds(span.start_ms), css="num dim"),
+        tag("td", milliseconds(span.ms), css="num"),
+        tag(
+            "td",
+            " · ".join(facts),
+            tag("div", cut(span.error, 300), css="bad", dir="auto") if span.error else EMPTY,
+            css="dim",
+        ),
+    )

@@ -1,0 +1,164 @@
+"""Times and tokens over the stored runs: percentiles by route and by step, model use by route."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.latency_percentiles import FROM, NEEDED, Latency, Usage, by_route, by_step, usage
+from core.analysis.timeline import against, sessions_told
+from core.analysis.token_usage import price
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
+from core.domain.types import Run
+from core.store.traces import Traces
+from ui.app import state
+from ui.app.markup import md, show, tag
+from ui.app.plot import plot
+from ui.charts.percentiles import SHOWN, range_plot
+from ui.components import tables
+from ui.components.cost import costs, money
+from ui.latency.parts import sentences, switch
+
+ANSWERED = "Writing an answer takes a language model far longer than a search takes"
+TIMES = "A time from the cache or a recording is that of the work when it was done, not of this machine now"
+NOW = "measured now"
+Found = tuple[Traces, list[Latency], list[Latency], list[Usage]]
+
+
+def draw(run: Run, *, dark: bool) -> None:
+    """Percentiles over the stored runs in words, as a chart and as a table."""
+    wrote = any(result.answer for result in run.results)
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        scope = _scope(run)
+        by = switch("Of each", "by", {"routes": "Route", "steps": "Step"})
+        answers = {"no": "Without answer", "yes": "With answer"}
+        if by == "routes":
+            usual = dict(reversed(answers.items())) if wrote else answers
+            answered = switch("Routes that ran", "answers", usual, ANSWERED) == "yes"
+        times = switch("Times", "times", {"now": "Measured now", "all": "Cached and recorded too"}, TIMES)
+    found = _found(None if scope == "all" else run.corpus)
+    if found is None:
+        return
+    read, routes, steps, _ = found
+    every = [one for one in routes if one.answered == answered] if by == "routes" else steps
+    rows = [one for one in every if times == "all" or one.source == "now"]
+    said = sessions_told(read, rows, len(every) - len(rows))
+    if by == "routes":
+        said.append(against(run, rows))
+    if not rows:
+        show(sentences(said))
+        st.info("No measurement is of this kind: choose other times, or routes that ran otherwise.")
+        return
+    show(sentences(said))
+    plot(range_plot(rows, dark=dark), "percentiles", " ".join(said))
+    if len(rows) > SHOWN:
+        st.caption(f"The chart has the {SHOWN} slowest of {len(rows)}; the table has all.")
+    _table(rows)
+    st.caption(
+        md(
+            "Routes that failed, were not available or were stopped are left out, and so are failed steps."
+            " A route's time is its time alone. A step counts where it was done, not where its result was"
+            " taken over. A percentile is shown from so many measurements on: "
+            + ", ".join(f"p{p} {needed}" for p, needed in NEEDED.items() if needed > 1)
+            + "."
+        )
+    )
+
+
+def tokens(run: Run) -> None:
+    """Model use by route: in this run, then on average over the stored runs."""
+    show(tag("div", tag("h4", "In this run"), css="rs rs-block"))
+    show(costs(run))
+    show(tag("div", tag("h4", "On average over sessions"), css="rs rs-block"))
+    found = _found(None if _scope(run) == "all" else run.corpus)
+    if found is None:
+        return
+    asking = [one for one in found[3] if one.calls]
+    quiet = len(found[3]) - len(asking)
+    if not asking:
+        show(tag("div", "No route of these runs asked a language model.", css="rs dim"))
+        return
+    most = asking[0]
+    show(
+        sentences(
+            [
+                f"{most.title} asks for most: {most.prompt + most.completion:,.0f} tokens a run in "
+                f"{most.calls:.1f} calls, on average over {most.runs} {'run' if most.runs == 1 else 'runs'}.",
+                f"{quiet} of {len(found[3])} routes never asked a language model." if quiet else "",
+                f"From {found[0].runs} of {found[0].of} runs; each route as if it ran alone, with what was"
+                " shared, cached or recorded. Runs in which an answer was written ask for more.",
+            ]
+        )
+    )
+    show(_mean(asking))
+
+
+def _scope(run: Run) -> str:
+    named = run.corpus if len(run.corpus) <= 40 else f"{run.corpus[:39]}…"
+    return switch("Runs on", "scope", {"corpus": md(named), "all": "All corpora"})
+
+
+def _found(corpus: str | None) -> Found | None:
+    """What the stored runs tell; None, and why, where they cannot be read."""
+    store = state.engine().store
+    if store is None:
+        st.info("Runs are not stored here, so there is nothing to compare this one with.")
+        return None
+    try:
+        newest = store.sessions(limit=1, corpus=corpus)
+        if not newest:
+            st.info("No run is stored on this corpus yet.")
+            return None
+        version = (newest[0].id, newest[0].status, store.count(corpus=corpus))
+        return _read(str(store.path), corpus, version)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return None
+
+
+@st.cache_data(max_entries=8, ttl=300, show_spinner="Reading the times of stored runs")
+def _read(path: str, corpus: str | None, version: tuple[str, str, int]) -> Found:  # noqa: ARG001 - of the cache's key
+    store = state.engine().store
+    if store is None:
+        raise LookupError(f"the store at {path} is gone")
+    read = store.traces(corpus)
+    runs = list(read.results.values())
+    return replace(read, results={}), by_route(runs), by_step(runs), usage(runs)
+
+
+def _table(rows: list[Latency]) -> None:
+    import pandas as pd
+
+    sources = [FROM[one.source].removeprefix(" · ") or NOW for one in rows]
+    columns = {
+        "Name": [one.title for one in rows],
+        **({"Time from": sources} if set(sources) != {NOW} else {}),
+        "n": [one.n for one in rows],
+        **{f"p{p}": [_shown(one.at[p]) for one in rows] for p in NEEDED},
+        "Largest": [milliseconds(one.largest) for one in rows],
+    }
+    tables.show(pd.DataFrame(columns), hide_index=True, key="latency_table")
+
+
+def _shown(ms: float | None) -> str:
+    return "–" if ms is None else milliseconds(ms)
+
+
+def _mean(found: list[Usage]) -> Markup:
+    settings = state.engine().settings
+    prices = settings.llm_price_prompt, settings.llm_price_completion
+    heads = ["Runs", "with answer", "Calls a run", "Prompt tokens a run", "Completion tokens a run"]
+    if None not in prices:
+        heads.append("Price a run")
+    rows = []
+    for one in found:
+        cells = [f"{one.runs:,}", f"{one.answered:,}", f"{one.calls:.1f}"]
+        cells += [f"{one.prompt:,.0f}", f"{one.completion:,.0f}"]
+        if (cost := price(one.sum, *prices)) is not None:
+            cells.append(money(cost / one.runs))
+        rows.append(tag("tr", tag("td", one.title), *(tag("td", text, css="num") for text in cells)))
+    head = tag("tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads))
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"), css="rs")

@@ -1,0 +1,186 @@
+"""Playlists for presentations: which there are, what is in them, and putting them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from core.analysis.presentation import sample_entries
+from core.domain.errors import RouteScopeError, Unavailable
+from core.domain.types import Run
+from core.store import Store
+from core.store.playlists import Entry
+from ui.app import state
+from ui.app.markup import md
+from ui.components import tables
+from ui.present import slide
+
+NAME = "playlist"
+DELETED = "playlist_deleted"  # (name, entries) of the last one, for Undo
+SAMPLES = "Sample questions of {}"
+
+Entries = tuple[Entry, ...]
+
+
+def known() -> dict[str, Entries]:
+    """Every playlist by name: the sample questions of the corpus, then those people made."""
+    corpus = st.session_state[state.CORPUS]
+    built_in = {SAMPLES.format(corpus): sample_entries(corpus)} if sample_entries(corpus) else {}
+    store = state.engine().store
+    made = {one.name: one.entries for one in store.playlists()} if store is not None else {}
+    return {**built_in, **made}
+
+
+def store() -> Store:
+    """Where playlists are kept; raises Unavailable where nothing is."""
+    found = state.engine().store
+    if found is None:
+        raise Unavailable("playlists are kept with the sessions, and those are not stored here")
+    return found
+
+
+def manage(lists: Mapping[str, Entries]) -> None:
+    """Choose a playlist and play it; make one and fill it with runs."""
+    _undo()
+    if not lists:
+        st.subheader("No playlist yet", anchor=False)
+        st.caption(
+            "A playlist is a list of questions to show one after another. Make one, then add runs to it."
+        )
+    else:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            name = st.selectbox("Playlist", list(lists), key=NAME, width=420, persist_state="session")
+            st.button(
+                "Present",
+                type="primary",
+                key="present",
+                disabled=not lists[name],
+                on_click=_play,
+                shortcut="mod+enter",
+            )
+        st.caption(
+            "Right or Page down: next question. Left or Page up: back. Escape: leave. "
+            "A question without a run is run when it is shown, from recordings alone."
+        )
+        _contents(name, lists[name], own=name in {one.name for one in store().playlists()})
+    _make(lists)
+
+
+def _play() -> None:
+    st.session_state[slide.PLAYING] = True
+    st.session_state[slide.AT] = 0
+
+
+def _contents(name: str, entries: Entries, *, own: bool) -> None:
+    import pandas as pd
+
+    if not entries:
+        st.info("This playlist is empty. Open a run, then add it below.")
+        return
+    frame = pd.DataFrame(
+        {
+            "": range(1, len(entries) + 1),
+            "Question": [entry.question for entry in entries],
+            "Corpus": [entry.corpus for entry in entries],
+            "Shown from": ["a stored run" if entry.run else "recordings" for entry in entries],
+            "Note": [entry.note for entry in entries],
+        }
+    )
+    event = tables.show(
+        frame,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        height=min(38 + 35 * len(entries), 420),
+        key=f"entries:{name}:{len(entries)}",
+        alt=f"The {len(entries)} questions of this playlist in their order",
+    )
+    picked = event["selection"]["rows"]
+    if not own:
+        st.caption("The sample questions come with the corpus. Copy them to change their order or notes.")
+    elif not picked:
+        st.caption("Pick a row at its left to move it, to write its note, or to take it out.")
+    else:
+        edit(name, entries, picked[0])
+
+
+def edit(name: str, entries: Sequence[Entry], at: int) -> None:
+    """Move, note and remove one entry."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        note = st.text_input("Note", entries[at].note, key=f"entry_note:{name}:{at}", max_chars=500)
+        if st.button("Save note", key="entry_save"):
+            _save(name, [*entries[:at], replace(entries[at], note=note), *entries[at + 1 :]])
+        if st.button("Up", key="entry_up", disabled=at == 0):
+            _save(name, [*entries[: at - 1], entries[at], entries[at - 1], *entries[at + 1 :]])
+        if st.button("Down", key="entry_down", disabled=at + 1 == len(entries)):
+            _save(name, [*entries[:at], entries[at + 1], entries[at], *entries[at + 2 :]])
+        if st.button("Take out", key="entry_out"):
+            _save(name, [*entries[:at], *entries[at + 1 :]])
+
+
+def _make(lists: Mapping[str, Entries]) -> None:
+    """Add the open run, make, copy and delete lists."""
+    own = {one.name: one.entries for one in store().playlists()}
+    run = _open_run()
+    with st.expander("Add and change playlists", expanded=not own):
+        if own:
+            with st.container(horizontal=True, vertical_alignment="bottom"):
+                into = st.selectbox("Playlist to change", list(own), key="playlist_into", width=320)
+                if st.button("Add the open run", key="add_run", disabled=run is None) and run is not None:
+                    _save(into, [*own[into], of(run)])
+                if st.button("Delete this playlist", key="delete_playlist"):
+                    store().delete_playlist(into)
+                    st.session_state[DELETED] = (into, own[into])
+                    st.rerun()
+            st.caption(
+                md(f"Open run: {run.query.text[:120]}" if run else "No run is open: open one under Sessions.")
+            )
+        with (
+            st.form("new_playlist", border=False),
+            st.container(horizontal=True, vertical_alignment="bottom"),
+        ):
+            name = st.text_input("New playlist", key="playlist_new", placeholder="Friday demo", width=320)
+            source = st.selectbox("with the questions of", [None, *lists], key="playlist_from", width=320,
+                                  format_func=lambda one: one or "none yet")  # fmt: skip
+            if st.form_submit_button("Make"):
+                if name.strip() in lists:
+                    st.error(md(f"There is a playlist “{name.strip()}” already; give another name."))
+                else:
+                    store().save_playlist(name, list(lists[source]) if source else [])
+                    st.session_state[NAME] = " ".join(name.split())
+                    st.rerun()
+
+
+def of(run: Run) -> Entry:
+    """A run as an entry: shown from the store, whatever is indexed by then."""
+    return Entry(
+        run.query.text, run.corpus, run.id, run.query.history, tuple(result.route for result in run.results)
+    )
+
+
+def _open_run() -> Run | None:
+    run_id = st.session_state.get(state.RUN)
+    try:
+        run = state.find(run_id)[0] if run_id else None
+    except RouteScopeError:
+        return None  # deleted meanwhile: none is open
+    return run if run is not None and run.status != "running" else None
+
+
+def _save(name: str, entries: Sequence[Entry]) -> None:
+    store().save_playlist(name, entries)
+    st.rerun()
+
+
+def _undo() -> None:
+    name, entries = st.session_state.get(DELETED, (None, ()))
+    if name is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.info(md(f"Playlist “{name}” is deleted; its runs are not."), width="stretch")
+        if st.button("Undo", key="undo_playlist"):
+            store().save_playlist(name, entries)
+            st.session_state.pop(DELETED)
+            st.rerun()

@@ -1,0 +1,63 @@
+"""The release held against a snapshot of an earlier one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.evaluation.naming import named
+from core.evaluation.release.against import Against, Change, compare
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.measured import Measured
+from core.evaluation.release.snapshot import read
+from ui.app.markup import md
+from ui.components import tables
+
+UPLOADED = "release_against"
+KEPT = "release_snapshot"  # (name, content) of the snapshot that was given last
+
+
+def found(measured: Measured, decision: Decision) -> Against | None:
+    """The comparison with the snapshot that was given, for the report; None without one that can be read."""
+    kept = st.session_state.get(KEPT)
+    if kept is None:
+        return None
+    try:
+        return compare(read(kept[1], kept[0]), measured, decision)
+    except RouteScopeError:  # told where it was given
+        return None
+
+
+def draw(measured: Measured, decision: Decision) -> None:
+    """The tab."""
+    given = st.file_uploader("Snapshot of an earlier release", type="json", key=UPLOADED)
+    if given is not None:
+        st.session_state[KEPT] = (given.name, given.getvalue())
+    kept = st.session_state.get(KEPT)
+    if kept is None:
+        st.caption(
+            "Give the snapshot of an earlier release, a file that “Report and build” or `gate --snapshot`"
+            " wrote. What is shipped now is compared with what was shipped then, question by question."
+        )
+        return
+    against = compare(read(kept[1], kept[0]), measured, decision)
+    tell = {"regression": st.error, "no regression shown": st.success}.get(against.state, st.warning)
+    tell(md(against.told))
+    st.caption(md(" ".join([f"Snapshot {kept[0]}, of evaluation {against.name}.", *against.notes])))
+    if against.changes:
+        tables.show([_row(one) for one in against.changes], hide_index=True, width="stretch")
+
+
+def _row(one: Change) -> dict[str, Any]:
+    return {
+        "measure": named(one.metric),
+        "kind of question": one.mode,
+        "questions": one.n,
+        "now minus then": f"{one.delta:+.3f}",
+        "95 % interval": f"{one.ci95[0]:+.3f} to {one.ci95[1]:+.3f}" if one.ci95 else "",
+        "corrected p": f"{one.p_holm:.3f}",
+        "what that shows": one.verdict,
+        "would be missed below": f"{one.detectable:.3f}" if one.detectable is not None else "",
+    }

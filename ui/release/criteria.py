@@ -1,0 +1,110 @@
+"""The criteria of the Release page: controls that begin at what follows from the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+
+import streamlit as st
+
+from core.evaluation.naming import named
+from core.evaluation.release.criteria import Criteria, derived
+from core.evaluation.release.measured import Measured
+from ui.app import address
+from ui.app.markup import md
+
+NONE = "none"  # in the address: no limit
+METRIC = "release_metric"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One control: the field of Criteria it sets, its parameter of the address, and how it is drawn."""
+
+    field: str
+    parameter: str
+    label: str
+    step: float
+    told: str
+    least: float | None = 0.0
+    most: float | None = None
+
+
+LIMITS = (
+    Limit("minimum", "min", "Mean at least", 0.01, "Empty: no least value; the best is looked for.", None),
+    Limit("max_p95_ms", "p95", "p95 at most (ms)", 50.0, "95 of 100 questions are through by then."),
+    Limit("max_tokens", "tokens", "Tokens at most", 100.0, "Of the language model, a question, on average."),
+    Limit("max_calls", "calls", "Model calls at most", 0.5, "Of the language model, a question, on average."),
+    Limit("max_cost", "cost", "Price of 1,000 at most", 0.1, "1,000 questions at the prices in Settings."),
+    Limit("max_failed", "failed", "Failed at most", 0.01, "Share of the questions, 0 to 1.", most=1.0),
+    Limit(
+        "max_unjudged", "unjudged", "Unjudged at most", 0.01,
+        "Share of the first ten, 0 to 1; above it a route is not decided on: label more.", most=1.0,
+    ),
+)  # fmt: skip
+
+
+def chosen(measured: Measured) -> Criteria:
+    """Draw the controls and give the criteria; each that is not as derived is in the address."""
+    metrics = list(measured.metrics())
+    address.take("metric", METRIC, address.one_of(metrics))
+    if st.session_state.get(METRIC) not in metrics:
+        st.session_state[METRIC] = metrics[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="release_limits"):
+        metric: str = st.selectbox(
+            "Quality is", metrics, key=METRIC, width=200, persist_state="session",
+            format_func=named,
+        )  # fmt: skip
+        address.keep("metric", None if metric == metrics[0] else metric)
+        begin = derived(measured, metric)
+        limits = {
+            one.field: _limit(one, f"{measured.name}:{metric}", getattr(begin, one.field)) for one in LIMITS
+        }
+    with st.container(horizontal=True, gap="medium"):
+        no_loss = _switch(
+            "loss", "No kind of question may be shown to be worse than with the baseline", begin.no_loss,
+            f"The baseline is {measured.title(measured.baseline)}.",
+        )  # fmt: skip
+        cheaper = _switch(
+            "cheapest", "Ship the cheapest that is not shown to be worse than the best", begin.cheaper,
+            "Off: the best by the mean is shipped, whatever it costs.",
+        )  # fmt: skip
+    return Criteria(metric, no_loss=no_loss, cheaper=cheaper, **limits)
+
+
+def _limit(one: Limit, of: str, begin: float | None) -> float | None:
+    """The value of one limit, which belongs to an evaluation and a metric, as it was derived from them."""
+    key = f"release:{one.field}:{of}"
+    address.take(one.parameter, key, _reader(one))
+    st.session_state.setdefault(key, begin)
+    value: float | None = st.number_input(
+        one.label, value=None, min_value=one.least, max_value=one.most, step=one.step, key=key, width=160,
+        help=one.told, placeholder="no limit", format="%.0f" if one.step >= 50 else "%.2f",
+        persist_state="session",
+    )  # fmt: skip
+    same = value == begin or (value is not None and begin is not None and abs(value - begin) < 1e-9)
+    address.keep(one.parameter, None if same else NONE if value is None else f"{value:.10g}")
+    return value
+
+
+def _switch(parameter: str, label: str, begin: bool, told: str) -> bool:
+    key = f"release_{parameter}"
+    address.take(parameter, key, {"yes": True, "no": False}.__getitem__)
+    st.session_state.setdefault(key, begin)
+    value = st.toggle(label, key=key, help=md(told), persist_state="session")
+    address.keep(parameter, None if value == begin else "yes" if value else "no")
+    return bool(value)
+
+
+def _reader(one: Limit) -> Callable[[str], float | None]:
+    def read(text: str) -> float | None:
+        if text == NONE:
+            return None
+        value = float(text)
+        low, high = one.least, one.most
+        if not isfinite(value) or (low is not None and value < low) or (high is not None and value > high):
+            raise ValueError(text)
+        return value
+
+    return read

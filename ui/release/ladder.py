@@ -1,0 +1,73 @@
+"""The escalation ladder of the Release page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.domain.format import milliseconds
+from core.evaluation.naming import named
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.ladder import Ladder, Rung, climb, in_words
+from core.evaluation.release.measured import Measured
+from ui.app.markup import md
+from ui.components import tables
+
+MARKS = {
+    "taken": "↑ taken",
+    "reached": "✓ meets the criteria",
+    "skipped": "– left out",
+    "not needed": "not needed",
+    "not measured": "not measured",
+}
+
+
+def draw(measured: Measured, decision: Decision) -> None:
+    """The ladder in words, then rung by rung."""
+    ladder = climb(measured, decision)
+    *rungs, last = in_words(ladder, measured)
+    st.markdown(f"**{md(last)}**")
+    if decision.chosen and ladder.reached and decision.chosen != ladder.reached:
+        st.markdown(
+            md(
+                f"The gate ships {measured.title(decision.chosen)} all the same: it chooses among all that "
+                "pass, and the ladder ends at the first rung that does. A higher minimum makes it go on."
+            )
+        )
+    st.caption(
+        "From plain search upwards, each rung is compared with the last one taken below it. The route on a "
+        "rung is the cheapest that meets the criteria, else the best, chosen by the same questions as the "
+        "gains: confirm a narrow one on questions of their own."
+    )
+    st.markdown("\n".join(f"{at}. {md(said)}" for at, said in enumerate(rungs, 1)))
+    tables.show(
+        [_row(rung, ladder, measured) for rung in ladder.rungs],
+        hide_index=True,
+        width="stretch",
+        column_config={"others": st.column_config.TextColumn("also measured on this rung")},
+    )
+    if any(rung.answered is not None for rung in ladder.rungs):
+        st.caption(
+            "Answered: the share of labelled questions with a relevant passage in the first ten on this rung "
+            "or on one taken below it: what escalation could reach if it always knew when to go on."
+        )
+
+
+def _row(rung: Rung, ladder: Ladder, measured: Measured) -> dict[str, Any]:
+    one, gain = rung.candidate, rung.gain
+    ends = gain["ci95"] if gain else None
+    return {
+        "rung": rung.title,
+        "": MARKS[rung.state],
+        "route": measured.title(rung.route) if rung.route else "",
+        named(ladder.metric): "" if one is None or one.mean is None else f"{one.mean:.3f}",
+        "gain": f"{gain['delta']:+.3f}" if gain else "",
+        "95 % interval": f"{ends[0]:+.3f} to {ends[1]:+.3f}" if ends else "",
+        "p (Holm)": f"{gain['p_holm']:.3f}" if gain else "",
+        "answered": "" if rung.answered is None else f"{rung.answered:.0%}",
+        "p95": "" if one is None or one.p95_ms is None else milliseconds(one.p95_ms),
+        "calls": "" if one is None or one.calls is None else f"{one.calls:.1f}",
+        "tokens": "" if one is None or one.tokens is None else f"{one.tokens:,.0f}",
+        "others": ", ".join(map(measured.title, rung.others)),
+    }

@@ -1,0 +1,158 @@
+"""Release: criteria, the route that meets them, how sure that is, and what is taken along."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.evaluation import experiment_store
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.release import text
+from core.evaluation.release.command import command
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.facts import limits
+from core.evaluation.release.gate import Decision, decide
+from core.evaluation.release.losses import Loss, losses
+from core.evaluation.release.measured import Measured, Prices, of_evaluation
+from core.evaluation.release.report import report
+from core.evaluation.release.selection_stability import HOW
+from core.evaluation.release.snapshot import snapshot
+from ui.app import evaluated, opened, state
+from ui.app.markup import md, show
+from ui.app.plot import dark, plot
+from ui.app.tabs import tabs
+from ui.charts.release import draws, ranked
+from ui.release import against as releasing_against
+from ui.release import criteria as releasing_criteria
+from ui.release import ladder, module, table, worse
+
+
+def draw() -> None:
+    """Draw the page."""
+    evaluation = evaluated.chosen()
+    if evaluation is not None:
+        try:
+            _decided(_measured(evaluation), evaluation)
+        except RouteScopeError as error:
+            st.info(md(f"{error}."))
+            st.page_link("evaluate.py", label="Go to Evaluate")
+    opened.link()
+
+
+def _decided(measured: Measured, evaluation: Evaluation) -> None:
+    verdict = st.container()
+    with st.expander("What a route must meet", expanded=True, key="release_criteria"):
+        criteria = releasing_criteria.chosen(measured)
+    decision = _decision(
+        str(evaluation.folder), experiment_store.stamp(evaluation.folder), measured.prices, criteria, measured
+    )
+    with verdict:
+        _verdict(decision)
+    tabs(
+        {
+            "Criteria": partial(_table, measured, decision),
+            "How sure": partial(_sure, decision),
+            "What it does worse": partial(worse.draw, measured, decision),
+            "Ladder": partial(ladder.draw, measured, decision),
+            "Against a release": partial(releasing_against.draw, measured, decision),
+            "Report and build": partial(_taken, measured, decision),
+            "Python module": partial(module.draw, measured, decision),
+        },
+        "release_tab",
+    )
+
+
+def _verdict(decision: Decision) -> None:
+    tell = {"ship": st.success, "nothing passes": st.error}.get(decision.verdict, st.warning)
+    tell(f"**{md(text.headline(decision))}**")
+    for said in text.why(decision):
+        st.markdown(md(said))
+    said = text.sure(decision)
+    (st.warning if said.startswith("Not sure") else st.caption)(md(said))
+
+
+def _table(measured: Measured, decision: Decision) -> None:
+    show(table.table(decision))
+    st.markdown("**What the labelled set can and cannot show**")
+    st.markdown("\n".join(f"- {md(said)}" for said in limits(measured, decision)))
+
+
+def _sure(decision: Decision) -> None:
+    st.markdown(md(text.sure(decision)))
+    found = decision.sureness
+    if found is None:
+        return
+    told = f"{HOW[0].upper()}{HOW[1:]}. {found.questions} questions; draws in which no route passes: "
+    st.caption(md(f"{told}{found.none:.0%}. Outlined: draws in which a route passes; filled: is chosen."))
+    if ranked(found):
+        titles = {one.route: one.title for one in decision.candidates}
+        plot(draws(found, titles, dark=dark()), "release_draws", text.sure(decision))
+
+
+def _taken(measured: Measured, decision: Decision) -> None:
+    against = releasing_against.found(measured, decision)
+    stem = f"release-{measured.name}"
+    with st.container(horizontal=True):
+        st.download_button(
+            "Report (HTML)", lambda: report(measured, decision, against), f"{stem}.html", "text/html",
+            on_click="ignore", key="release_html",
+        )  # fmt: skip
+        st.download_button(
+            "Report (Markdown)", lambda: report(measured, decision, against, kind="markdown"), f"{stem}.md",
+            "text/markdown", on_click="ignore", key="release_md",
+        )  # fmt: skip
+        st.download_button(
+            "Snapshot (JSON)", lambda: snapshot(measured, decision), f"{stem}.json", "application/json",
+            on_click="ignore", key="release_json",
+        )  # fmt: skip
+    st.caption(
+        "The report is one file with the decision, its reasons and its limits. The snapshot has every figure"
+        " and each question's values: the next release is compared with it."
+    )
+    st.markdown("The same in a build; it exits with 0 when a route passes, and with 1 when none does:")
+    st.code(
+        command(measured.name, decision.criteria, report=f"{stem}.html"), language="bash", wrap_lines=True
+    )
+    st.markdown("The next release, which must not be worse than this one:")
+    st.code(
+        command(measured.name, decision.criteria, against=f"{stem}.json"), language="bash", wrap_lines=True
+    )
+
+
+def _measured(evaluation: Evaluation) -> Measured:
+    settings = state.engine().settings
+    prices = settings.llm_price_prompt, settings.llm_price_completion
+    return _kept(str(evaluation.folder), experiment_store.stamp(evaluation.folder), prices, evaluation)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _kept(
+    folder: str,  # noqa: ARG001 - part of the cache key
+    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    prices: Prices,
+    _evaluation: Evaluation,
+) -> Measured:
+    return of_evaluation(_evaluation, prices)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Holding the routes against the criteria")
+def _decision(
+    folder: str,
+    stamp: tuple[float, ...],
+    prices: Prices,  # noqa: ARG001 - part of the cache key
+    criteria: Criteria,
+    _measured: Measured,
+) -> Decision:
+    return decide(_measured, criteria, _losses(folder, stamp, criteria.metric, _measured))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _losses(
+    folder: str,  # noqa: ARG001 - part of the cache key
+    stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    metric: str,
+    _measured: Measured,
+) -> tuple[Loss, ...] | None:
+    return losses(_measured, metric)

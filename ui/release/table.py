@@ -1,0 +1,54 @@
+"""Criteria by routes on the Release page: each passed, failed or not to be told, in a sign and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from core.domain.format import milliseconds
+from core.evaluation.release.checks import Check, number
+from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.text import brief, limit
+from ui.app.markup import EMPTY, join, tag
+
+SIGNS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "cannot be told": "?"}
+
+
+def table(decision: Decision) -> Markup:
+    """Routes that pass first; the figure of what is passed, the reason where something is not."""
+    ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
+    checks = {check.name: check for one in ordered for check in one.checks}
+    heads = [
+        tag("th", name, tag("div", limit(check), css="dim") if limit(check) else EMPTY)
+        for name, check in checks.items()
+    ]
+    head = tag("tr", tag("th", "route"), *heads, tag("th", "p50", css="num"), tag("th", "tokens", css="num"))
+    body = [_row(one, decision) for one in ordered]
+    drawn = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-release-table")
+    return tag("div", drawn, _legend(), css="rs rs-wide")
+
+
+def _row(one: Candidate, decision: Decision) -> Markup:
+    ship = one.route == decision.chosen
+    said = "ship" if ship else "passes" if one.passes else "does not pass" if one.fails else "cannot be told"
+    base = " · baseline" if one.route == decision.baseline else ""
+    name = tag("td", tag("b", one.title), tag("div", said, base, css="up" if ship else "dim"))
+    p50 = "?" if one.p50_ms is None else milliseconds(one.p50_ms)
+    tokens = "?" if one.tokens is None else number(one.tokens)
+    cells = [tag("td", p50, css="num"), tag("td", tokens, css="num")]
+    return tag("tr", name, *map(_cell, one.checks), *cells, css="rs-release-ship" if ship else "")
+
+
+def _cell(check: Check) -> Markup:
+    kind = {"passed": "passed", "failed": "failed"}.get(check.state, "open")
+    sign = tag("span", SIGNS[check.state], css=f"rs-release-{kind}", role="img", aria_label=check.state)
+    more = tag("div", check.state, ": ", check.told, css="dim") if check.state != "passed" else EMPTY
+    return tag("td", sign, " ", brief(check), more, title=check.told)
+
+
+def _legend() -> Markup:
+    signs = join((f"{sign} {name}" for name, sign in SIGNS.items()), " · ")
+    return tag(
+        "div", signs, ". Point at a figure for its interval and what so few questions cannot show.", css="dim"
+    )

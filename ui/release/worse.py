@@ -1,0 +1,119 @@
+"""What the route to ship does worse than another: kinds of question, and questions that open in Why."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.evaluation.naming import named
+from core.evaluation.release.facts import Worse, opponent, worse_at
+from core.evaluation.release.gate import Decision
+from core.evaluation.release.measured import Measured
+from ui.app import address
+from ui.app.evaluated import to_sessions
+from ui.app.markup import md
+from ui.components import tables
+
+ROUTE, OTHER, QUESTION = "release_route", "release_other", "release_question"
+
+
+def draw(measured: Measured, decision: Decision) -> None:
+    """The tab."""
+    routes = list(measured.routes)
+    if len(routes) < 2:
+        st.caption("Only one route was measured, so there is none to hold it against.")
+        return
+    begin = decision.chosen or decision.nearest or routes[0]
+    with st.container(horizontal=True):
+        route = _choice("Route", "route", ROUTE, routes, begin, measured)
+        others = [one for one in routes if one != route]
+        other = _choice("Against", "other", OTHER, others, opponent(decision, route) or others[0], measured)
+    metric = decision.criteria.metric
+    if other == decision.baseline:
+        _kinds(decision, route)
+    lost = worse_at(measured, route, other, metric)
+    if lost is None:
+        st.caption("Which questions those are cannot be told: their values are not known for this measure.")
+        return
+    if not lost:
+        st.markdown(
+            md(f"At no question does {measured.title(route)} score less than {measured.title(other)}.")
+        )
+        return
+    count = f"{len(lost)} question" + "s" * (len(lost) > 1)
+    st.markdown(md(f"At {count} {measured.title(route)} scores less in {named(metric)}, the worst first:"))
+    _questions(measured, lost, measured.title(route), measured.title(other))
+
+
+def _choice(label: str, parameter: str, key: str, options: list[str], begin: str, measured: Measured) -> str:
+    address.take(parameter, key, address.one_of(options))
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = begin
+    value: str = st.selectbox(
+        label, options, key=key, width=320, format_func=measured.title,
+        persist_state="session",
+    )  # fmt: skip
+    address.keep(parameter, None if value == begin else value)
+    return value
+
+
+def _kinds(decision: Decision, route: str) -> None:
+    """Kinds of question at which the mean is below the baseline's, with what that shows."""
+    below = sorted((one for one in decision.losses if one.route == route and one.delta < 0),
+                   key=lambda one: one.delta)  # fmt: skip
+    if not below:
+        st.markdown(md("In no kind of question is its mean below the baseline's."))
+        return
+    shown = [one.mode for one in below if one.verdict == "worse"]
+    said = (
+        f"shown to be worse at {', '.join(shown)}"
+        if shown
+        else "none of this is shown to be more than chance"
+    )
+    count = "1 kind" if len(below) == 1 else f"{len(below)} kinds"
+    st.markdown(md(f"Its mean is below the baseline's at {count} of question; {said}."))
+    tables.show(
+        [
+            {
+                "kind of question": one.mode,
+                "questions": one.n,
+                f"difference in {named(decision.criteria.metric)}": f"{one.delta:+.3f}",
+                "what that shows": one.verdict,
+                "corrected p": f"{one.p_holm:.3f}",
+                "would be missed below": "any"
+                if one.blind
+                else f"{one.detectable:.2f}"
+                if one.detectable
+                else "",
+            }
+            for one in below
+        ],
+        hide_index=True,
+        width="stretch",
+    )
+
+
+def _questions(measured: Measured, lost: list[Worse], title: str, other: str) -> None:
+    rows = [{"question": one.text, "kind": one.mode, title: one.value, other: one.other} for one in lost]
+    figures = st.column_config.NumberColumn(format="%.3f")
+    event = tables.show(
+        rows, hide_index=True, width="stretch", height=min(420, 36 * (len(rows) + 1) + 2), on_select="rerun",
+        selection_mode="single-row", key=f"release_worse:{measured.name}:{title}:{other}",
+        column_config={title: figures, other: figures},
+    )  # fmt: skip
+    ids = [one.question for one in lost]
+    if picked := [ids[n] for n in event["selection"]["rows"] if n < len(ids)]:
+        st.session_state[QUESTION] = picked[0]
+    address.take("question", QUESTION, address.one_of(ids))
+    id = st.session_state.get(QUESTION)
+    address.keep("question", id if id in ids else None)
+    if id not in ids:
+        st.caption("Pick a question at the left of its row to see in Why what happened to its passages.")
+        return
+    evaluation = measured.evaluation
+    if evaluation is None or not evaluation.run_id(id):
+        st.caption("No run of this question was kept, so it cannot be opened in Why.")
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Open in Why", key="release_why"):
+            st.switch_page("why.py", query_params={"run": to_sessions(evaluation, id)})
+        st.caption(md(next(one.text for one in lost if one.question == id)))

@@ -1,0 +1,4 @@
+"""Sessions: stored runs listed, compared, replayed, imported.
+
+Imports core, ui.charts, ui.app and ui.components.
+"""

@@ -1,0 +1,139 @@
+"""What can be done with picked runs: open, compare, run again, tag, note, export, delete and its undo."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.domain.format import time_left
+from core.store import Filters, SessionRow, Store
+from core.store.run_annotations import MAX_NOTE
+from ui.app import state
+from ui.app.markup import md
+from ui.sessions import pair, replay
+from ui.sessions.run_list import changed
+
+DELETED = "sessions_deleted"  # ids of the last deletion and when that was (monotonic), for Undo
+MOST = 500  # runs of one export: a bundle is made in memory
+OPEN = "Shows the run as it was stored. Nothing is searched and no model is asked."
+
+
+def actions(store: Store, picked: Sequence[SessionRow]) -> None:
+    """The buttons for the picked rows; for one row also its tags and note."""
+    ids = [row.id for row in picked]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if len(picked) == 1:
+            if st.button("Open", type="primary", key="open", help=OPEN):
+                st.switch_page("compare.py", query_params={"run": ids[0]})
+            replay.buttons(picked[0])
+        if len(picked) == 2:
+            first, second = sorted(picked, key=lambda row: (row.created, row.id))
+            st.button(
+                "Compare these two",
+                type="primary",
+                key="compare",
+                on_click=pair.show,
+                args=(first.id, second.id),
+            )
+        _export(store, picked)
+        if len(picked) == 1 and picked[0].status != "running":
+            _files(store, ids[0])
+        if st.button(f"Delete {len(ids)}", key="delete"):
+            for id in ids:
+                store.delete(id)
+                state.engine().forget(id)
+            st.session_state[DELETED] = ids, time.monotonic()
+            changed()
+            st.rerun()
+    if len(picked) == 1:
+        st.caption(f"Open: {OPEN[0].lower()}{OPEN[1:]} Replay: {replay.REPLAY[0].lower()}{replay.REPLAY[1:]}")
+        _words(store, picked[0])
+
+
+def export_found(store: Store, search: str, only: Filters) -> None:
+    """All runs that were found as one bundle."""
+    total = store.count(search, **only)
+    if not total:
+        return
+    if total > MOST:
+        st.caption(
+            f"{total:,} runs are found; at most {MOST} are exported at once. Search or filter for fewer, "
+            "or pick rows."
+        )
+        return
+    still = only.copy()
+    still["status"] = "running"
+    running = set(store.ids(search, **still))
+    ended = [id for id in store.ids(search, **only) if id not in running]
+    _bundle(store, ended, f"Export all {len(ended)} found", "export_found")
+
+
+def _export(store: Store, picked: Sequence[SessionRow]) -> None:
+    ended = [row.id for row in picked if row.status != "running"]
+    _bundle(store, ended, f"Export {len(ended)}", "export")
+
+
+def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
+    st.download_button(
+        label,
+        data=lambda: store.export_bundle(ids),
+        file_name=f"routescope-{ids[0] if len(ids) == 1 else f'{len(ids)}-runs'}.zip",
+        mime="application/zip",
+        disabled=not ids,
+        on_click="ignore",
+        key=key,
+        help="A bundle: the runs with tags and notes, to be imported by any RouteScope",
+    )
+
+
+def _files(store: Store, run_id: str) -> None:
+    """One run in the formats that other tools read."""
+    with st.popover("For other tools", key="files", width="content"):
+        st.download_button(
+            "Rankings as a TREC run file",
+            data=lambda: store.export_trec(store.load(run_id)),
+            file_name=f"routescope-{run_id}.trec",
+            mime="text/plain",
+            on_click="ignore",
+            key="trec",
+        )
+        st.download_button(
+            "Results as JSON lines",
+            data=lambda: store.export_jsonl(store.load(run_id)),
+            file_name=f"routescope-{run_id}.jsonl",
+            mime="application/jsonl",
+            on_click="ignore",
+            key="jsonl",
+        )
+
+
+def _words(store: Store, row: SessionRow) -> None:
+    """Tags and note of one run."""
+    st.text(row.question)
+    with st.form(f"words:{row.id}", border=False):
+        tags = st.text_input("Tags, separated by commas", ", ".join(row.tags), key=f"tags:{row.id}")
+        note = st.text_area("Note", row.note, height=80, key=f"note:{row.id}", max_chars=MAX_NOTE)
+        if st.form_submit_button("Save tags and note"):
+            store.tag(row.id, [tag.strip() for tag in tags.split(",") if tag.strip()])
+            store.note(row.id, note)
+            changed()
+            st.rerun()
+
+
+def undo(store: Store) -> None:
+    """The last deletion, to be taken back until the runs are gone for good."""
+    ids, since = st.session_state.get(DELETED, ((), 0.0))
+    left = store.deletion.undo_s - (time.monotonic() - since)
+    if not ids or left <= 0:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        told = f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted, for good in {time_left(left)}."
+        st.info(md(told), width="stretch")
+        if st.button("Undo", key="undo"):
+            del st.session_state[DELETED]
+            for id in ids:
+                store.undelete(id)
+            changed()
+            st.rerun()

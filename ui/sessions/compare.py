@@ -1,0 +1,89 @@
+"""Two runs side by side: in words first, then settings, routes, and one route's trace against its trace."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.analysis.run_diff import RouteDiff, RunDiff, run_diff
+from core.analysis.run_diff_text import headline
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
+from core.domain.types import Run
+from ui.app import address, state
+from ui.app.markup import cut, join, md, show, tag
+from ui.sessions import pair
+from ui.sessions.diff import asked, routes_table, settings_table, words
+from ui.sessions.trace_diff import draw_route
+from ui.sessions.watch import under_way
+
+OF = "session_of"  # the route that is looked at
+
+
+def draw(first: str, second: str) -> None:
+    """The comparison of two stored runs, or what is wrong with one of the ids."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("All runs", key="back", on_click=pair.back)
+        st.button("Exchange the two", key="exchange", on_click=pair.show, args=(second, first))
+    runs: list[Run] = []
+    for id, which in ((first, "first"), (second, "second")):
+        try:
+            runs.append(state.find(id)[0])
+        except RouteScopeError as error:
+            st.error(md(f"The {which} run: {error}"))
+    if len(runs) < 2:
+        return
+    before, after = runs
+    _heads(before, after)
+    if under_way(before) or under_way(after):
+        return
+    _compared(before, after, run_diff(before, after))
+
+
+def _compared(before: Run, after: Run, diff: RunDiff) -> None:
+    show(tag("div", tag("p", words(headline(diff)), css="rs-sessions-told"), css="rs"))
+    show(tag("div", asked(diff), settings_table(diff), routes_table(diff), css="rs"))
+    if not diff.routes:
+        return
+    route = _pick(diff)
+    draw_route(diff, route, before, after)
+
+
+def _pick(diff: RunDiff) -> RouteDiff:
+    """Which route's traces are shown; at first the first that differs."""
+    ordered = [
+        *sorted(diff.differing, key=lambda one: one.same_result),
+        *(route for route in diff.routes if route.same),
+    ]
+    by_name = {route.before.route: route for route in reversed(ordered)}
+    names = list(dict.fromkeys(route.before.route for route in ordered))
+    address.take("of", OF, address.one_of(names))
+    if st.session_state.get(OF) not in names:
+        st.session_state[OF] = names[0]
+    name = st.selectbox(
+        "Trace against trace of",
+        names,
+        key=OF,
+        format_func=lambda one: f"{by_name[one].before.title}{'' if by_name[one].same else ' (differs)'}",
+        width=360,
+    )
+    address.keep("of", name)
+    return by_name[name]
+
+
+def _heads(before: Run, after: Run) -> None:
+    """What the two runs are, with a link to each."""
+    for column, which, run in zip(st.columns(2), ("First", "Second"), (before, after), strict=True):
+        facts = (
+            f"{run.created[:19].replace('T', ' ')} UTC · corpus {run.corpus} · {len(run.results)} routes · "
+            f"{milliseconds(run.wall_ms)} · model calls {run.settings.get('llm mode', 'not told')}"
+        )
+        with column:
+            show(
+                tag(
+                    "div",
+                    join([tag("b", which), ": ", tag("span", cut(run.query.text, 200), dir="auto")]),
+                    tag("div", facts, css="dim"),
+                    css="rs",
+                )
+            )
+            st.page_link("compare.py", label=f"Open the {which.lower()}", query_params={"run": run.id})

@@ -1,0 +1,83 @@
+"""Import of bundles: of each file all runs or none, and links to what came in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.store import Store
+from ui.app.markup import cut, md
+from ui.sessions.run_list import changed
+
+TOLD = "sessions_imported"  # [(name of a file, ids that were new, what went wrong)] of the last import
+LINKS = 20  # runs that are listed with a link
+
+
+class File(Protocol):
+    """A file as it was uploaded."""
+
+    name: str
+
+    def getvalue(self) -> bytes:
+        """Its content."""
+
+
+def bring_in(store: Store) -> None:
+    """Choose bundles, import them, and see what came in."""
+    with st.expander("Import bundles", key="import_bundles"):
+        st.caption("Of each file all runs are imported or none. A run that is here already stays as it is.")
+        given = st.file_uploader(
+            "Bundles", type="zip", key="bundle", label_visibility="collapsed", accept_multiple_files=True
+        )
+        if given and st.button(f"Import {len(given)}", key="import"):
+            st.session_state[TOLD] = take_in(store, given)
+            changed()
+            st.rerun()
+    told(store)
+
+
+def take_in(store: Store, files: Sequence[File]) -> list[tuple[str, list[str], str]]:
+    """Import files one after another: (name, ids of the runs that are new, what was wrong with it or "")."""
+    found: list[tuple[str, list[str], str]] = []
+    for file in files:
+        try:
+            found.append((file.name, store.import_bundle(file.getvalue()), ""))
+        except RouteScopeError as error:
+            found.append((file.name, [], str(error)))
+    return found
+
+
+def told(store: Store) -> None:
+    """What the last import brought, with links; gone when it is closed."""
+    imported: list[tuple[str, list[str], str]] = st.session_state.get(TOLD, [])
+    if not imported:
+        return
+    with st.container(border=True):
+        for name, _, wrong in imported:
+            if wrong:
+                st.error(md(f"Nothing of {cut(name, 80)} was imported: {wrong}"))
+        files = [name for name, _, wrong in imported if not wrong]
+        new = list(dict.fromkeys(id for _, ids, _ in imported for id in ids))
+        if files:
+            counted = f"{len(new)} {'run is' if len(new) == 1 else 'runs are'} new"
+            from_files = "1 file" if len(files) == 1 else f"{len(files)} files"
+            st.success(md(f"{counted} from {from_files}; any others were here already."))
+        for id in new[:LINKS]:
+            _link(store, id)
+        if len(new) > LINKS:
+            st.caption(f"And {len(new) - LINKS} more, in the list above.")
+        if st.button("Close", key="close_import", type="tertiary"):
+            st.session_state.pop(TOLD)
+            st.rerun()
+
+
+def _link(store: Store, id: str) -> None:
+    try:
+        row = store.session(id)
+    except RouteScopeError:
+        return  # deleted since
+    label = f"{row.created[:16].replace('T', ' ')} · {cut(row.question, 90)} · {row.corpus}"
+    st.page_link("compare.py", label=md(label), query_params={"run": id})

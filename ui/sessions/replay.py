@@ -1,0 +1,227 @@
+"""A stored run once more: with one thing changed, or from stored model answers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from core.analysis.run_diff_text import value
+from core.corpus import catalogue
+from core.domain.errors import RouteScopeError
+from core.domain.types import Query, Run
+from core.engine.engine import Request
+from core.engine.replay import Again, Here, again
+from core.routes.registry import routes
+from core.store import SessionRow
+from ui.app import state
+from ui.app.answer_style import ANSWERS
+from ui.app.markup import cut, md
+from ui.app.routes import by_family, title
+from ui.compare.ask import LONGEST
+from ui.components import parameters
+from ui.sessions import pair
+
+REPLAY = (
+    "Runs it again from stored model answers: searches are done anew and no language model is called. "
+    "A route whose answer is not stored ends there and says which answer it was."
+)
+MODES = {
+    "live": "live: stored answers, the model for the others",
+    "replay": "replay: stored answers only",
+    "record": "record: the model is asked for all, and its answers are recorded",
+}
+FAILED = "session_again_failed"  # why the run could not be begun
+
+
+def buttons(row: SessionRow) -> None:
+    """Run again with a change, or replay, the picked run."""
+    ended = row.status != "running"
+    st.button(
+        "Run again with a change",
+        key="again",
+        on_click=pair.run_again,
+        args=(row.id,),
+        disabled=not ended,
+        help="Choose one thing to change; all else is as it was. Then the two are compared.",
+    )
+    st.button(
+        "Replay without models",
+        key="replay",
+        on_click=replay,
+        args=(row.id,),
+        disabled=not ended,
+        help=REPLAY,
+    )
+    failed = st.session_state.pop(FAILED, None)
+    if failed:
+        st.error(md(failed))
+
+
+def replay(run_id: str) -> None:
+    """Begin the same from stored answers, and compare the two."""
+    try:
+        run, _ = state.find(run_id)
+        begin(run_id, replace(known(run).request, mode="replay"))
+    except RouteScopeError as error:
+        st.session_state[FAILED] = str(error)
+
+
+def begin(run_id: str, request: Request) -> None:
+    """Start the request and compare what comes of it with the run it was made from; RouteScopeError."""
+    job = state.start(request)
+    pair.show(run_id, job.id)
+
+
+def known(run: Run) -> Again:
+    """The request of a stored run, with what of it is not here."""
+    engine = state.engine()
+    corpora = {one.name: one for one in catalogue.known(engine.settings) if one.askable}
+    fingerprints = {name: one.fingerprint for name, one in corpora.items()}
+    embedders = {name: one.info.embedder for name, one in corpora.items() if one.info is not None}
+    here = Here(routes(), fingerprints, engine.llm().model, embedders)
+    return again(run, here, evidence=engine.settings.answer_evidence)
+
+
+def form(run: Run) -> None:
+    """Choose what to change and run it; then the two are compared."""
+    st.button("All runs", key="back", on_click=pair.back)
+    st.subheader("Run again with one thing changed", anchor=False)
+    st.text(run.query.text)
+    found = known(run)
+    told(found)
+    if not found.request.routes:
+        st.error("None of the routes of this run is here, so there is nothing to run.")
+        return
+    changes: dict[str, Callable[[Request], Request]] = {
+        "A knob of a route": _knob,
+        "Routes": _routes,
+        "Corpus": _corpus,
+        "Question": _question,
+        "Answers": _answers,
+        "Model calls": _mode,
+        "Nothing": lambda request: request,
+    }
+    what = st.segmented_control(
+        "Change", list(changes), default="A knob of a route", key="again_what", required=True
+    )
+    request = changes[what or "Nothing"](found.request)
+    if request == found.request:
+        st.caption("As it stands nothing is changed: this repeats the run.")
+    st.caption(md(f"Corpus {request.corpus} · {len(request.routes)} routes · model calls {request.mode}"))
+    if st.button("Run", type="primary", key="again_run"):
+        try:
+            begin(run.id, request)
+        except RouteScopeError as error:
+            st.error(md(str(error)))
+            return
+        st.rerun()
+
+
+def told(found: Again) -> None:
+    """What of the stored run is not here, or not as it was."""
+    if found.gone:
+        st.warning(md(f"Not here, so left out: {'; '.join(found.gone)}."))
+    if found.other:
+        st.caption(md(f"Not as it was, whatever you change: {'; '.join(found.other)}."))
+    if not found.gone and not found.other:
+        st.caption("All that this run used is here.")
+
+
+def _knob(request: Request) -> Request:
+    having = [name for name in request.routes if routes()[name].knobs]
+    if not having:
+        st.info("None of these routes has a knob; change something else.")
+        return request
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = st.selectbox("Route", having, format_func=title, key="again_route", width=280)
+        route = routes()[name]
+        by_name = {knob.name: knob for knob in route.knobs}
+        knob = by_name[
+            st.selectbox(
+                "Knob",
+                list(by_name),
+                format_func=lambda one: one.replace("_", " "),
+                key=f"again_knob:{name}",
+                width=240,
+            )
+        ]
+    now = route.settle(request.knobs.get(name, {}))
+    with st.container(width=540):
+        chosen = parameters.widget(knob, now[knob.name], f"again:{name}:{knob.name}")
+    st.caption(md(f"It was {value(now[knob.name])}. {knob.help}"))
+    if chosen is None:
+        return request
+    turned: Mapping[str, Any] = {**request.knobs.get(name, {}), knob.name: chosen}
+    return replace(request, knobs={**request.knobs, name: turned})
+
+
+def _routes(request: Request) -> Request:
+    offered = [route.name for route in by_family()]
+    chosen = st.multiselect(
+        "Routes",
+        offered,
+        default=list(request.routes),
+        format_func=title,
+        key="again_routes",
+        width=720,
+    )
+    return replace(
+        request,
+        routes=tuple(chosen),
+        knobs={name: turned for name, turned in request.knobs.items() if name in chosen},
+        answered=tuple(name for name in request.answered if name in chosen),
+    )
+
+
+def _corpus(request: Request) -> Request:
+    names = [one.name for one in catalogue.known(state.engine().settings) if one.askable]
+    at = names.index(request.corpus) if request.corpus in names else None
+    chosen = st.selectbox("Corpus", names, index=at, key="again_corpus", width=280)
+    return replace(request, corpus=chosen or request.corpus)
+
+
+def _question(request: Request) -> Request:
+    text = st.text_area(
+        "Question", request.query.text, key="again_question", height=80, width=720, max_chars=LONGEST
+    )
+    turns = request.query.history
+    if turns:
+        st.caption(md(f"After {len(turns)} turns, from “{cut(turns[0].text, 80)}” on, as before."))
+    return replace(request, query=Query(text, turns))
+
+
+def _answers(request: Request) -> Request:
+    chosen = st.radio(
+        "Write answers",
+        list(ANSWERS),
+        index=list(ANSWERS).index(request.answers),
+        format_func=ANSWERS.__getitem__,
+        key="again_answers",
+    )
+    answered = request.answered
+    if chosen == "selected":
+        answered = tuple(
+            st.multiselect(
+                "Routes that answer",
+                list(request.routes),
+                default=list(answered),
+                format_func=title,
+                key="again_answered",
+                width=720,
+            )
+        )
+    return replace(request, answers=chosen, answered=answered)  # type: ignore[arg-type]
+
+
+def _mode(request: Request) -> Request:
+    chosen = st.radio(
+        "Model calls",
+        list(MODES),
+        index=list(MODES).index(request.mode or "live"),
+        format_func=MODES.__getitem__,
+        key="again_mode",
+    )
+    return replace(request, mode=chosen)  # type: ignore[arg-type]

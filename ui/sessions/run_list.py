@@ -1,0 +1,179 @@
+"""The list of runs: search, filters, pages by key, and which rows are picked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Any
+
+import streamlit as st
+
+from core.domain.errors import BadInput
+from core.domain.format import milliseconds
+from core.store import Choices, Filters, SessionRow, Store
+from ui.app import address
+from ui.app.markup import md
+from ui.app.routes import title
+from ui.components import tables
+
+PAGE = 50
+PAGES = "session_pages"  # the last ids of the pages before the one shown
+REVISION = "session_revision"  # grows with every change, so that no pick outlives its row
+SEARCH = "session_search"
+KEY = "session_{}"  # of a filter's widget
+EVERY = {"corpus": "All corpora", "route": "Any route", "tag": "Any tag", "status": "Any status"}
+STATUSES = {
+    "done": "done",
+    "running": "still running",
+    "cancelled": "stopped early",
+    "interrupted": "interrupted: its process ended",
+}
+
+
+def changed() -> None:
+    """Rows came, went or changed: picks are dropped."""
+    st.session_state[REVISION] = st.session_state.get(REVISION, 0) + 1
+
+
+def first_page() -> None:
+    """Another search or filter begins at the newest run."""
+    st.session_state[PAGES] = []
+    changed()
+
+
+def listing(store: Store) -> tuple[list[SessionRow], str, Filters]:
+    """Draw search, filters and table; returns the rows that are picked, and what all found are found by."""
+    search, only = _filters(store.choices())
+    pages: list[str] = st.session_state.setdefault(PAGES, [])
+    try:
+        rows = store.sessions(search, before=pages[-1] if pages else None, limit=PAGE + 1, **only)
+    except BadInput:  # the run above this page was deleted for good
+        if not pages:
+            raise
+        first_page()
+        rows = store.sessions(search, limit=PAGE + 1, **only)
+    total = store.count(search, **only)
+    if not rows:
+        st.info(md(f"No run matches{f' “{search.strip()}”' if search.strip() else ''}. Search for less."))
+        st.button("Show all runs", key="session_clear", on_click=_clear)
+        return [], search, only
+    shown, more = rows[:PAGE], len(rows) > PAGE
+    picked = _table(shown)
+    _pager(shown, total, more=more)
+    return picked, search, only
+
+
+def _filters(choices: Choices) -> tuple[str, Filters]:
+    """The widgets, which the address fills in; what is offered is what is stored."""
+    address.take("search", SEARCH, str)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        search = st.text_input(
+            "Search",
+            key=SEARCH,
+            placeholder="Words of the question, an answer, a route, a tag or a note",
+            on_change=first_page,
+            persist_state="session",
+            width=360,
+        )
+        only = Filters(
+            corpus=_choice("corpus", choices.corpora, str),
+            route=_choice("route", choices.routes, title),
+            tag=_choice("tag", choices.tags, str),
+            status=_choice("status", choices.statuses, lambda status: STATUSES.get(status, status)),
+            since=_day("since", "From (UTC)"),
+            until=_day("until", "To (UTC)"),
+        )
+    address.keep("search", search.strip())
+    return search, only
+
+
+def _choice(name: str, options: Sequence[str], spoken: Callable[[str], str]) -> str | None:
+    key = KEY.format(name)
+    address.take(name, key, address.one_of(list(options)))
+    if st.session_state.get(key) not in (None, *options):
+        st.session_state[key] = None  # the last run that had it is gone
+    chosen: str | None = st.selectbox(
+        name.capitalize(),
+        [None, *options],
+        key=key,
+        format_func=lambda one: EVERY[name] if one is None else spoken(one),
+        width=170,
+        on_change=first_page,
+        persist_state="session",
+    )
+    address.keep(name, chosen)
+    return chosen
+
+
+def _day(name: str, label: str) -> date | None:
+    key = KEY.format(name)
+    address.take(name, key, date.fromisoformat)
+    day: Any = st.date_input(
+        label,
+        value=None,
+        key=key,
+        format="YYYY-MM-DD",
+        width=130,
+        on_change=first_page,
+        persist_state="session",
+        min_value=date(2000, 1, 1),
+        max_value=date(2100, 1, 1),
+    )
+    chosen = day if isinstance(day, date) else None
+    address.keep(name, chosen.isoformat() if chosen else None)
+    return chosen
+
+
+def _clear() -> None:
+    st.session_state[SEARCH] = ""
+    for name in (*EVERY, "since", "until"):
+        st.session_state[KEY.format(name)] = None
+    first_page()
+
+
+def _table(rows: Sequence[SessionRow]) -> list[SessionRow]:
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "Asked (UTC)": [row.created[:16].replace("T", " ") for row in rows],
+            "Question": [row.question for row in rows],
+            "Corpus": [row.corpus for row in rows],
+            "Routes": [len(row.routes) for row in rows],
+            "Took": [milliseconds(row.wall_ms) for row in rows],
+            "Status": [row.status for row in rows],
+            "Tags": [list(row.tags) for row in rows],
+            "Note": [row.note for row in rows],
+        }
+    )
+    event = tables.show(
+        frame,
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="multi-row",
+        key=f"sessions:{st.session_state.get(REVISION, 0)}:{len(st.session_state[PAGES])}",
+        height=min(38 + 35 * len(rows), 560),
+        column_config={
+            "Asked (UTC)": st.column_config.TextColumn(width=130),
+            "Question": st.column_config.TextColumn(width=400),
+            "Corpus": st.column_config.TextColumn(width=100),
+            "Routes": st.column_config.NumberColumn(width=60),
+            "Took": st.column_config.TextColumn(width=75),
+            "Tags": st.column_config.ListColumn(width=130),
+        },
+        alt="The runs that were found, newest first",
+    )
+    return [rows[n] for n in event["selection"]["rows"] if n < len(rows)]
+
+
+def _pager(rows: Sequence[SessionRow], total: int, *, more: bool) -> None:
+    pages: list[str] = st.session_state[PAGES]
+    start = PAGE * len(pages)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"{start + 1:,} to {start + len(rows):,} of {total:,} runs, newest first", width="stretch")
+        if pages and st.button("Newer", key="newer"):
+            pages.pop()
+            st.rerun()
+        if more and st.button("Older", key="older"):
+            pages.append(rows[-1].id)
+            st.rerun()

@@ -1,0 +1,95 @@
+"""The models there are, those that are here, fetching one, and the embedded server."""
+
+from __future__ import annotations
+
+import threading
+
+import streamlit as st
+
+from core.backends.llm import catalogue, server_state, start_server, stop_server
+from core.backends.llm.catalogue import Entry
+from core.backends.llm.fetch import Progress, pull
+from core.corpus import builds
+from core.corpus.build import Progress as Report
+from core.domain.format import size
+from ui.app import state
+from ui.app.markup import md, show, tag
+
+
+def draw() -> None:
+    """Every known model with its size and use; a button fetches what is not here."""
+    settings = state.engine().settings
+    st.caption(
+        md(f"Kept in {settings.models_dir}, checked against their sha256, shared by every checkout here.")
+    )
+    for entry in catalogue.entries(settings):
+        _entry(entry, used=not settings.llm_base_url and settings.llm == entry.artefact.name)
+    _server()
+
+
+def _entry(entry: Entry, *, used: bool) -> None:
+    known = entry.artefact
+    work = builds.get(f"model {known.name}")
+    busy = work is not None and not work.done
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        chips = [
+            tag(
+                "span",
+                "here" if entry.present else "not here",
+                css="chip accent" if entry.present else "chip",
+            )
+        ]
+        if used:
+            chips.append(tag("span", "in use", css="chip accent"))
+        show(
+            tag(
+                "div",
+                tag("div", tag("b", known.name), " ", *[part for chip in chips for part in (chip, " ")]),
+                tag("div", f"{known.title} · {size(known.bytes)} · {known.licence} · {known.use}", css="dim"),
+                tag("div", work.error, css="bad")
+                if work is not None and work.error and not entry.present
+                else "",
+                css="rs",
+            )
+        )
+        if not entry.present and st.button("Fetch", key=f"pull:{known.name}", disabled=busy):
+            _fetch(known.name)
+            st.rerun()
+        if busy:
+            st.caption("Under way: progress and Stop are in the sidebar.")
+
+
+def _fetch(name: str) -> None:
+    settings = state.engine().settings
+
+    def work(report: Report, cancel: threading.Event) -> None:
+        def told(at: Progress) -> None:
+            report(f"{at.stage} {size(at.done)} of {size(at.total)}", at.done, at.total)
+
+        pull(name, settings=settings, progress=told, cancel=cancel)
+
+    builds.start_work(f"model {name}", work)
+
+
+def _server() -> None:
+    """The embedded server: whether it runs, and starting or ending it for every program that uses it."""
+    settings = state.engine().settings
+    now = server_state(settings)
+    if now is None:
+        st.caption(md(f"The language model is at {settings.llm_base_url}: no server runs here for it."))
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.caption(
+            md(
+                f"Embedded server: {now.phase}. It starts when a route first asks the model, "
+                f"and ends after {settings.llm_idle_minutes:g} minutes unused."
+            )
+        )
+        if now.phase in ("off", "failed"):
+            if st.button("Start it", key="start_server"):
+                start_server(settings)
+                st.rerun()
+        elif st.button("Stop it", key="stop_server", help="For every program on this machine that uses it"):
+            stop_server(settings)
+            st.rerun()
+        st.button("Look again", key="server_again")

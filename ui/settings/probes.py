@@ -1,0 +1,74 @@
+"""What is called, where, and what it can do when it is tried."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.corpus import builds
+from core.engine import probes
+from core.engine.probes import Endpoint
+from ui.app import redraw, state
+from ui.app.markup import md, show, tag
+
+
+def draw() -> None:
+    """Each endpoint with what is known of it and a button to try it."""
+    st.caption(
+        "Trying makes a few small calls, past every cache. An embedded model that is off is started for it."
+    )
+    engine = state.engine()
+    for endpoint in probes.endpoints(engine):
+        work = builds.get(_work(endpoint))
+        busy = work is not None and not work.done
+        with st.container(border=True):
+            with st.container(horizontal=True, vertical_alignment="center"):
+                show(_about(endpoint))
+                if st.button("Try it", key=f"try:{endpoint.name}", disabled=busy or bool(endpoint.why_not)):
+                    _begin(endpoint)
+                    st.rerun()
+            if busy:
+                _wait(_work(endpoint))
+            elif work is not None and work.error:
+                st.error(md(work.error))
+
+
+def _work(endpoint: Endpoint) -> str:
+    return f"try {endpoint.role}"
+
+
+def _begin(endpoint: Endpoint) -> None:
+    engine = state.engine()
+    builds.start_work(
+        _work(endpoint),
+        lambda report, cancel: probes.attempt(engine, endpoint, report, cancel),
+    )
+
+
+@st.fragment(run_every=0.5)
+def _wait(name: str) -> None:
+    """Looks at the work until it has ended; its Stop is in the sidebar with those of builds."""
+    work = builds.get(name)
+    if work is None or work.done:
+        redraw.page()
+    else:
+        st.caption(md(f"Trying: {work.stage}, {work.seconds:.0f} s"))
+
+
+def _about(endpoint: Endpoint) -> Markup:
+    tried = probes.outcome(endpoint)
+    lines = [
+        tag("div", tag("b", endpoint.model), "  ", tag("span", endpoint.role, css="chip"), dir="auto"),
+        tag("div", endpoint.address, css="dim"),
+    ]
+    if endpoint.why_not:
+        lines.append(tag("div", "Cannot be called: ", endpoint.why_not, css="bad"))
+    elif tried is None:
+        lines.append(tag("div", "Not tried since the dashboard was started.", css="dim"))
+    elif tried.error:
+        lines.append(tag("div", f"Failed at {tried.when[11:16]} UTC: ", tried.error, css="bad"))
+    else:
+        facts = [tag("span", name, " ", tag("b", value), css="chip") for name, value in tried.facts]
+        lines.append(tag("div", *[part for fact in facts for part in (fact, " ")]))
+        lines.append(tag("div", f"measured at {tried.when[11:16]} UTC", css="dim"))
+    return tag("div", *lines, css="rs")

@@ -1,0 +1,115 @@
+"""The map of question, texts and passages, what it is worth, and the true cosines of one passage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+from core.analysis.embedding_map import Plane, cosine, nearest, nearest_on, points
+from core.domain.types import Run
+from ui.app import picked
+from ui.app.markup import cut, md
+from ui.app.plot import dark, pick_point
+from ui.charts.map import map_told, query_map
+from ui.components import tables
+from ui.transform.vectors import Space, placed, space
+
+CLICKED = "transform_clicked"
+
+
+def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
+    """The chosen passage, the map, and the table of its cosines."""
+    chosen = picked.pick(run, gold)
+    found = points(run, gold, depth)
+    known = space(run, found)
+    if known is None:
+        return
+    if len(found) < 3:
+        st.info("A map needs at least two passages or texts besides the question; this run has fewer.")
+        return
+    plane = placed(run, known)
+    said = " ".join(told(known, plane, chosen, depth))
+    st.markdown(md(said))
+    figure = query_map(found, plane, gold=gold, chosen=chosen, dark=dark())
+    clicked(pick_point(figure, f"map:{run.id}", said))
+    _cosines(known, chosen)
+
+
+def told(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
+    """What the map is worth, where its nearest is not the real one, and what it was made of."""
+    at = _row(known, chosen)
+    name, among = ("the question", _passages(known)) if at is None else ("the chosen passage", _texts(known))
+    at = 0 if at is None else at
+    really, seemingly = nearest(at, among, known.vectors), nearest_on(at, among, plane.xy)
+    said = [map_told(plane)]
+    if really is not None and seemingly is not None:
+        near = cosine(known.vectors[at], known.vectors[really])
+        said.append(f"Nearest to {name} by the real cosine is {_named(known, really)} ({near:.3f})")
+        same = "; on the map too." if really == seemingly else f"; on the map {_named(known, seemingly)}."
+        said[-1] += same
+    said.append(f"Passages are those in the top {depth} of any route and the labelled ones.")
+    return [*said, *([known.note] if known.note else [])]
+
+
+def clicked(ids: list[str]) -> None:
+    """Look at the passage whose point was clicked; a click counts once."""
+    id = next((one for one in ids if one), None)
+    if id and id != st.session_state.get(CLICKED):
+        st.session_state[CLICKED] = id
+        st.query_params["passage"] = id
+        st.rerun()
+    if not ids:
+        st.session_state.pop(CLICKED, None)
+
+
+def table(known: Space, chosen: str) -> pd.DataFrame:
+    """The true cosines of the chosen passage with each text, highest first."""
+    at = _row(known, chosen)
+    if at is None:
+        return pd.DataFrame(columns=["Cosine", "Text", "Kind", "Routes"])
+    rows = [
+        (cosine(known.vectors[at], known.vectors[n]), one.key, one.kind, ", ".join(one.routes))
+        for n, one in enumerate(known.points)
+        if one.kind != "passage"
+    ]
+    rows.sort(key=lambda row: -row[0])
+    return pd.DataFrame(
+        [(round(value, 4), cut(text, 200), _KINDS[kind], by) for value, text, kind, by in rows],
+        columns=["Cosine", "Text", "Kind", "Routes"],
+    )
+
+
+_KINDS = {"question": "question", "text": "written text", "imagined": "imagined passage"}
+
+
+def _cosines(known: Space, chosen: str | None) -> None:
+    if chosen is None:
+        st.caption("Choose a passage, or click one on the map, for its true cosine with each text.")
+        return
+    rows = table(known, chosen)
+    if rows.empty:
+        st.caption("The chosen passage is in no route's top and has no label, so it is not on the map.")
+        return
+    st.caption("True cosines of the chosen passage with each text, whatever the map shows:")
+    tables.show(rows, hide_index=True, width="stretch", key="map_cosines")
+
+
+def _row(known: Space, chosen: str | None) -> int | None:
+    return next(
+        (n for n, one in enumerate(known.points) if one.kind == "passage" and one.key == chosen), None
+    )
+
+
+def _passages(known: Space) -> list[int]:
+    return [n for n, one in enumerate(known.points) if one.kind == "passage"]
+
+
+def _texts(known: Space) -> list[int]:
+    return [n for n, one in enumerate(known.points) if one.kind != "passage"]
+
+
+def _named(known: Space, at: int) -> str:
+    one = known.points[at]
+    return "the question" if one.kind == "question" else f"“{cut(one.label, 80)}”"

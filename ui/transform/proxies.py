@@ -1,0 +1,148 @@
+"""Imagined passages beside a real one: whether they are nearer to it than the question is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.analysis.embedding_map import Nearness, Point, nearest, nearness, points
+from core.analysis.searches import searched_keys, standing_for
+from core.analysis.term_contributions import Marker
+from core.domain.text import searchable
+from core.domain.types import Passage, Run
+from ui.app import picked
+from ui.app.markup import join, show, tag
+from ui.components.rewrites import passage as titled
+from ui.transform.vectors import Space, space
+
+MOST = 12  # texts that are set beside the passage
+
+
+def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
+    """A passage, and each imagined one beside it; says so where the run has none."""
+    found = points(run, gold, depth)
+    proxies = [one for one in found if one.kind == "imagined"]
+    if not proxies and not any(map(searched_keys, run.results)):
+        st.info(
+            "No route of this run imagined a passage to search with, or searched texts that stand for"
+            " passages. Ask again with a route of the family “query” that imagines an answer, or of “index”."
+        )
+        st.page_link("compare.py", label="Ask again on Compare")
+        return
+    chosen = picked.pick(run, gold, label="Beside which passage")
+    known = space(run, found)
+    if known is None:
+        return
+    id = chosen if chosen in run.passages else fallback(known, gold)
+    if id is None:
+        st.info("The run found no passage to set the imagined ones beside.")
+        return
+    keys = {text: one.title for one in run.results for _, text in standing_for(one, id)}
+    more = [Point(text, "text", text, (by,)) for text, by in keys.items()]
+    if not any(one.key == id and one.kind == "passage" for one in found):
+        more.append(Point(id, "passage", run.passages[id].title))
+    known = space(run, [*found, *more])
+    if known is not None:
+        show(tag("div", *_beside(run, known, id, gold, proxies, more, asked=chosen == id), css="rs"))
+
+
+def fallback(known: Space, gold: Mapping[str, int]) -> str | None:
+    """Without a choice: the passage of the best label, else the one nearest to the first imagined passage,
+    else to the question.
+    """
+    rows = [n for n, one in enumerate(known.points) if one.kind == "passage"]
+    best = max(rows, key=lambda n: gold.get(known.points[n].key, 0), default=None)
+    if best is not None and gold.get(known.points[best].key, 0) <= 0:
+        first = next((n for n, one in enumerate(known.points) if one.kind == "imagined"), 0)
+        best = nearest(first, rows, known.vectors)
+    return None if best is None else known.points[best].key
+
+
+def _beside(
+    run: Run,
+    known: Space,
+    id: str,
+    gold: Mapping[str, int],
+    proxies: list[Point],
+    keys: list[Point],
+    *,
+    asked: bool,
+) -> list[Markup]:
+    vectors = dict(zip(((one.kind, one.key) for one in known.points), known.vectors, strict=True))
+    question, beside = vectors["question", run.query.text], vectors["passage", id]
+    near = {one.key: nearness(question, vectors[one.kind, one.key], beside) for one in (*proxies, *keys)}
+    texts = [*proxies, *(one for one in keys if one.kind == "text")]
+    which = "" if asked else " (the best labelled one)" if gold.get(id) else " (the nearest one found)"
+    nearer = sum(near[one.key].nearer for one in proxies)
+    lead = tag(
+        "div",
+        f"{nearer} of {len(proxies)} imagined passages are nearer to " if proxies else "Beside ",
+        titled(run, id, gold),
+        f"{which} than the question is." if proxies else f"{which}.",
+        tag("span", f" Cosines by {known.embedder}. {known.note}", css="dim"),
+        dir="auto",
+    )
+    said = [f"{len(texts) - MOST} more texts are left out."] if len(texts) > MOST else []
+    pairs = [_pair(one, near[one.key], run.passages[id], known) for one in texts[:MOST]]
+    return [lead, *pairs, *[tag("div", one, css="dim") for one in said]]
+
+
+def _pair(one: Point, near: Nearness, passage: Passage, known: Space) -> Markup:
+    """The text at the left, the passage at the right, words that both have marked; figures above."""
+    by = ", ".join(one.routes)
+    own = one.kind == "imagined"
+    kind = "imagined" if own else "held by the index for this passage, as far as the run keeps it"
+    good, said = verdict(near) if own else verdict_of_key(near)
+    by_text, by_passage = (
+        Marker(text, (), known.analyzer) for text in (one.key, searchable(passage.title, passage.text))
+    )
+    return tag(
+        "div",
+        tag("h4", by, tag("span", f"  {kind}", css="dim")),
+        tag("div", said, css="" if good else "bad"),
+        _figures(near),
+        tag(
+            "div",
+            tag("div", *_marked(by_passage, one.key), css="rs-quote", dir="auto"),
+            tag("div", *_marked(by_text, passage.text), css="rs-quote", dir="auto"),
+            css="rs-transform-pair",
+        ),
+        css="rs-block",
+    )
+
+
+def verdict(near: Nearness) -> tuple[bool, str]:
+    """Whether an imagined passage did what searching with it is for, and in words."""
+    return _compared(near.own, near.question, "the passage", "the question is")
+
+
+def verdict_of_key(near: Nearness) -> tuple[bool, str]:
+    """The same of a text that stands for the passage: whether the question finds it more easily."""
+    return _compared(near.drift, near.question, "the question", "the passage itself is")
+
+
+def _compared(value: float, other: float, goal: str, rival: str) -> tuple[bool, str]:
+    by, figures = value - other, f"{value:.3f} against {other:.3f}"
+    if abs(by) < 0.0005:
+        return True, f"As near to {goal} as {rival}: {figures}."
+    sign = f"{'+' if by > 0 else '−'}{abs(by):.3f}"
+    return by > 0, f"{'Nearer to' if by > 0 else 'Farther from'} {goal} than {rival}: {figures}, {sign}."
+
+
+def _figures(near: Nearness) -> Markup:
+    cells = (
+        ("question – passage", near.question),
+        ("this text – passage", near.own),
+        ("this text – question", near.drift),
+    )
+    return tag(
+        "div",
+        *[tag("span", f"{name} ", tag("b", f"{value:.3f}"), css="chip") for name, value in cells],
+        css="rs-transform-chips",
+    )
+
+
+def _marked(marker: Marker, text: str) -> list[Markup]:
+    return [tag("mark", piece) if kind else join([piece]) for piece, kind in marker.pieces(text)]

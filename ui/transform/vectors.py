@@ -1,0 +1,95 @@
+"""The vectors of a run's texts and passages: taken from the index, else made now and kept by the process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from core.analysis.embedding_map import Plane, Point, embed, plane
+from core.backends.base import Matrix, Vector
+from core.backends.terms import Analyzer, analyzer
+from core.corpus.corpus import Corpus
+from core.domain.errors import RouteScopeError, Unavailable
+from core.domain.types import Run
+from ui.app import opening, state
+from ui.app.markup import md
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Points with their unit vectors, shape (n, dim), in the same order. `note` says where the passages'
+    vectors are from, where it is not the index; `analyzer` cuts texts into terms.
+    """
+
+    points: tuple[Point, ...]
+    vectors: Matrix
+    embedder: str
+    note: str
+    analyzer: Analyzer
+
+
+def space(run: Run, points: list[Point]) -> Space | None:
+    """The vectors of `points`; None, and why, where there is no embedder. Progress is shown; what was
+    embedded before a Stop is kept.
+    """
+    engine = state.engine()
+    corpus, note = _corpus(run)
+    recorded = run.settings.get("embedder")
+    name = corpus.info.embedder if corpus else str(recorded or engine.settings.embedder)
+    known = _kept(run.id, name, corpus.fingerprint if corpus else "")
+    try:
+        if any((one.kind, one.key) not in known for one in points):
+            with st.spinner(f"Loading the embedder {md(name)}"):
+                embedder = engine.embedder(name)
+            _fill(run, points, embedder, corpus, known)
+    except Unavailable as error:
+        st.warning(md(f"Without the embedder {name} there are no similarities to show: {error}"))
+        return None
+    words = corpus.analyzer if corpus else analyzer("english")
+    return Space(tuple(points), np.stack([known[one.kind, one.key] for one in points]), name, note, words)
+
+
+def placed(run: Run, found: Space) -> Plane:
+    """The points on a plane, worked out once for a run as it is."""
+    with st.spinner("Placing the points", show_time=False):
+        return _placed(run.id, found.embedder, len(found.points), found.note, found.vectors)
+
+
+def _corpus(run: Run) -> tuple[Corpus | None, str]:
+    """The corpus, where it is as the run searched it."""
+    opening.wait_for(run.corpus)
+    try:
+        corpus = state.engine().corpus(run.corpus)
+    except RouteScopeError:
+        return None, f"Corpus {run.corpus} is not indexed here: the passages were embedded anew from the run."
+    if corpus.fingerprint != run.fingerprint:
+        said = f"Corpus {run.corpus} has changed since the run: the passages were embedded anew from the run."
+        return None, said
+    return corpus, ""
+
+
+def _fill(
+    run: Run,
+    points: list[Point],
+    embedder: Any,
+    corpus: Corpus | None,
+    known: dict[tuple[str, str], Vector],
+) -> None:
+    bar = st.progress(0.0)
+    for done in embed(run, points, embedder, corpus, known):
+        bar.progress(done / len(points), text=f"Embedding: {done} of {len(points)} texts and passages")
+    bar.empty()
+
+
+@st.cache_resource(max_entries=50, show_spinner=False)
+def _kept(run_id: str, embedder: str, fingerprint: str) -> dict[tuple[str, str], Vector]:  # noqa: ARG001 - the cache's key
+    """One for a run and an embedder, filled as vectors are made; they are never changed."""
+    return {}
+
+
+@st.cache_data(max_entries=50, show_spinner=False)
+def _placed(run_id: str, embedder: str, count: int, note: str, _vectors: Matrix) -> Plane:  # noqa: ARG001 - the cache's key
+    return plane(_vectors)

@@ -1,0 +1,174 @@
+"""The thresholds of a kept evaluation: chosen on some of its questions, shown on the others, saved."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.evaluation import experiment_store
+from core.evaluation.dataset import LabelledSet
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning import threshold_candidates
+from core.evaluation.tuning.calibrate import OBJECTIVES, WANTED, Objective, split
+from core.evaluation.tuning.calibrate_text import NAMES
+from core.evaluation.tuning.targets import Found, Target
+from ui.app import address, evaluated, opened, routes, state
+from ui.app.markup import cut, md
+from ui.tune import calibration_batch, calibration_view
+
+ROUTE, STEP, OBJECTIVE, WANTED_KEY = "cal_route", "cal_step", "cal_objective", "cal_wanted"
+LEAST_WANTED = 0.01
+LATELY = 4  # evaluations whose thresholds are remembered
+Source = tuple[str, ...]  # what the cases are from: equal for equal ones
+
+
+def draw() -> None:
+    """The tab."""
+    st.caption(
+        "A threshold is chosen on dev questions and shown on held-out ones, from scores that were kept: no"
+        " route is asked again."
+    )
+    evaluation = evaluated.chosen()
+    if evaluation is not None:
+        _of(evaluation)
+    opened.link()
+
+
+def _of(evaluation: Evaluation) -> None:
+    """The choice of a threshold of the evaluation, or of a route that can be asked now, and what it shows."""
+    kept = gathered(evaluation)
+    names = list(dict.fromkeys(target.route for target in kept.targets))
+    asked_now = [route.name for route in threshold_candidates.surveyable() if route.name not in names]
+    if not names:
+        _nothing(evaluation, kept)
+    offered = [*names, *asked_now]
+    if not offered:
+        return
+    address.take("route", ROUTE, address.one_of(offered))
+    if st.session_state.get(ROUTE) not in offered:
+        st.session_state[ROUTE] = offered[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        route = st.selectbox(
+            "Route", offered, key=ROUTE, width=270, persist_state="session",
+            format_func=lambda name: cut(routes.title(name), 40) + " · not in it" * (name in asked_now),
+        )  # fmt: skip
+        address.keep("route", route)
+        steps = st.container()
+    if route in names:
+        where = (str(evaluation.folder), *map(str, experiment_store.stamp(evaluation.folder)))
+        _chosen(kept, route, evaluation.labelled, where, evaluation, steps)
+        return
+    survey = calibration_batch.surveyed(evaluation, route)
+    if survey is not None:
+        found = calibration_batch.found(survey.name, survey)
+        _chosen(found, route, survey.labelled, (survey.name,), evaluation, steps)
+
+
+def _chosen(
+    found: Found, route: str, labelled: LabelledSet, where: Source, evaluation: Evaluation, steps: object
+) -> None:
+    """One threshold of a route by one objective."""
+    targets = {target.key: target for target in found.targets if target.route == route}
+    told = [f"“{step}”: {why}." for (of, step), why in found.unjudged.items() if of == route]
+    if told:
+        st.caption(md(f"Not calibrated here: {' '.join(told)}"))
+    if not targets:
+        st.info("No step of this route holds a score against a threshold on these questions.")
+        return
+    address.take("step", STEP, address.one_of(list(targets)))
+    if st.session_state.get(STEP) not in targets:
+        st.session_state[STEP] = next(iter(targets))
+    with steps:  # type: ignore[attr-defined]
+        key = st.selectbox(
+            "Threshold", list(targets), key=STEP, width=460, persist_state="session",
+            format_func=lambda one: cut(named(targets[one]), 80),
+        )  # fmt: skip
+    address.keep("step", key if key != next(iter(targets)) else None)
+    objective, wanted = _objective()
+    total = len(labelled.questions)
+    calibration_view.draw(
+        targets[key], split(labelled), objective, wanted, where, evaluation, asked=total
+    )  # fmt: skip
+
+
+def _objective() -> tuple[Objective, float | None]:
+    """By what the threshold is chosen."""
+    address.take("objective", OBJECTIVE, address.one_of(list(OBJECTIVES)))
+    address.take("wanted", WANTED_KEY, _share)
+    st.session_state.setdefault(WANTED_KEY, 0.9)
+    if st.session_state.get(OBJECTIVE) not in OBJECTIVES:
+        st.session_state[OBJECTIVE] = OBJECTIVES[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        objective: Objective = (
+            st.segmented_control(
+                "Chosen by", OBJECTIVES, key=OBJECTIVE, required=True,
+                format_func=lambda one: f"wanted {one}" if one in WANTED else NAMES[one],
+                persist_state="session",
+            )
+            or OBJECTIVES[0]
+        )  # fmt: skip
+        wanted = None
+        if objective in WANTED:
+            wanted = st.number_input(
+                f"At least this {objective}", LEAST_WANTED, 1.0, step=0.05, key=WANTED_KEY, width=180,
+                persist_state="session",
+            )  # fmt: skip
+    address.keep("objective", objective if objective != OBJECTIVES[0] else None)
+    address.keep("wanted", None if wanted is None else f"{wanted:g}")
+    return objective, wanted
+
+
+def named(target: Target) -> str:
+    """What a threshold is called in the list."""
+    each = {"question": "", "passage": ", passage by passage", "strip": ", piece by piece"}[target.unit]
+    name = {"threshold": "", "strip_floor": "floor · ", "floor": "floor · "}.get(
+        target.name, f"{target.name} · "
+    )
+    return f"{name}{target.step}{each}"
+
+
+def gathered(evaluation: Evaluation) -> Found:
+    """The thresholds in the runs of an evaluation; read once while its folder does not change."""
+    known, key = _remembered(), (str(evaluation.folder), experiment_store.stamp(evaluation.folder))
+    if key not in known:
+        bar = st.progress(0.0, "Reading the steps of the runs")
+
+        def count(done: int, of: int) -> None:
+            bar.progress(done / max(1, of), f"Reading the steps of the runs: {done} of {of}")
+
+        known[key] = threshold_candidates.gathered(state.engine().settings, evaluation, count)
+        bar.empty()
+        while len(known) > LATELY:
+            known.pop(next(iter(known)))
+    return known[key]
+
+
+@st.cache_resource
+def _remembered() -> dict[tuple[str, tuple[float, ...]], Found]:
+    return {}
+
+
+def _nothing(evaluation: Evaluation, found: Found) -> None:
+    """Why there is nothing to calibrate, and the evaluation that would have it."""
+    corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
+    st.subheader("No threshold in this evaluation", anchor=False)
+    told = "; ".join(
+        f"{routes.title(route)}, “{step}”: {why}" for (route, step), why in found.unjudged.items()
+    )
+    kept = "" if any(map(evaluation.run_id, evaluation.outcomes)) else " It kept no runs with their steps."
+    st.caption(
+        md(
+            f"No step of its {len(evaluation.routes)} routes held a score against a threshold that labels can"
+            f" judge.{kept} {told}"
+        )
+    )
+    names = ",".join(route.name for route in threshold_candidates.having())
+    st.caption("Measure routes that grade, on dev and test questions:")
+    st.code(f"python -m core eval {corpus} --routes {names} --split all --keep NAME", language=None)
+    st.page_link("evaluate.py", label="Go to Evaluate")
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not LEAST_WANTED <= value <= 1:
+        raise ValueError(f"wanted {text!r}; give {LEAST_WANTED} to 1")
+    return value

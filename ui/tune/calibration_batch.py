@@ -1,0 +1,47 @@
+"""A route that an evaluation has not, asked now without a model, so that its thresholds can be calibrated."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.types import RouteResult
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning import batch_run as surveys
+from core.evaluation.tuning import threshold_candidates, threshold_cases
+from core.evaluation.tuning.batch_run import Survey
+from core.evaluation.tuning.targets import Found
+from core.routes.registry import routes
+from ui.app import state
+from ui.app.markup import md
+from ui.app.routes import title
+from ui.components import batch_run
+
+
+def surveyed(evaluation: Evaluation, route: str) -> Survey | None:
+    """The route over the labelled questions of the corpus, with the evaluation's knobs; None, and how to get
+    it on the page, while there is none.
+    """
+    corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
+    knobs = dict((evaluation.spec.get("knobs") or {}).get(route, {}))
+    if surveys.begun(state.engine(), corpus, {route: knobs}, models=False) is None:
+        st.caption(
+            md(
+                f"The evaluation has no steps of {title(route)}. It can be asked all labelled questions of"
+                f" {corpus} now, without a language model and without the web; nothing of it is stored."
+            )
+        )
+        if not st.button("Ask them now", key=f"cal_survey:{route}"):
+            st.caption("Or measure it with the others, and open that evaluation here:")
+            command = f"python -m core eval {corpus} --routes {route} --split all --keep NAME"
+            st.code(command, language=None)
+            return None
+    result = RouteResult(route, routes()[route].title, "ok", 0.0)
+    return batch_run.surveyed(corpus, result, knobs, "calibrate", models=False)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the scores")
+def found(name: str, _survey: Survey) -> Found:  # noqa: ARG001 - the name is the cache key
+    """The thresholds in a finished survey."""
+    quotes = threshold_candidates.quoted(state.engine().settings, {"corpus": _survey.corpus, "split": "all"})
+    pairs = ((id, result) for id, by in _survey.results.items() for result in by.values())
+    return threshold_cases.found(pairs, _survey.labelled, quotes)

@@ -1,0 +1,126 @@
+"""One calibration: the finding in words, its figures, the curves, and the offer to save it."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.domain.errors import BadInput
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning.calibrate import Calibration, Measured, Objective, Split, calibrate
+from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
+from core.evaluation.tuning.curves import Curve, curve, reliable
+from core.evaluation.tuning.targets import Target
+from ui.app.markup import EMPTY, md, show, tag
+from ui.app.plot import dark, plot
+from ui.charts.calibration import curves
+from ui.charts.reliability import reliability_curve
+from ui.charts.reliability import reliability_told as curve_told
+from ui.tune import calibration_save
+
+HEADS = ("Threshold", "Precision", "Recall", "F1", "Balanced accuracy", "Acted on")
+HOW = (
+    "Intervals are 95 %, from resampling questions with all their cases; where there is none, too few cases"
+    " were acted on. p is by exchanging the two thresholds' decisions within each question."
+)
+
+
+def draw(
+    target: Target,
+    parts: Split,
+    objective: Objective,
+    wanted: float | None,
+    where: tuple[str, ...],
+    evaluation: Evaluation,
+    *,
+    asked: int,
+) -> None:
+    """All of it; where nothing can be chosen the reason stands in place of the finding."""
+    missing = left_out(target, asked)
+    found = _calibrated((*where, target.route, target.key), target, parts, objective, wanted)
+    if isinstance(found, str):
+        st.caption(md(f"{about(target)} {missing}"))
+        st.warning(md(f"{found[0].upper()}{found[1:]}."))
+    else:
+        body = tag("p", told(found), css="rs-calibrate-told"), tag("p", about(target), css="dim")
+        more = (
+            tag("p", f"{halves(found)} {missing}".strip(), css="dim") if halves(found) or missing else EMPTY
+        )
+        how = tag("p", HOW, css="dim")
+        show(tag("div", *body, table(found), how, more, css="rs rs-calibrate"))
+        calibration_save.offer(found, evaluation)
+    _curves(target, parts, where, None if isinstance(found, str) else found)
+
+
+def table(found: Calibration) -> Markup:
+    """Chosen and shipped on the held-out questions, with intervals; and the chosen one on dev."""
+    rows = [
+        ("chosen, held out", found.chosen),
+        ("shipped, held out", found.shipped),
+        ("chosen, first half" if found.made else "chosen, dev", found.on_dev),
+    ]
+    head = tag("tr", tag("th", ""), *(tag("th", name, css="num") for name in HEADS))
+    body = [
+        tag(
+            "tr",
+            tag("td", name),
+            tag("td", f"{one.threshold:.3g}", css="num"),
+            *(_cell(value) for value in (one.precision, one.recall, one.f1, one.balanced)),
+            tag("td", f"{one.acted:,} of {one.n:,}", css="num"),
+        )
+        for name, one in rows
+    ]
+    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table")
+
+
+def _cell(one: Measured) -> Markup:
+    around = EMPTY
+    if one.interval is not None:
+        around = tag("span", f"{one.interval[0]:.2f}–{one.interval[1]:.2f}", css="dim")
+    return tag("td", "–" if one.value is None else f"{one.value:.2f}", around, css="num")
+
+
+def _curves(target: Target, parts: Split, where: tuple[str, ...], found: Calibration | None) -> None:
+    """Precision and recall over all thresholds; and whether scores are probabilities."""
+    if not target.cases:
+        return
+    names = ("first half", "second half") if parts.made else ("dev", "held out")
+    drawn = _drawn((*where, target.route, target.key), target, parts)
+    marks = {"shipped": target.shipped, **({} if found is None else {"chosen": found.threshold})}
+    show(tag("div", tag("h3", "Precision and recall by threshold", css="rs-part"), css="rs"))
+    said = about(target) if found is None else told(found)
+    figure = curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”", dark=dark())
+    plot(figure, "cal_curves", f"Precision and recall against the threshold. {said}")
+    show(tag("div", tag("h3", "Are the scores probabilities?", css="rs-part"), css="rs"))
+    st.caption(md(reliability_told(target)))
+    of_all = reliable(target, target.cases)
+    if of_all is not None:
+        by = {f"all {of_all.n:,} cases": of_all}
+        plot(reliability_curve(by, dark=dark()), "cal_reliability", curve_told(by))
+
+
+@st.cache_resource(max_entries=64, show_spinner="Choosing and measuring")
+def _calibrated(
+    key: tuple[str, ...],  # noqa: ARG001 - stands for the target
+    _target: Target,
+    _parts: Split,
+    objective: Objective,
+    wanted: float | None,
+) -> Calibration | str:
+    """The calibration, or why there is none."""
+    try:
+        return calibrate(_target, _parts, objective, wanted)
+    except BadInput as error:
+        return str(error)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _drawn(
+    key: tuple[str, ...],  # noqa: ARG001 - stands for the target
+    _target: Target,
+    _parts: Split,
+) -> tuple[Curve | None, Curve | None]:
+    first, second = (
+        [case for case in _target.cases if case.question in part] for part in (_parts.dev, _parts.held_out)
+    )
+    return curve(first, _target.acts), curve(second, _target.acts)

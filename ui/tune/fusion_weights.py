@@ -1,0 +1,151 @@
+"""Weights of lists fitted on the labels of an evaluation: what would be fitted, and fitting it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.backends import fusion_weights as kept
+from core.backends.fusion_weights import LISTS
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.tuning import fusion_weights
+from core.evaluation.tuning.fusion_weights import Fitting, Wanted
+from ui.app import address, evaluated, opened, redraw, state
+from ui.app.markup import md
+from ui.tune import fusion_weights_view
+
+SPLIT, CHOSEN, NAME = "fit_split", "fit_lists", "fit_name"
+FAILED = "fit_failed"  # why the last fit could not be begun
+EVERY = 0.5  # seconds between looks at one under way
+
+
+def draw() -> None:
+    """The tab."""
+    st.caption(
+        "How much each list counts is fitted on labels, cross-validated by question, and compared with"
+        " fusions that need no labels. No language model is asked."
+    )
+    evaluation = evaluated.chosen()
+    if evaluation is not None:
+        corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
+        _fit(evaluation, corpus)
+        fusion_weights_view.draw(corpus)
+    opened.link()
+
+
+def _fit(evaluation: Evaluation, corpus: str) -> None:
+    """What would be fitted, the button, and how a fit goes or went."""
+    st.markdown("##### Fit")
+    running = fusion_weights.under_way(state.engine(), corpus)
+    split = _split(evaluation)
+    _, questions, rest = fusion_weights.divided(evaluation.labelled, split)
+    lists = _lists(corpus)
+    there = fusion_weights.relevant(evaluation.labelled, questions)
+    held = f"; {len(rest)} are held out to show what the weights are worth" if rest else ""
+    st.caption(
+        md(f"{len(questions)} labelled questions with {there} relevant passages to fit on{held}.")
+        + ("" if rest else " None is held out, so what the weights are worth is told out of fold alone.")
+    )
+    lacking = (
+        fusion_weights.too_few(evaluation.labelled, questions, len(lists))
+        if lists
+        else "Choose what to fuse."
+    )
+    if lacking:
+        st.info(md(lacking[:1].upper() + lacking[1:] + ("" if lacking.endswith(".") else ".")))
+    if running is not None and not running.done:
+        with st.container(key="fit_progress"):
+            _follow(running)
+        return
+    known = kept.names(state.engine().settings.home, corpus)
+    st.session_state.setdefault(NAME, f"{split}-{len(known) + 1}")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        given = st.text_input(
+            "Name of the weights", key=NAME, width=260, max_chars=80, persist_state="session"
+        )
+        name = given.strip()
+        st.button(
+            "Fit", key="fit_begin", type="primary", disabled=bool(lacking) or not name, on_click=_begin,
+            args=(Wanted(corpus, name, lists, evaluation.name, None, split),),
+        )  # fmt: skip
+    if name in known:
+        st.caption("Weights of this name are there: fitting puts the new ones in their place.")
+    _ended(running)
+
+
+def _split(evaluation: Evaluation) -> str:
+    """The questions to fit on."""
+    options = fusion_weights.splits(evaluation.labelled)
+    usual = fusion_weights.divided(evaluation.labelled)[0]
+    address.take("split", SPLIT, address.one_of(options))
+    if st.session_state.get(SPLIT) not in options:
+        st.session_state[SPLIT] = usual
+    chosen = usual
+    if len(options) > 1:
+        chosen = (
+            st.segmented_control(
+                "Questions to fit on", options, key=SPLIT, required=True, persist_state="session",
+                format_func=lambda one: "all of them" if one == fusion_weights.ALL else md(one),
+            )
+            or usual
+        )  # fmt: skip
+    address.keep("split", chosen if chosen != usual else None)
+    return chosen
+
+
+def _lists(corpus: str) -> tuple[str, ...]:
+    """The lists to fuse; why others cannot be is told."""
+    there = _available(corpus, str(state.engine().settings.home))
+    able = [name for name, why in there.items() if why is None]
+    address.take("lists", CHOSEN, lambda text: [one for one in text.split(",") if one in able])
+    given = st.session_state.get(CHOSEN)
+    st.session_state[CHOSEN] = able if given is None else [one for one in given if one in able]
+    chosen: list[str] = st.multiselect(
+        "Lists to fuse", able, key=CHOSEN, persist_state="session", format_func=lambda name: md(LISTS[name]),
+        help="What each finds for a question, with its scores; fewer lists need fewer labels",
+    )  # fmt: skip
+    address.keep("lists", ",".join(chosen) if set(chosen) != set(able) else None)
+    missing = {LISTS[name]: why for name, why in there.items() if why is not None}
+    if missing:
+        with st.expander(f"{len(missing)} more lists could be fused"):
+            for name, why in missing.items():
+                st.caption(md(f"{name}: {why}"))
+    return tuple(one for one in able if one in chosen)
+
+
+@st.cache_data(ttl=10, max_entries=8, show_spinner=False)
+def _available(corpus: str, home: str) -> dict[str, str | None]:  # noqa: ARG001 - part of the cache key
+    return fusion_weights.available(state.engine(), corpus)
+
+
+def _begin(wanted: Wanted) -> None:
+    """Begin; what stands against it is told where the button is."""
+    st.session_state.pop(FAILED, None)
+    st.session_state[fusion_weights_view.WEIGHTS] = wanted.name
+    try:
+        fusion_weights.begin(state.engine(), wanted)
+    except RouteScopeError as error:
+        st.session_state[FAILED] = str(error)
+
+
+@st.fragment(run_every=EVERY)
+def _follow(running: Fitting) -> None:
+    if running.done:
+        redraw.page()
+    left = "" if running.left is None else f" · about {milliseconds(1000 * running.left)} left"
+    counted = f": {running.finished} of {running.total}" if running.finished < running.total else ""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        told = f"{running.stage[:1].upper()}{running.stage[1:]}{counted}{left}"
+        st.progress(running.finished / max(1, running.total), text=md(told))
+        st.button("Stop", key="fit_stop", on_click=running.cancel)
+
+
+def _ended(running: Fitting | None) -> None:
+    """How the last fit went, where it did not end well."""
+    if failed := st.session_state.get(FAILED):
+        st.error(md(failed))
+    elif running is not None and running.error:
+        st.error(md(f"Nothing was fitted: {running.error}"))
+    elif running is not None and running.cancelled:
+        st.caption("The fit was stopped; nothing was kept.")

@@ -1,0 +1,203 @@
+"""Fitted weights that are kept: what they are worth, what they are, using and deleting them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.backends import fusion_weights as files
+from core.backends.fusion_weights import FittedWeights
+from core.corpus.index import current_fingerprint
+from core.domain.errors import RouteScopeError
+from core.domain.needs import Need
+from core.evaluation.tuning import learn_text as told
+from core.evaluation.tuning.learn import METRIC
+from core.evaluation.tuning.learn_text import Rival
+from core.routes.declare import Route
+from core.routes.registry import routes
+from ui.app import address, next_run, state
+from ui.app.markup import cut, join, md, show, tag
+from ui.app.plot import dark, plot
+from ui.app.routes import also
+from ui.charts.fusion_weights import weight_bars
+
+WEIGHTS = "fit_weights"  # the name of those that are shown
+DELETED, USED = "fit_deleted", "fit_used"  # the weights that were deleted last; the name used last
+PARTS = ("held out", "out of fold")  # of the figures, the ones that count more first
+
+
+def draw(corpus: str) -> None:
+    """The choice of kept weights, and all about them."""
+    st.markdown("##### Fitted weights")
+    home = state.engine().settings.home
+    names = files.names(home, corpus)
+    _deleted(home, corpus)
+    if not names:
+        st.caption(
+            md(f"No weights are fitted for {corpus} yet. Fit some above, or: python -m core fit {corpus}")
+        )
+        return
+    address.take("weights", WEIGHTS, address.one_of(names))
+    if st.session_state.get(WEIGHTS) not in names:
+        st.session_state[WEIGHTS] = names[0]
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        name: str = st.selectbox("Weights", names, key=WEIGHTS, width=300, persist_state="session")
+        address.keep("weights", name if name != names[0] else None)
+        with st.popover("Delete", key="fit_delete"):
+            st.caption("The route then uses the newest of the others. Runs made with them stay as they are.")
+            st.button(
+                "Delete these weights", key="fit_delete_now", on_click=_delete, args=(home, corpus, name)
+            )
+    try:
+        found = files.read(home, corpus, name)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    try:
+        _state(found)
+        _worth(found)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        st.error(md(f"What is told of these weights cannot be read ({type(error).__name__}); fit them again"))
+    _weights(found)
+    _use(found)
+
+
+def _state(found: FittedWeights) -> None:
+    made = found.made
+    st.caption(md(f"Fitted {str(made.get('date', ''))[:10]} on {made.get('of', '')}. "
+                  + (told.labels(made["counts"]) if "counts" in made else "")))  # fmt: skip
+    if found.fingerprint != current_fingerprint(found.corpus, settings=state.engine().settings):
+        st.warning(
+            "The corpus was indexed again since. The weights are used as they are, but the lists' scores may"
+            " lie elsewhere now, and the figures are of the corpus as it was. Fit them again."
+        )
+
+
+def _worth(found: FittedWeights) -> None:
+    """The figures on questions that the weights were not fitted on, against what needs no labels."""
+    parts = [part for part in PARTS if found.made.get(part)]
+    if not parts:
+        st.caption("These weights say nothing of how they were fitted, or what they are worth.")
+        return
+    body: list[Markup] = []
+    for part, line in zip(parts, told.worth(found), strict=True):
+        hand, measured = told.rivals(found, part), told.rivals(found, part, "measured")
+        said = told.verdicts(hand)
+        body.append(tag("p", tag("b", line), f" {said[:1].upper()}{said[1:]}."))
+        body.append(_table(hand, "The fitted weights minus"))
+        if measured:
+            more = f"The same against {len(measured)} routes of the evaluation"
+            table = _table(measured, "The fitted weights minus")
+            body.append(tag("details", tag("summary", more), table))
+    if left := told.left_out(found):
+        body.append(
+            tag("p", tag("b", "Is each list worth its search?"), " Fitted again without it, out of fold:")
+        )
+        body.append(_table(left, "Without"))
+    body.append(_folds(found))
+    show(tag("div", *body, css="rs rs-learning"))
+
+
+def _weights(found: FittedWeights) -> None:
+    said = told.weights(found)
+    st.markdown("###### What each list counts")
+    st.markdown(md(said))
+    plot(weight_bars(found, dark=dark()), f"fit_bars:{found.name}", said)
+    with st.expander("How they were fitted"):
+        st.caption(md(str(found.made.get("how", "not told"))))
+        st.caption(
+            "A list says three things of a passage: its score between the list's lowest (0) and highest (1), "
+            "whether the list has it, and 1 divided by its rank. A passage's score is the sum over all lists"
+            " of weight times that. The constant of the regression changes no order and is left out."
+        )
+
+
+def _use(found: FittedWeights) -> None:
+    """Putting the weights into the inputs of Compare, with Undo."""
+    route = next(one for one in routes().values() if Need.WEIGHTS in one.needs)
+    count = len(found.made.get("questions", ()))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button("Use them in Compare", key="fit_use", on_click=use, args=(route, found))
+        if st.session_state.get(USED) == found.name:
+            st.success(md(f"{route.title} with {found.name} is chosen for the next run."))
+            st.page_link("compare.py", label="To Compare: Ctrl+Enter (⌘ Enter) runs it")
+            st.button("Undo", key="fit_undo_use", on_click=unuse, type="tertiary")
+    if count:
+        st.caption(
+            f"Measured on the {count} questions that they were fitted on, the route looks better than it is. "
+            "Measure it on others."
+        )
+
+
+def use(route: Route, found: FittedWeights) -> None:
+    """Choose the route with these weights for the next run; the inputs as they were are kept for Undo."""
+    now = st.session_state
+    now[next_run.BEFORE] = next_run.inputs()
+    knob = next(knob.name for knob in route.knobs if knob.type is str)
+    now[state.CORPUS] = found.corpus
+    now[state.KNOBS] = {**now.get(state.KNOBS, {}), route.name: {knob: found.name}}
+    also(route.name)
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+    now[USED] = found.name
+
+
+def unuse() -> None:
+    """The inputs as they were before `use`."""
+    st.session_state.pop(USED, None)
+    next_run.undo()
+
+
+def _delete(home: Path, corpus: str, name: str) -> None:
+    st.session_state[DELETED] = (corpus, name, files.remove(home, corpus, name))
+
+
+def _deleted(home: Path, corpus: str) -> None:
+    of, name, found = st.session_state.get(DELETED, ("", "", None))
+    if of != corpus:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="fit_deleted_row"):
+        st.caption(
+            md(f"Deleted {name}." + ("" if found else " They were damaged and cannot be brought back."))
+        )
+        if found is not None:
+            st.button("Undo", key="fit_undo_delete", on_click=_restore, args=(home, found), type="tertiary")
+
+
+def _restore(home: Path, found: FittedWeights) -> None:
+    files.write(home, found)
+    st.session_state.pop(DELETED, None)
+    st.session_state[WEIGHTS] = found.name
+
+
+def _table(found: Sequence[Rival], first: str) -> Markup:
+    heads = (first, "nDCG@10", "difference", "95 % interval", "p, corrected", "", "questions")
+    number = (1, 2, 3, 4, 6)
+    head = tag("tr", *(tag("th", one, css="num" if n in number else "") for n, one in enumerate(heads)))
+    rows = []
+    for one in found:
+        ends = "–" if one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
+        way = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
+        cells = (cut(one.name, 60), f"{one.value:.3f}", f"{one.delta:+.3f}", ends, f"{one.p:.3f}",
+                 one.verdict, str(one.n))  # fmt: skip
+        rows.append(
+            tag(
+                "tr",
+                *(
+                    tag("td", cell, css="num" if n in number else way if n == 5 else "")
+                    for n, cell in enumerate(cells)
+                ),
+            )
+        )
+    return tag(
+        "div", tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table rs-learning-table"),
+        css="rs-wide",
+    )  # fmt: skip
+
+
+def _folds(found: FittedWeights) -> Markup:
+    folds = found.made.get("out of fold", {}).get("folds", [])
+    said = ", ".join(f"{one[METRIC]:.3f} ({one['questions']} questions)" for one in folds)
+    return tag("p", join(["nDCG@10 of each fold: ", said, "."]), css="dim") if folds else Markup("")

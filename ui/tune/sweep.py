@@ -1,0 +1,234 @@
+"""Sweeps: a knob of a measured route over a grid of values, and what of the differences is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.domain.errors import BadInput
+from core.domain.types import RouteResult
+from core.evaluation.experiment_store import Evaluation, stamp
+from core.evaluation.tuning import sweep_run
+from core.evaluation.tuning.sweep import METRICS, Curve, Fresh, curve, waiting
+from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown, written
+from core.evaluation.tuning.sweep_load import results
+from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
+from core.evaluation.tuning.sweep_text import counted, difference, told
+from core.routes.declare import KnobSpec, Route
+from core.routes.registry import routes as known_routes
+from ui.app import address, evaluated, opened, routes, state
+from ui.app.markup import cut, md, show, tag
+from ui.app.plot import dark, plot
+from ui.charts.sweep import sweep_curve, sweep_map, sweep_told
+from ui.tune import sweep_run as sweeping_run
+from ui.tune import sweep_save
+
+ROUTE, KNOB, SECOND, METRIC, GRID = "sweep_route", "sweep_knob", "sweep_knob2", "sweep_metric", "sweep_grid"
+NONE = "none"
+Where = tuple[str, tuple[float, ...]]  # an evaluation's folder and stamp
+
+
+def draw() -> None:
+    """The tab."""
+    evaluation = evaluated.chosen()
+    if evaluation is not None:
+        _of(evaluation)
+    opened.link()
+
+
+def _of(evaluation: Evaluation) -> None:
+    offered = [name for name in evaluation.routes if name in known_routes() and _knobs(known_routes()[name])]
+    if not offered:
+        st.subheader("No route of this evaluation has a knob", anchor=False)
+        st.caption("Measure a route with knobs, and try their values here.")
+        st.page_link("evaluate.py", label="Go to Evaluate")
+        return
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        free = [name for name in offered if any(knob.tunes for knob in _knobs(known_routes()[name]))]
+        usual = (free or offered)[0]
+        name = _one("route", ROUTE, "Route", offered, lambda one: cut(routes.title(one), 60), 260, usual)
+        route = known_routes()[name]
+        names = [knob.name for knob in _knobs(route)]
+        tuned = [knob.name for knob in _knobs(route) if knob.tunes] or names
+        first = _one("knob", f"{KNOB}:{name}", "Knob", names, _plain, 200, tuned[0])
+        others = [NONE, *(one for one in names if one != first)]
+        second = _one("knob2", f"{SECOND}:{name}", "Second knob", others, _plain, 180, NONE)
+        metric = _one(
+            "metric", METRIC, "Metric", list(METRICS), METRICS.__getitem__, 160, next(iter(METRICS))
+        )
+    chosen = (first,) if second == NONE else (first, second)
+    where = (str(evaluation.folder), stamp(evaluation.folder))
+    rankings = _rankings(where, name, chosen, evaluation)
+    points = _grids(route, chosen, rankings.subject.now)
+    if points is None:
+        return
+    running = sweep_run.running(state.engine(), rankings.subject)
+    fresh = dict(running.rankings)
+    _measure(rankings, points, metric)
+    todo = waiting(rankings, points, metric, fresh)
+    sweeping_run.draw(running, todo)
+    found = _curve((*where, name, chosen, points, metric, tuple(fresh)), rankings, points, metric, fresh)
+    _shown(found)
+    sweep_save.draw(found, route)
+
+
+def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None:
+    """Each point that was not measured before, with progress; another choice meanwhile ends it."""
+    new = [point for point in points if not rankings.measured(point)]
+    if not new:
+        return
+    bar = st.progress(0.0, "Trying the values")
+    for at, point in enumerate(new):
+        bar.progress(at / len(new), f"Trying the values: {at} of {len(new)}")
+        rankings.stored(point, metric)
+    bar.empty()
+
+
+def _knobs(route: Route) -> list[KnobSpec]:
+    """Those whose values can be listed: not free text."""
+    return [knob for knob in route.knobs if knob.type is not str or knob.choices]
+
+
+def _one(
+    name: str, key: str, label: str, options: list[str], said: Callable[[str], str], width: int,
+    first: str | None = None,
+) -> str:  # fmt: skip
+    """A choice that is in the address; `first` (else the first option) is as ever and needs no mention."""
+    usual = first or options[0]
+    address.take(name, key, address.one_of(options))
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = usual
+    chosen: str = st.selectbox(
+        label, options, key=key, format_func=said, width=width, persist_state="session"
+    )  # fmt: skip
+    address.keep(name, chosen if chosen != usual or name == "route" else None)
+    return chosen
+
+
+def _grids(route: Route, chosen: tuple[str, ...], now: Point) -> tuple[Point, ...] | None:
+    """The points to try, from a field for each knob; None, with what is wrong, where one cannot be read."""
+    by_name = {knob.name: knob for knob in route.knobs}
+    grids: list[Grid] = []
+    try:
+        for at, (column, name) in enumerate(zip(st.columns(len(chosen)), chosen, strict=True)):
+            with column:
+                grids.append(_grid(route.name, by_name[name], now[at], at, paired=len(chosen) > 1))
+        if len(chosen) == 1:
+            address.keep("grid2", None)
+            return tuple((value,) for value in grids[0])
+        return cells(grids[0], grids[1])
+    except BadInput as error:
+        st.error(md(str(error)))
+        return None
+
+
+def _grid(route: str, knob: KnobSpec, now: Any, at: int, *, paired: bool) -> Grid:
+    param, key = ("grid", "grid2")[at], f"{GRID}:{route}:{knob.name}:{paired}"
+    usual = written(default(knob, now, paired=paired))
+    address.take(param, key, str)
+    if not str(st.session_state.get(key) or "").strip():
+        st.session_state[key] = usual
+    text: str = st.text_input(
+        f"Values of {md(knob.name)}", key=key, persist_state="session",
+        help=md(f"{knob.help}. Written as 0, 0.1, 0.2 or 0..1 step 0.1; {shown(now)} is in use"),
+    )  # fmt: skip
+    address.keep(param, text if text != usual else None)
+    return read(text, knob, route)
+
+
+def _shown(found: Curve) -> None:
+    """Words, the picture, the table."""
+    sentences = told(found)
+    body = tag("div", *(tag("p", tag("b", one) if n == len(sentences) - 1 else one)
+                        for n, one in enumerate(sentences)), css="rs rs-sweep-words")  # fmt: skip
+    show(body)
+    alike = {one.effect.delta for one in found.tried if one.effect}
+    if alike == {0.0} and not found.waiting:
+        st.caption(f"{METRICS[found.metric]} is the same at every value: the knob does not change it here.")
+    build = sweep_curve if len(found.subject.names) == 1 else sweep_map
+    plot(build(found, dark=dark()), "sweep_chart", sweep_told(found, sentences))
+    st.caption(md(_legend(found)))
+    st.caption(md(counted(found)))
+    with st.expander("The same as a table"):
+        show(_table(found))
+
+
+def _legend(found: Curve) -> str:
+    if len(found.subject.names) == 2:
+        return (
+            "Dashed frame: in use. Solid frame: the highest. An arrow marks what is shown better or worse, "
+            "adjusted for all pairs tried; cells without one show no difference from those in use."
+        )
+    return (
+        "A bar is the 95 % interval of the difference from the value in use: one that reaches the dashed "
+        "line shows none. Its colour says what is shown after the adjustment for all values tried."
+    )
+
+
+def _table(found: Curve) -> Markup:
+    names = found.subject.names
+    heads = (*names, METRICS[found.metric], "difference", "p, adjusted", "", "questions", "from")
+    head = tag(
+        "tr", *(tag("th", cut(one, 40), css="num" if 0 < n < 5 else "") for n, one in enumerate(heads))
+    )
+    body = []
+    for one in found.tried:
+        effect = one.effect
+        in_use = one.point == found.subject.now
+        way = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
+        body.append(tag(
+            "tr", *(tag("td", cut(shown(value), 40)) for value in one.point),
+            tag("td", "–" if effect is None else f"{effect.mean:.3f}", css="num"),
+            tag("td", "–" if effect is None or in_use else difference(effect), css="num"),
+            tag("td", "–" if one.p_holm is None else f"{one.p_holm:.3f}", css="num"),
+            tag("td", "in use" if in_use else one.verdict, css=way),
+            tag("td", "–" if effect is None else str(effect.n)),
+            tag("td", _from(one.by, one.waiting, one.failed)),
+        ))  # fmt: skip
+    table = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table")
+    return tag("div", table, css="rs rs-sweep-table")
+
+
+def _from(by: str, waiting: int, failed: int) -> str:
+    said = "the evaluation" if by == "in use" else by
+    said += f", {waiting} questions" if waiting else ""
+    return f"{said}; {failed} failed" if failed else said
+
+
+def _plain(name: str) -> str:
+    return cut(name.replace("_", " "), 40)
+
+
+def _rankings(where: Where, route: str, knobs: tuple[str, ...], evaluation: Evaluation) -> Rankings:
+    return _measured(where, route, knobs, evaluation, _loaded(where, route, evaluation))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _measured(
+    where: Where,  # noqa: ARG001 - part of the cache key
+    route: str,
+    knobs: tuple[str, ...],
+    _evaluation: Evaluation,
+    _results: dict[str, RouteResult],
+) -> Rankings:
+    return Rankings(subject(_evaluation, route, knobs, loaded=_results))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the route's steps")
+def _loaded(where: Where, route: str, _evaluation: Evaluation) -> dict[str, RouteResult]:  # noqa: ARG001
+    labelled = [id for id in _evaluation.questions if _evaluation.labelled.labelled(id)]
+    return results(_evaluation, route, labelled)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Trying the values")
+def _curve(
+    key: tuple[object, ...],  # noqa: ARG001 - stands for the arguments that cannot be hashed
+    _rankings: Rankings,
+    _points: tuple[Point, ...],
+    _metric: str,
+    _fresh: Fresh,
+) -> Curve:
+    return curve(_rankings, _points, _metric, _fresh)

@@ -1,0 +1,110 @@
+"""Values of a sweep that take a run: what they cost, the button, progress and Stop."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.format import milliseconds
+from core.evaluation.tuning import sweep_run
+from core.evaluation.tuning.sweep_grid import shown
+from core.evaluation.tuning.sweep_run import Running, Todo
+from ui.app import redraw, state
+from ui.app.markup import cut, md
+
+AT_ONCE = 10.0  # seconds: what asks no model and takes no longer is begun without being asked for
+EVERY = 0.5  # seconds between looks at one under way
+NAMED = 6  # values that are listed
+
+
+def draw(running: Running, todo: Todo) -> None:
+    """What of `todo` can be run and at what cost, or the run under way, or how it ended."""
+    if not running.done:
+        with st.container(key="sweep_progress"):
+            _follow(running)
+        return
+    _ended(running)
+    if not todo:
+        return
+    why = sweep_run.lacking(state.engine(), running.subject, todo)
+    for reason in dict.fromkeys(why.values()):
+        points = {point: ids for point, ids in todo.items() if why.get(point) == reason}
+        st.info(md(f"{_values(points)} cannot be run here: {reason}"))
+    left = {point: ids for point, ids in todo.items() if point not in why}
+    asking = sweep_run.asking(running.subject, left)
+    free = {point: ids for point, ids in left.items() if point not in asking}
+    if free:
+        _free(running, free)
+    if asking:
+        _asking(running, asking)
+
+
+def _free(running: Running, todo: Todo) -> None:
+    """Points that ask no model: begun by themselves where that is quick."""
+    cost = sweep_run.cost(running.subject, todo)
+    known = cost.seconds is not None and cost.seconds <= AT_ONCE
+    if known and running.error is None and not running.cancelled and not running.errors:
+        running.ask(todo)
+        with st.container(key="sweep_progress"):
+            _follow(running)
+        return
+    about = "" if cost.seconds is None else f", about {milliseconds(1000 * cost.seconds)}"
+    st.caption(md(
+        f"{_values(todo)}: what the route finds there does not follow from its stored steps. It can be run, "
+        "without a language model."
+    ))  # fmt: skip
+    many = f"{cost.points} value{'s' * (cost.points > 1)}"
+    st.button(
+        f"Run {many} on {cost.questions} questions in all{about}", key="sweep_run", on_click=running.ask,
+        args=(todo,),
+    )  # fmt: skip
+
+
+def _asking(running: Running, todo: Todo) -> None:
+    """Points at which a model may be asked: never begun by themselves."""
+    cost = sweep_run.cost(running.subject, todo)
+    if cost.calls is None or cost.seconds is None:
+        what = "how many model calls that takes is not known: the route asked none in this evaluation"
+    else:
+        what = (
+            f"about {cost.calls} model calls and {milliseconds(1000 * cost.seconds)}, by what the route took "
+            "in this evaluation; answers that are stored already take less"
+        )
+    st.caption(md(f"{_values(todo)}: {cost.questions} questions take a run that may ask a model; {what}."))
+    st.button(
+        f"Ask the model: {cost.questions} questions", key="sweep_ask", on_click=running.ask, args=(todo,)
+    )
+    about = running.subject
+    grids = zip(about.names, zip(*todo, strict=True), strict=True)
+    given = " ".join(
+        f"--grid '{name}={', '.join(dict.fromkeys(map(shown, values)))}'" for name, values in grids
+    )
+    knobs = " ".join(f"{about.route}.{name}" for name in about.names)
+    st.caption("Or on the command line:")
+    st.code(f"python -m core sweep {about.evaluation.name} {knobs} {given} --ask", language=None)
+
+
+@st.fragment(run_every=EVERY)
+def _follow(running: Running) -> None:
+    if running.done:
+        redraw.page()
+    left = "" if running.left is None else f" · about {milliseconds(1000 * running.left)} left"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        told = f"{running.finished} of {running.total} questions run{left}"
+        st.progress(running.finished / max(1, running.total), text=md(told))
+        st.button("Stop", key="sweep_stop", on_click=running.cancel)
+
+
+def _ended(running: Running) -> None:
+    """What the last run of this process has to say."""
+    if running.error:
+        st.error(md(f"The run ended with: {running.error}"))
+    elif running.cancelled:
+        st.caption(f"Stopped after {running.finished} of {running.total} questions; what was found is kept.")
+    for message, count in sorted(running.errors.items(), key=lambda item: -item[1])[:3]:
+        st.warning(md(f"{count} questions failed: {cut(message, 200)}"))
+
+
+def _values(todo: Todo) -> str:
+    said = [" and ".join(map(shown, point)) for point in todo]
+    more = f" and {len(said) - NAMED} more" if len(said) > NAMED else ""
+    return f"Value{'s' * (len(said) > 1)} {', '.join(said[:NAMED])}{more}"

@@ -1,0 +1,84 @@
+"""A value of a sweep, kept as knobs of the next run or among named settings; both can be undone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.evaluation.tuning.saving import Setting
+from core.evaluation.tuning.sweep import Curve
+from core.evaluation.tuning.sweep_subject import Point
+from core.evaluation.tuning.sweep_text import named, note
+from core.routes.declare import Route
+from ui.app import next_run, state
+from ui.app.markup import cut, md
+from ui.app.routes import also
+from ui.components import preset_saving
+
+POINT = "sweep_point"
+
+
+def draw(curve: Curve, route: Route) -> None:
+    """The choice of a value, and the two places to keep it."""
+    about = curve.subject
+    st.markdown("##### Keep a value")
+    points = [one.point for one in curve.tried]
+    key = f"{POINT}:{about.route}:{','.join(about.names)}"
+    usual = curve.best.point if curve.holds else about.now
+    if st.session_state.get(key) not in points:
+        st.session_state[key] = usual
+    corpus = str(about.evaluation.spec["corpus"])
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        point: Point = st.selectbox(
+            "Value", points, key=key, width=300, persist_state="session",
+            format_func=lambda one: cut(named(about, one), 60) + _mark(curve, one),
+        )  # fmt: skip
+        values = about.values(point)
+        st.button(
+            "Keep as knobs", key="sweep_keep", on_click=keep, args=(route, values, corpus),
+            help="Puts the value into the knobs of Compare's next run",
+        )  # fmt: skip
+    st.caption(md(note(curve, point) + "."))
+    _kept(route)
+    preset_saving.offer(
+        "sweep", Setting(about.route, about.values(point)), corpus, note(curve, point),
+        f"{about.evaluation.name} knobs",
+    )  # fmt: skip
+
+
+def keep(route: Route, values: dict[str, Any], corpus: str) -> None:
+    """Make `values` the route's knobs of the next run; the inputs as they were are kept for Undo."""
+    now = st.session_state
+    before = {name: now[name] for name in next_run.INPUTS if name in now}
+    default = route.settle({})
+    changed = {**now.get(state.KNOBS, {}).get(route.name, {}), **values}
+    now[state.CORPUS] = corpus
+    now[state.KNOBS] = {
+        **now.get(state.KNOBS, {}),
+        route.name: {name: value for name, value in changed.items() if value != default[name]},
+    }
+    also(route.name)
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+    now[next_run.BEFORE], now[next_run.KEPT] = before, (_mine(route), route.title, dict(values))
+
+
+def _kept(route: Route) -> None:
+    of, title, values = st.session_state.get(next_run.KEPT, (None, "", {}))
+    if of != _mine(route):
+        return
+    said = ", ".join(f"{name} = {value}" for name, value in values.items())
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="sweep_kept_row"):
+        st.success(md(f"Kept for the next run: {title} with {said}."))
+        st.page_link("compare.py", label="To Compare: Ctrl+Enter (⌘ Enter) runs it")
+        st.button("Undo", key="sweep_undo_keep", on_click=next_run.undo, type="tertiary")
+
+
+def _mine(route: Route) -> str:
+    return f"sweep:{route.name}"
+
+
+def _mark(curve: Curve, point: Point) -> str:
+    if point == curve.subject.now:
+        return " · in use"
+    return " · highest" if point == curve.best.point else ""

@@ -1,0 +1,224 @@
+"""Why routes won or lost, as HTML: diagnoses, the fate of passages in words, and their ranks step by step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from markupsafe import Markup
+
+from core.analysis.diagnosis import Diagnosis, Mode, ranked_ms
+from core.analysis.lineage import is_search
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import Fate, Funnel
+from core.domain.types import Passage, Span
+from ui.app.markup import EMPTY, cut, join, tag
+from ui.charts.style import ERROR, KINDS
+
+STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is
+GREY = "#8A8D91"  # a kind of step that is not known here
+SHOWN = 1  # lost passages that a diagnosis tells of; the others are told further below
+OFFERED = 3  # lists that are named as having had a passage
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a drawing needs: the routes, how many hits count, grades, and passages by id."""
+
+    funnels: Sequence[Funnel]
+    depth: int
+    gold: Mapping[str, int]
+    passages: Mapping[str, Passage]
+
+    def title(self, id: str, limit: int = 70) -> str:
+        """A passage as a sentence names it."""
+        passage = self.passages.get(id)
+        return (
+            cut(f"{passage.title or passage.doc_id} ({passage.start}–{passage.end})", limit)
+            if passage
+            else id
+        )
+
+
+def headline(made: Sequence[Diagnosis], mode: Mode | None, depth: int) -> Markup:
+    """The run in two sentences."""
+    ran = [one for one in made if one.ran]
+    well = sum(one.well for one in ran)
+    of = ran[0].of if ran else 0
+    what = "the relevant passage" if of == 1 else f"all {of} relevant passages"
+    told = [f"{well} of {len(ran)} routes have {what} in their top {depth}."]
+    steps: dict[str, int] = {}
+    for one in ran:
+        if one.blamed is not None:
+            step = one.blamed.step
+            said = one.blamed.kind if step is None else f"{one.blamed.kind} at “{step.name}”"
+            steps[said] = steps.get(said, 0) + 1
+    if steps:
+        said, count = max(steps.items(), key=lambda item: item[1])
+        if count > 1:
+            told.append(f"Most often it was {said}: {count} of the {len(ran) - well} that lost.")
+    hard = EMPTY
+    if mode is not None:
+        origin = mode.why if mode.labelled else f"derived, not labelled: {mode.why}"
+        hard = tag(
+            "div", "Why the question is hard: ", tag("b", mode.name), tag("span", f" ({origin})", css="dim")
+        )
+    return tag("div", tag("div", " ".join(told), css="rs-why-head"), hard, css="rs")
+
+
+def diagnoses(made: Sequence[Diagnosis], view: View) -> Markup:
+    """A row for all routes that lost the same in the same way, worst first; then the others, briefly."""
+    rows = []
+    for _, group in groupby(sorted(_losing(made), key=lambda one: one[0]), key=lambda one: one[0]):
+        rows.append(_diagnosis([one for _, one in group], view))
+    head = tag("tr", *(tag("th", text) for text in ("Route", "Verdict", "Step to blame", "Repaired by")))
+    table = (
+        tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table rs-why-table rs-why-verdicts")
+        if rows
+        else EMPTY
+    )
+    return tag("div", table, _well(made), _unable(made), css="rs")
+
+
+def _losing(made: Sequence[Diagnosis]) -> list[tuple[int, Diagnosis]]:
+    """Each with the number of its group: routes whose verdicts read the same are one."""
+    numbers: dict[object, int] = {}
+    found = []
+    for one in made:
+        if one.ran and not one.well:
+            same = (one.found, one.advice, tuple((id, fate.words) for id, fate in one.lost))
+            found.append((numbers.setdefault(same, len(numbers)), one))
+    return found
+
+
+def _diagnosis(group: list[Diagnosis], view: View) -> Markup:
+    one = group[0]
+    names = join([tag("b", cut(each.result.title, 40)) for each in group], ", ")
+    best = f", the best at rank {one.best}" if one.best is not None else ", none anywhere in its ranking"
+    scores = sorted({f"{each.ndcg:.2f}" for each in group if each.ndcg is not None})
+    measure = f", nDCG@10 {'–'.join(scores[:: max(1, len(scores) - 1)])}" if scores else ""
+    lost = [(id, fate) for id, fate in one.lost if fate is one.blamed]
+    lost += [(id, fate) for id, fate in one.lost if fate is not one.blamed]
+    lines = [tag("div", f"{one.found} of {one.of} relevant in the top {view.depth}{best}{measure}.")]
+    if len(one.lost) > 1:
+        kinds = Counter(fate.kind for _, fate in one.lost).most_common()
+        lines.append(tag("div", f"Lost: {', '.join(f'{count} {kind}' for kind, count in kinds)}."))
+    for id, fate in lost[:SHOWN]:
+        name = tag("span", f"{view.title(id)}: ", css="dim") if one.of > 1 else EMPTY
+        lines.append(tag("div", name, fate.words, css="rs-why-words", dir="auto"))
+    blame = _blame(one)
+    return tag("tr", tag("td", names), tag("td", *lines), tag("td", blame), tag("td", one.advice, dir="auto"))
+
+
+def _blame(one: Diagnosis) -> Markup:
+    if one.blamed is None:
+        return EMPTY
+    step = one.blamed.step
+    many = f"lost {one.there} of {len(one.lost)}" if len(one.lost) > 1 else ""
+    name = step.name if step is not None else STEPLESS.get(one.blamed.kind, "the route itself")
+    return join([
+        tag("div", tag("span", f"✕ {cut(name, 60)}", css="rs-why-lost"), style=colour(step)),
+        tag("div", " · ".join(part for part in (one.blamed.kind, many) if part), css="dim"),
+    ])  # fmt: skip
+
+
+def _well(made: Sequence[Diagnosis]) -> Markup:
+    good = sorted(
+        (one for one in made if one.ran and one.well), key=lambda one: (one.best or 0, ranked_ms(one.result))
+    )
+    if not good:
+        return EMPTY
+    rows = [
+        tag(
+            "span",
+            tag("b", cut(one.result.title, 40)),
+            f" best at {one.best}, nDCG@10 {one.ndcg or 0:.2f}",
+            css="chip",
+        )
+        for one in good
+    ]
+    return tag("div", tag("div", "Nothing relevant is missing:", css="dim"), *rows, css="rs-why-chips")
+
+
+def _unable(made: Sequence[Diagnosis]) -> Markup:
+    rows = [
+        tag("li", tag("b", cut(one.result.title, 40)), " ", cut(one.blamed.words if one.blamed else "", 400))
+        for one in made
+        if not one.ran
+    ]
+    if not rows:
+        return EMPTY
+    return tag(
+        "details", tag("summary", f"{len(rows)} routes had no ranking"), tag("ul", *rows), css="rs-why-none"
+    )
+
+
+def passage(id: str, view: View, *, known: bool = True) -> Markup:
+    """The fate of one passage in every route, in words: the routes that lost it first."""
+    fates = [(funnel, funnel.fate(id, view.depth)) for funnel in view.funnels if funnel.result.status == "ok"]
+    inside = [(funnel, fate) for funnel, fate in fates if in_top(fate, view)]
+    groups: dict[tuple[str, str], list[tuple[Funnel, Fate]]] = {}
+    for funnel, fate in fates:
+        if not in_top(fate, view) or fate.kind != "found":
+            groups.setdefault((fate.kind, fate.words), []).append((funnel, fate))
+    grade = f"◆ {view.gold[id]} " if view.gold.get(id) else ""
+    title = tag("h3", tag("span", grade, css="up"), view.title(id, 140), css="rs-part", dir="auto")
+    told = tag(
+        "div",
+        f"{len(inside)} of {len(fates)} routes have it in their top {view.depth}. ",
+        _held(id, view, fates),
+    )
+    order = sorted(groups.values(), key=lambda rows: (in_top(rows[0][1], view), -len(rows)))
+    table = tag(
+        "table", tag("tbody", *(_fate_row(rows, view) for rows in order)), css="rs-table rs-why-table"
+    )
+    return tag("div", title, told if known else EMPTY, _ranked(inside), table if order else EMPTY, css="rs")
+
+
+def _held(id: str, view: View, fates: Sequence[tuple[Funnel, Fate]]) -> Markup:
+    """Which lists could have given it to the routes that lack it."""
+    if all(in_top(fate, view) for _, fate in fates):
+        return EMPTY
+    lists = held(view.funnels, id)
+    if not lists:
+        return tag("span", "No list of this run holds it.", css="bad")
+    searches = [one for one in lists if is_search(one.span)][:OFFERED]
+    told = [
+        f"at {one.rank} by “{one.span.name}”{f' for {one.text}' if one.text else ''} ({one.title})"
+        for one in searches
+    ]
+    return tag("span", f"Best in the searches of this run: {'; '.join(told)}.", dir="auto") if told else EMPTY
+
+
+def _ranked(inside: Sequence[tuple[Funnel, Fate]]) -> Markup:
+    if not inside:
+        return EMPTY
+    order = sorted(inside, key=lambda one: one[1].rank or 0)
+    chips = [
+        tag("span", tag("b", fate.rank), f" {cut(funnel.result.title, 40)}", css="chip")
+        for funnel, fate in order
+    ]
+    return tag("div", *chips, css="rs-why-chips")
+
+
+def _fate_row(rows: list[tuple[Funnel, Fate]], view: View) -> Markup:
+    fate = rows[0][1]
+    names = ", ".join(cut(funnel.result.title, 40) for funnel, _ in rows)
+    lost = not in_top(fate, view)
+    kind = tag(
+        "span", f"✕ {fate.kind}" if lost else fate.kind, css="rs-why-lost nowrap" if lost else "dim nowrap"
+    )
+    return tag("tr", tag("td", tag("b", names)), tag("td", kind), tag("td", cut(fate.words, 700), dir="auto"))
+
+
+def in_top(fate: Fate, view: View) -> bool:
+    """Whether the passage counts as found."""
+    return fate.rank is not None and fate.rank <= view.depth
+
+
+def colour(step: Span | None) -> str:
+    """The style that gives an element the colour of a kind of step."""
+    kind = ERROR if step is None else KINDS.get(step.kind, ("", GREY))[1]
+    return f"--kind:{kind}"

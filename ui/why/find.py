@@ -1,0 +1,91 @@
+"""Passages of the corpus that may be in no list of a run: finding them, and why no list has them."""
+
+from __future__ import annotations
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.corpus.corpus import Corpus
+from core.domain.errors import RouteScopeError
+from core.domain.types import Passage, Run
+from ui.app import opening, state
+from ui.app.markup import cut, md, tag
+from ui.app.picked import PASSAGE
+
+WORDS = "why_find"
+FOUND = 10  # passages that are offered
+
+
+def corpus_of(run: Run) -> Corpus | None:
+    """The corpus as it is indexed now, or None where it is not."""
+    opening.wait_for(run.corpus)
+    try:
+        return state.engine().corpus(run.corpus)
+    except RouteScopeError:
+        return None
+
+
+def beyond(corpus: Corpus | None, run: Run, ids: list[str]) -> dict[str, Passage]:
+    """Those of `ids` that the run does not hold, from the corpus."""
+    missing = [id for id in ids if id and id not in run.passages]
+    return corpus.by_ids(missing) if corpus is not None and missing else {}
+
+
+def find(corpus: Corpus | None, run: Run) -> None:
+    """A box for words or an id; a choice of what is found becomes the passage looked at."""
+    with st.popover("Find a passage", key="why_find_box"):
+        if corpus is None:
+            st.caption(md(f"The corpus {run.corpus} is not indexed here, so it cannot be searched."))
+            return
+        st.caption("Any passage of the corpus, also one that no route found.")
+        words = st.text_input("Words, or an id", key=WORDS).strip()
+        if not words:
+            return
+        known = corpus.by_ids([words])
+        found = [*known.values()] or [hit.passage for hit in corpus.search_sparse(words, FOUND)]
+        if not found:
+            st.caption("No passage has any of these words.")
+            return
+        titles = {one.id: f"{cut(one.title or one.doc_id, 70)} · {one.start}–{one.end}" for one in found}
+        st.radio(
+            "Best by BM25" if not known else "The passage of this id",
+            list(titles),
+            index=None,
+            format_func=lambda id: md(titles[id]),
+            key=f"why_found:{words}",
+            on_change=lambda: _take(f"why_found:{words}"),
+        )
+
+
+def _take(key: str) -> None:
+    st.session_state[PASSAGE] = st.session_state[key]
+
+
+def unfound(corpus: Corpus | None, run: Run, id: str) -> Markup:
+    """Why no list of the run holds a passage, as far as it can be told now without a model."""
+    if corpus is None or id not in corpus.by_ids([id]):
+        return tag(
+            "div",
+            "The corpus as it is indexed now does not have it, so nothing more can be told.",
+            css="rs dim",
+        )
+    passage = corpus.by_ids([id])[id]
+    asked = set(corpus.analyzer.terms(run.query.text))
+    shared = sorted(asked & set(corpus.analyzer.terms(f"{passage.title}\n{passage.text}")))
+    if not shared:
+        told = (
+            "It shares no term with the question: BM25 cannot find it, only vectors or another wording can."
+        )
+    else:
+        told = (
+            f"It shares {len(shared)} of {len(asked)} terms with the question ({cut(', '.join(shared), 120)})"
+        )
+        told += f"; {_bm25(corpus, run.query.text, id)}."
+    return tag(
+        "div", told, tag("span", " Computed now, from the index as it is.", css="dim"), css="rs", dir="auto"
+    )
+
+
+def _bm25(corpus: Corpus, text: str, id: str) -> str:
+    rank, of = corpus.bm25_place(text, id)
+    return f"BM25 has it at {rank:,} of {of:,}" if rank else "BM25 gives it no score"

@@ -1,0 +1,136 @@
+"""The page that says why routes won or lost: its choices, and the parts in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import Funnel
+from core.analysis.searches import rewrites
+from core.corpus.corpus import Corpus
+from core.domain.relevance import relevant
+from core.domain.types import Run
+from ui.app import address, opened, picked
+from ui.app.markup import cut, join, md, show, tag
+from ui.components.gold import labelled_mode
+from ui.components.view import DEPTHS
+from ui.why import diagnoses, find, rank_steps
+
+LINKS = 3
+DRAWN = 4  # labelled passages that are drawn at once
+PAGES = {
+    "fused away": ("fusion.py", "Fusion"),
+    "put behind": ("fusion.py", "Fusion"),
+    "reranked away": ("fusion.py", "Fusion"),
+    "dropped by grade": ("evaluators.py", "Evaluators"),
+    "compressed out": ("evaluators.py", "Evaluators"),
+}
+
+
+def draw(run: Run, gold: Mapping[str, int]) -> None:
+    """All of the page below the line on the run."""
+    if not run.results:
+        st.info("No route of this run has ended, so there is nothing to tell. Run it again from Compare.")
+        return
+    funnels = [Funnel(result) for result in run.results]
+    corpus = find.corpus_of(run)
+    wanted = relevant(gold) if any(grade > 0 for grade in gold.values()) else []
+    asked = [st.query_params.get("passage", ""), st.session_state.get(picked.PASSAGE) or ""]
+    beyond = find.beyond(corpus, run, [*gold, *asked])
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        none = "Every labelled passage" if wanted else "The most disputed passage"
+        chosen = picked.pick(run, gold, none=none, also=beyond)
+        depth = _depth()
+        find.find(corpus, run)
+    view = diagnoses.View(funnels, depth, gold, {**run.passages, **beyond})
+    if wanted:
+        _diagnosed(run, view, corpus)
+    else:
+        st.info(
+            "This question has no labels, so nobody can say which routes are right: below is where a passage"
+            " went in each of them. A question has labels when it stands, with the same conversation before"
+            " it, in the question files of its corpus."
+        )
+    ids = [chosen] if chosen else wanted
+    if not ids:
+        ids = _disputed(run, depth)
+    if not ids:
+        return
+    show(join([diagnoses.passage(id, view) for id in ids]))
+    for id in ids:
+        if not held(funnels, id):
+            show(find.unfound(corpus, run, id))
+    if chosen and chosen in view.passages:
+        text = tag("div", view.passages[chosen].text, css="rs-why-text", dir="auto")
+        show(tag("details", tag("summary", "Read the passage"), text, css="rs rs-why-none"))
+    _pictures(ids, view)
+
+
+def _depth() -> int:
+    address.take("depth", "depth", address.one_of(list(DEPTHS)))
+    st.session_state.setdefault("depth", 10)
+    before = st.session_state["depth"]
+    depth = st.segmented_control("Top", DEPTHS, required=True, key="depth", persist_state="session") or before
+    address.keep("depth", None if depth == 10 else str(depth))
+    return int(depth)
+
+
+def _diagnosed(run: Run, view: diagnoses.View, corpus: Corpus | None) -> None:
+    made = diagnose(run, view.funnels, view.gold, view.depth)
+    terms = corpus.analyzer.terms if corpus is not None else None
+    mode = mode_of(run, view.gold, labelled_mode(run), view.passages, terms)
+    show(join([diagnoses.headline(made, mode, view.depth), diagnoses.diagnoses(made, view)]))
+    _look_closer(made)
+
+
+def _look_closer(made: Sequence[Diagnosis]) -> None:
+    """Links to where the steps that are blamed can be examined, of the worst routes of different steps."""
+    seen: dict[object, Diagnosis] = {}
+    for one in made:
+        if one.ran and one.blamed is not None:
+            seen.setdefault((one.blamed.kind, one.blamed.step and one.blamed.step.name), one)
+    with st.container(horizontal=True, gap="medium"):
+        for one in list(seen.values())[:LINKS]:
+            if one.blamed is None:
+                continue
+            wrote = any(text.changed for _, text in rewrites(one.result))
+            usual = ("transform.py", "Transform") if wrote else ("compare.py", "Compare")
+            page, name = PAGES.get(one.blamed.kind, usual)
+            step = one.blamed.step.name if one.blamed.step is not None else one.blamed.kind
+            label = f"{cut(one.result.title, 30)}: look at “{cut(step, 34)}” in {name}"
+            opened.to(page, label, passage=one.lost[0][0])
+
+
+def _disputed(run: Run, depth: int) -> list[str]:
+    base = st.session_state.get("baseline")
+    id = disputed(run, base if isinstance(base, str) else None, depth)
+    if id is None:
+        st.caption("No route of this run found any passage.")
+        return []
+    st.caption(
+        md("The most disputed one is shown: in the first route's top, and lacking in most others' tops.")
+    )
+    return [id]
+
+
+def _pictures(ids: Sequence[str], view: diagnoses.View) -> None:
+    """The first is open; the labelled ones after it open on a click."""
+    parts = [tag("h3", "Rank after every step", css="rs-part")]
+    for at, id in enumerate(ids[:DRAWN]):
+        summary = tag("summary", view.title(id, 140), dir="auto")
+        parts.append(
+            tag(
+                "details",
+                summary,
+                rank_steps.picture(id, view),
+                css="rs-why-none",
+                open="" if at else "open",
+            )
+        )
+    more = len(ids) - DRAWN
+    if more > 0:
+        parts.append(tag("div", f"{more} more labelled passages: choose one above to draw it.", css="dim"))
+    show(tag("div", *parts, css="rs"))

@@ -1,0 +1,97 @@
+"""A passage's rank from step to step, a row a route: reads at forty routes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from markupsafe import Markup
+
+from core.analysis.lineage import is_search
+from core.analysis.passage_trace import Fate, Funnel, Stage
+from ui.app.markup import cut, tag
+from ui.charts.style import KINDS
+from ui.why.diagnoses import View, colour, in_top
+
+
+def picture(id: str, view: View) -> Markup:
+    """A row a route, best first: the passage's rank after every step, the step that lost it marked."""
+    rows = [(funnel, funnel.fate(id, view.depth)) for funnel in view.funnels if funnel.flow.lists]
+    rows.sort(key=lambda one: (one[1].kind == "no ranking", one[1].rank or 10**9))
+    body = [
+        tag(
+            "tr",
+            tag("td", cut(funnel.result.title, 32), css="nowrap"),
+            tag("td", _final(fate, view), css="num"),
+            tag("td", tag("div", *_chips(funnel, id, fate), css="rs-why-flow")),
+        )
+        for funnel, fate in rows
+    ]
+    head = tag(
+        "tr", tag("th", "Route"), tag("th", "Rank", css="num"), tag("th", "Its rank in the list of each step")
+    )
+    table = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-why-table")
+    return tag("div", legend(view), table, css="rs", role="figure", aria_label=picture_words(rows, view))
+
+
+def picture_words(rows: Sequence[tuple[Funnel, Fate]], view: View) -> str:
+    """What the picture shows, for those who do not see it."""
+    inside = sum(in_top(fate, view) for _, fate in rows)
+    told = f"{inside} of {len(rows)} routes have it in their top {view.depth}"
+    return f"{told}; its rank after every step of each."
+
+
+def legend(view: View) -> Markup:
+    """What colours and marks mean."""
+    present = {span.kind for funnel in view.funnels for span in funnel.flow.lists}
+    kinds = [
+        tag("span", label, css="rs-why-step", style=f"--kind:{colour}")
+        for kind, (label, colour) in KINDS.items()
+        if kind in present
+    ]
+    said = "✕ the step that lost it · – not in the list · dashed: the ranking was not made from this list"
+    if any(funnel.flow.unknown for funnel in view.funnels):
+        said += ", or the route put a list together itself, so that the trace does not say"
+    return tag("div", *kinds, tag("span", said, css="dim"), css="rs-why-flow")
+
+
+def _final(fate: Fate, view: View) -> Markup:
+    if in_top(fate, view):
+        return tag("b", fate.rank, css="up")
+    return tag("span", fate.rank if fate.rank is not None else "–", css="bad")
+
+
+def _chips(funnel: Funnel, id: str, fate: Fate) -> list[Markup]:
+    """The steps in order; searches of one name that stand together are one."""
+    chips: list[Markup] = []
+    for searching, run in groupby(funnel.stages(id), key=lambda stage: is_search(stage.span)):
+        stages = list(run)
+        groups: dict[object, list[Stage]] = {}
+        for stage in stages:
+            alike = (stage.span.name, stage.used) if searching else stage.span.id
+            groups.setdefault(alike, []).append(stage)
+        chips += [_chip(funnel, several, fate) for several in groups.values()]
+    if fate.step is not None and not any(fate.step.id == stage.span.id for stage in funnel.stages(id)):
+        chips.append(
+            tag("span", f"✕ {cut(fate.step.name, 40)}", css="rs-why-step lost", style=colour(fate.step))
+        )
+    return chips
+
+
+def _chip(funnel: Funnel, stages: list[Stage], fate: Fate) -> Markup:
+    first = stages[0]
+    lost = (
+        fate.kind != "found" and fate.step is not None and any(one.span.id == fate.step.id for one in stages)
+    )
+    ranks = " · ".join("–" if one.rank is None else str(one.rank) for one in stages)
+    hints = [
+        f"{funnel.called(one.span)}: {'not in it' if one.rank is None else f'rank {one.rank}'} of {one.size}"
+        + (f", score {one.score:.4g}" if one.score is not None else "")
+        for one in stages
+    ]
+    css = f"rs-why-step{' lost' if lost else ''}{'' if first.used else ' unused'}"
+    mark = "✕ " if lost else ""
+    return tag(
+        "span", f"{mark}{cut(first.span.name, 34)} ", tag("b", ranks), css=css, style=colour(first.span),
+        title=cut("; ".join(hints), 500),
+    )  # fmt: skip
