@@ -75,7 +75,7 @@ lint: $(VENV)/.installed-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
-	$(VENV)/bin/lint-imports
+	$(VENV)/bin/lint-imports --no-logo
 
 format: $(VENV)/.installed-dev
 	$(PY) -m ruff check --fix-only .

@@ -12,7 +12,7 @@ from core.domain.types import Query, RouteResult, Run, Span
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
-from core.evaluation.runner import Outcome
+from core.evaluation.outcome import Outcome
 from core.store import Store
 
 LOW, HIGH = 0.2, 0.5

@@ -11,11 +11,12 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-Kind = Literal["embedding", "tokens"]  # one unit vector a text, or the last hidden state of each token
+from core.backends.onnx_store import Kind
+
 OUTPUTS: dict[Kind, str] = {"embedding": "sentence_embedding", "tokens": "token_embeddings"}
 SAME = 0.99999  # lowest cosine to sentence-transformers at which the export is accepted
 SENTENCES = (

@@ -10,10 +10,10 @@ import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 from filelock import FileLock
 
-from core.backends.onnx_export import Kind
 from core.domain.errors import Unavailable
 from core.domain.settings import PROJECT
 
@@ -86,3 +86,6 @@ def _make(model_folder: Path, target: Path, kind: Kind) -> None:
         scratch_record = Path(scratch) / "record.json"
         scratch_record.write_text(json.dumps({**record, "weights": WEIGHTS}, indent=1) + "\n")
         os.replace(scratch_record, target.with_suffix(".json"))
+
+
+Kind = Literal["embedding", "tokens"]  # one unit vector a text, or the last hidden state of each token

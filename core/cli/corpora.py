@@ -118,9 +118,9 @@ def build(source: Source, settings: Settings) -> Corpus:
 
 def ensure(source: Source, settings: Settings) -> None:
     """Build the corpus unless its index is there and current."""
-    from core.corpus import catalogue, index
+    from core.corpus import catalogue, index_record
 
-    if index.current(source.name, settings) is not None:
+    if index_record.current(source.name, settings) is not None:
         known = catalogue.describe(source.name, settings)
         if known.state == "ready":
             return

@@ -23,7 +23,6 @@ from core.corpus.types import Cut, LoadReport
 from core.domain.errors import BadInput, Cancelled
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
-PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"
 READ, CUT = "read documents", "cut into passages"
 SAMPLE = 200  # passages used as questions to measure the recall of an approximate index
 PAUSE = 0.1  # seconds between two reports
@@ -84,7 +83,7 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
             yield cut
 
     with stages.stage(READ):
-        documents, count, digest = passages.write(counted(), source.chunking, folder / PASSAGES)
+        documents, count, digest = passages.write(counted(), source.chunking, folder / manifest.PASSAGES)
     if not documents:
         why = "; ".join(report.notes()) or "it holds no document"
         raise BadInput(f"{source.path or 'the installed packages'}: nothing readable is left: {why}")
@@ -103,12 +102,12 @@ def finish(
     source: Source, content: Content, vectors: Vectors, folder: Path, stages: Stages
 ) -> manifest.CorpusInfo:
     """Make the rest of the index in `folder`, after `read`."""
-    store = passages.PassageStore(folder / PASSAGES)
+    store = passages.PassageStore(folder / manifest.PASSAGES)
     try:
         with stages.stage("index words"):
             how = analyzer(source.language)
             sparse.write_index(
-                store.texts(), folder / BM25, how, lambda row: stages.tick(row, content.passages)
+                store.texts(), folder / manifest.BM25, how, lambda row: stages.tick(row, content.passages)
             )
         with stages.stage("embed"):
             dim, reused = vectors.write(store, folder, stages.tick)
@@ -138,6 +137,6 @@ def _graph(folder: Path) -> float:
     from core.backends.vector import FaissIndex, write_graph
 
     vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    write_graph(vectors, folder / GRAPH)
+    write_graph(vectors, folder / manifest.GRAPH)
     sample = np.random.default_rng(0).choice(len(vectors), min(SAMPLE, len(vectors)), replace=False)
-    return FaissIndex(vectors, folder / GRAPH).recall(sample)
+    return FaissIndex(vectors, folder / manifest.GRAPH).recall(sample)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from core.backends.embedder import identity
-from core.corpus import index, manifest
+from core.corpus import index_record, manifest
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.source import Kind, Source, from_path, slug
 from core.domain.errors import BadInput, IndexDamaged
@@ -66,21 +66,21 @@ def known(settings: Settings) -> list[Known]:
     One that is damaged, or of another copy of the program, is listed with what is wrong and the way out: it
     is never the reason why the others are not.
     """
-    indexed = [name for name in index.names(settings) if name not in BUILT_IN]
+    indexed = [name for name in index_record.names(settings) if name not in BUILT_IN]
     return [describe(name, settings) for name in (*BUILT_IN, *indexed)]
 
 
 def describe(name: str, settings: Settings) -> Known:
     """One corpus; raises BadInput for a name that is not known."""
-    if name in index.names(settings) and (why := index.unreadable(name, settings)):
+    if name in index_record.names(settings) and (why := index_record.unreadable(name, settings)):
         return _without_record(name, why, settings)
     origin = source(name, settings=settings, known_only=True)
-    found = index.current(origin.name, settings)
+    found = index_record.current(origin.name, settings)
     base = _base(origin)
     if found is None:
         return replace(base, reason=f"run: python -m core index {origin.name}")
     try:
-        info = index.recorded(found)
+        info = index_record.recorded(found)
     except IndexDamaged as error:
         again = f"{error}. Build it again: python -m core index {origin.name}"
         return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
@@ -110,7 +110,7 @@ def _without_record(name: str, why: str, settings: Settings) -> Known:
 
 
 def _freshness(
-    origin: Source, found: index.Current, info: manifest.CorpusInfo, settings: Settings
+    origin: Source, found: index_record.Current, info: manifest.CorpusInfo, settings: Settings
 ) -> tuple[State, str]:
     if origin.path != found.source.path:  # a built-in one: any other is where its record says
         return "stale", (
@@ -130,7 +130,7 @@ def _freshness(
     return "ready", ""
 
 
-def _stamp(origin: Source, found: index.Current) -> str:
+def _stamp(origin: Source, found: index_record.Current) -> str:
     """The source's stamp, not older than `LOOK_AGAIN_S`: pages ask at each click, and it reads many files."""
     key, now = (origin, found.folder), time.monotonic()
     seen = _seen.get(key)
@@ -169,7 +169,7 @@ def source(
 def _new(path: Path, name: str | None, settings: Settings) -> Source:
     """The source at `path`, as it was last time if it was indexed under this name before."""
     origin = from_path(path, name=name)
-    before = index.current(origin.name, settings)
+    before = index_record.current(origin.name, settings)
     return before.source if before and before.source.path == origin.path else origin
 
 
@@ -178,8 +178,8 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
     if isinstance(what, str):
         if what in BUILT_IN:
             return BUILT_IN[what]
-        listed = what in index.names(settings)
-        found = index.current(what, settings) if listed else None
+        listed = what in index_record.names(settings)
+        found = index_record.current(what, settings) if listed else None
         if found is not None:
             return found.source
         uploaded = settings.home / "uploads" / what
@@ -187,12 +187,13 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
             return from_path(uploaded, name=what)
         if listed and (known_only or not Path(what).exists()):
             raise BadInput(
-                f"{index.unreadable(what, settings)}; index its source again: python -m core index PATH"
+                f"{index_record.unreadable(what, settings)}; index its source again: python -m "
+                f"core index PATH"
                 f" --name {what}"
             )
     path = Path(what).expanduser()
     if known_only or not path.exists():
-        names = ", ".join(dict.fromkeys((*BUILT_IN, *index.names(settings))))
+        names = ", ".join(dict.fromkeys((*BUILT_IN, *index_record.names(settings))))
         raise BadInput(
             f"unknown corpus {str(what)!r}; known: {names}" + ("" if known_only else ", or a path")
         )
@@ -205,7 +206,7 @@ def _check_name(wanted: Source, settings: Settings) -> None:
         if standard.path != wanted.path:
             raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; give another one with --name")
         return  # an index made by another copy of the program is taken over: these documents go with this one
-    other = index.current(wanted.name, settings)
+    other = index_record.current(wanted.name, settings)
     if (
         other is not None
         and other.source.path != wanted.path

@@ -13,7 +13,7 @@ from core.backends.second_bm25 import RankBM25Index
 from core.backends.sparse import BM25Index
 from core.backends.terms import Analyzer
 from core.backends.vector import FaissIndex
-from core.corpus import build, manifest
+from core.corpus import manifest
 from core.corpus.embeddings import VECTORS
 from core.corpus.passages import Listed, PassageStore
 from core.corpus.types import Document
@@ -33,8 +33,8 @@ class Corpus:
         self.name, self.fingerprint, self.size = self.info.name, self.info.fingerprint, self.info.passages
         self.warnings = tuple(warnings)
         self._folder = folder
-        self._store = PassageStore(folder / build.PASSAGES)
-        self._words = BM25Index(folder / build.BM25, self.size)
+        self._store = PassageStore(folder / manifest.PASSAGES)
+        self._words = BM25Index(folder / manifest.BM25, self.size)
         self._vectors: Matrix = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         self._index: FaissIndex | None = None
         self._lock = threading.Lock()
@@ -155,7 +155,7 @@ class Corpus:
         """The vector index, loaded when it is first needed."""
         with self._lock:
             if self._index is None:
-                graph = self._folder / build.GRAPH if self.info.vector_index == "hnsw" else None
+                graph = self._folder / manifest.GRAPH if self.info.vector_index == "hnsw" else None
                 self._index = FaissIndex(self._vectors, graph)
             return self._index
 

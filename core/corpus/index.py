@@ -10,39 +10,29 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
-from core.corpus import manifest
+from core.corpus import catalogue, manifest
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors
+from core.corpus.enrichments import store as enrichments
+from core.corpus.index_record import CURRENT, _home, current, current_fingerprint, names, recorded
 from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
-from core.corpus.passages import PassageStore
-from core.corpus.source import Source, from_record, is_slug, slug
+from core.corpus.source import Source
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
 from core.domain.settings import Settings
 
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
 
-CURRENT = "current.json"
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Current:
-    """Which index of a name is in force, where it came from, and the state the source had then."""
-
-    folder: Path
-    source: Source
-    stamp: str
 
 
 def build(
@@ -62,8 +52,6 @@ def build(
     before is not embedded again, and a build that was stopped goes on where it was. Raises BadInput,
     Unavailable, Cancelled.
     """
-    from core.corpus import catalogue
-
     wanted = catalogue.source(source, settings=settings, name=name, chunking=chunking, language=language)
     home = _home(wanted.name, settings)
     try:
@@ -88,8 +76,6 @@ def open_corpus(
     """
     found = current(name, settings)
     if found is None:
-        from core.corpus import catalogue
-
         catalogue.source(name, settings=settings, known_only=True)
         raise Unavailable(f"corpus {name} is not built: run python -m core index {name}")
     try:
@@ -107,106 +93,15 @@ def open_corpus(
     return corpus
 
 
-def current_fingerprint(name: str, *, settings: Settings) -> str | None:
-    """The fingerprint of the index in force; None when there is none."""
-    found = current(name, settings)
-    return found.folder.name if found else None
-
-
-def text_size(name: str, settings: Settings) -> tuple[int, int] | None:
-    """How many passages an index has and the bytes (UTF-8) of their texts and titles; None without one.
-
-    Texts of more than `llm_context` passages are not added up (0 bytes): nobody asks for that many.
-    """
-    found = current(name, settings)
-    try:
-        return _text_size(found.folder, settings.llm_context) if found else None
-    except (OSError, sqlite3.Error, IndexDamaged) as error:
-        log.warning("%s cannot be read, so the corpus counts as not built: %s", name, error)
-        return None
-
-
-@lru_cache(256)
-def _text_size(folder: Path, most: int) -> tuple[int, int]:
-    """As `text_size`; an index folder never changes, as it is named by its content."""
-    passages = manifest.read(folder)[0].passages
-    if passages > most:
-        return passages, 0
-    store = PassageStore(folder / builder.PASSAGES)
-    try:
-        return store.size()
-    finally:
-        store.close()
-
-
-def current(name: str, settings: Settings) -> Current | None:
-    """The index in force under `name`; None when there is none or its record cannot be read."""
-    try:
-        return _current(name, settings)
-    except IndexDamaged as error:
-        _warn(f"{error}, so the corpus counts as not built")
-        return None
-
-
-@cache
-def _warn(text: str) -> None:
-    """Once: pages ask at each click."""
-    log.warning("%s", text)
-
-
-def unreadable(name: str, settings: Settings) -> str | None:
-    """Why the record of the index in force under `name` cannot be read; None where it can, or is none."""
-    try:
-        _current(name, settings)
-    except IndexDamaged as error:
-        return str(error)
-    return None
-
-
-def _current(name: str, settings: Settings) -> Current | None:
-    home = _home(name, settings)
-    try:
-        record = json.loads((home / CURRENT).read_text(encoding="utf-8"))
-        folder = str(record["fingerprint"])
-        if Path(folder).name != folder:
-            raise ValueError(f"{folder!r} is no name of a folder")
-        # The folder names the corpus: a copy of another one's folder is a corpus of its own.
-        origin = replace(from_record(record["source"]), name=home.name)
-        return Current(home / folder, origin, str(record["stamp"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:
-        raise IndexDamaged(
-            f"the record of corpus {name}, {home / CURRENT}, cannot be read: {error}"
-        ) from error
-
-
-def recorded(found: Current) -> CorpusInfo:
-    """What an index in force says of itself, after the quick check of its files; raises IndexDamaged."""
-    info, files = manifest.read(found.folder)
-    manifest.check_sizes(found.folder, files)
-    if info.name != found.source.name:
-        raise IndexDamaged(f"the index in {found.folder} is of corpus {info.name!r}")
-    return info
-
-
-def names(settings: Settings) -> list[str]:
-    """The names that have an index, sound or not, sorted; folders that no corpus can be called are none."""
-    found = (path.parent.name for path in (settings.home / "indexes").glob(f"*/{CURRENT}"))
-    return sorted(name for name in found if is_slug(name))
-
-
 def remove(name: str, *, settings: Settings) -> None:
     """Delete the index of a corpus and its enrichments (never its source); BadInput when there is none."""
-    from core.corpus.enrichments import store
-
     home = _home(name, settings)
     if home.name not in names(settings):
         raise BadInput(f"corpus {name!r} has no index; indexed are: {', '.join(names(settings)) or 'none'}")
     with alone(home / ".lock", threading.Event()):
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
-    store.remove(name, settings)
+    enrichments.remove(name, settings)
 
 
 def _build(
@@ -261,8 +156,3 @@ def _point(home: Path, record: dict[str, object]) -> None:
     scratch = home / f".{CURRENT}"
     scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     os.replace(scratch, home / CURRENT)
-
-
-def _home(name: str, settings: Settings) -> Path:
-    """The folder of a corpus' indexes; a name that is no slug has none."""
-    return settings.home / "indexes" / slug(name)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.corpus import files, rows, tables
+from core.corpus import files, rows, table_files
 from core.corpus.folder import walk
 from core.corpus.types import Document, LoadReport
 from core.domain.errors import BadInput
@@ -77,18 +77,18 @@ def readable_files(path: Path, report: LoadReport | None = None) -> list[Path]:
         raise BadInput(f"{path} cannot be read: {files.reason(error)}") from None
     if path.is_file():
         found = [path] if path.suffix.lower() in ENDINGS else []
-        stored = tables.databases(path)
+        stored = table_files.databases(path)
     else:
         listing = walk(path, report)
         found = listing.having(ENDINGS)
-        stored = [file for file in listing.having(tables.ENDINGS) if tables.is_sqlite(file)]
+        stored = [file for file in listing.having(table_files.ENDINGS) if table_files.is_sqlite(file)]
     if stored:
-        found = [file for file in found if file != path / tables.QUESTIONS] or stored
+        found = [file for file in found if file != path / table_files.QUESTIONS] or stored
     if not found:
         why = f" ({report.skipped[0]})" if report is not None and report.skipped else ""
         raise BadInput(
             f"{path}: no readable document{why}; give a folder with corpus.jsonl (BEIR)"
-            f" or files ending in {', '.join((*ENDINGS, *tables.ENDINGS))}"
+            f" or files ending in {', '.join((*ENDINGS, *table_files.ENDINGS))}"
         )
     return found
 
@@ -109,8 +109,8 @@ def documents_of(file: Path, path: Path, report: LoadReport) -> Iterator[tuple[D
     try:
         if is_beir(path):
             yield from rows.read_beir(file, report, MAX_BYTES)
-        elif ending in tables.ENDINGS or (ending == ".csv" and tables.is_data(file)):
-            for document in tables.documents(file, name, report):
+        elif ending in table_files.ENDINGS or (ending == ".csv" and table_files.is_data(file)):
+            for document in table_files.documents(file, name, report):
                 yield document, name
         elif ending in rows.READERS:
             yield from rows.read(file, name, report, MAX_BYTES)

@@ -16,6 +16,7 @@ from core.domain.errors import BadInput, IndexDamaged
 
 FORMAT = 1
 NAME = "manifest.json"
+PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"  # files of an index
 KINDS = {
     **dict.fromkeys(("documents", "passages", "dim", "bytes", "reused"), int),
     **dict.fromkeys(

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from core.corpus.chunk import WHOLE, Chunking, spans
 from core.corpus.load import is_beir, readable_files
 from core.corpus.reading import read
-from core.corpus.tables import ENDINGS as DATABASES
+from core.corpus.table_files import ENDINGS as DATABASES
 from core.corpus.types import Cut, LoadReport
 from core.domain.errors import BadInput
 

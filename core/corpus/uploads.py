@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.corpus import index
+from core.corpus import index_record
 from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
 from core.corpus.load import ENDINGS, MAX_BYTES
@@ -83,7 +83,7 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str
     home = folder(corpus, settings)
     if home.name in BUILT_IN:
         raise BadInput(f"{home.name!r} is the name of a built-in corpus; give another one")
-    other = index.current(home.name, settings)
+    other = index_record.current(home.name, settings)
     if other is not None and not is_uploaded(other.source.path, settings):
         raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; give another name")
     names = _names(files)

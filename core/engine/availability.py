@@ -15,11 +15,11 @@ from core.steps.base import OtherRoute
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
-    from core.engine.engine import Engine
     from core.engine.request import Mode
+    from core.engine.resources import Resources
 
 
-def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
+def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     """The reason for each need that is not met; what has to be made for a corpus, if one is named.
 
     Reads a few small files, and opens and starts nothing.
@@ -29,7 +29,7 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
     from core.backends.rerankers import no_cross_encoder
     from core.corpus import tables
     from core.corpus.enrichments import store
-    from core.corpus.index import current_fingerprint
+    from core.corpus.index_record import current_fingerprint
 
     gaps: dict[Need, str] = {}
     try:
@@ -66,7 +66,7 @@ def missing(engine: Engine, corpus: str | None = None) -> Mapping[Need, str]:
 
 
 def other_routes(
-    engine: Engine, corpus: str, *, models: bool, mode: Mode | None
+    engine: Resources, corpus: str, *, models: bool, mode: Mode | None
 ) -> Callable[[str], OtherRoute | None]:
     """Routes by name as a router may use them; why one cannot run on the corpus is looked up when first
     asked.
@@ -102,7 +102,7 @@ def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
     return next((gaps[need] for need in route.needs if need in gaps), None)
 
 
-def _no_weights(engine: Engine, corpus: str, gaps: Mapping[Need, str]) -> str | None:
+def _no_weights(engine: Resources, corpus: str, gaps: Mapping[Need, str]) -> str | None:
     """Why the newest fitted weights of a corpus cannot be used, or None: they may fuse what is not there."""
     try:
         fitted = engine.weights(corpus)
@@ -116,7 +116,7 @@ def _no_weights(engine: Engine, corpus: str, gaps: Mapping[Need, str]) -> str | 
 
 def _too_long(corpus: str, settings: Settings) -> str | None:
     """Why the corpus is not put before the model as a whole, or None. The texts are counted, not read."""
-    from core.corpus.index import text_size
+    from core.corpus.index_record import text_size
     from core.steps.full_context import too_long
 
     found = text_size(corpus, settings)
@@ -128,7 +128,7 @@ def _too_long(corpus: str, settings: Settings) -> str | None:
 def _no_web(settings: Settings) -> str | None:
     """Why there is no web search, and how to get one; None where there is one to ask."""
     from core.backends.web import HOW, NONE, SNAPSHOT
-    from core.corpus.index import current_fingerprint
+    from core.corpus.index_record import current_fingerprint
 
     if settings.web_search == NONE:
         return f"no web search is set up: {HOW}"

@@ -200,7 +200,7 @@ def _web(settings: Settings) -> Checks:
     """Which web search is set; a live one is asked for one word."""
     from core.backends.searxng import Searxng
     from core.backends.web import HOW, NONE, SNAPSHOT
-    from core.corpus.index import current_fingerprint
+    from core.corpus.index_record import current_fingerprint
 
     if settings.web_search == NONE:
         yield Check("web search", "ok", "none, as set: routes that correct themselves have the corpus alone")

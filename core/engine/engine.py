@@ -5,16 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import wait
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from core.backends import evaluators
-from core.backends.admission import Asker
-from core.backends.embedding_cache import KeptVectors
-from core.backends.llm.none import NoLLM
 from core.backends.web import SNAPSHOT
 from core.domain import settings as settings_module
 from core.domain.background_job import jobs
@@ -22,20 +16,15 @@ from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
 from core.domain.types import AnswerStyle, Query, Remembered, Run
-from core.engine import availability
+from core.engine.contexts import Contexts
 from core.engine.job import Job
 from core.engine.late_answers import Answering, answerable, write_later
-from core.engine.request import MAX_QUESTION, Mode, Plan, Request, clean
-from core.engine.resources import Resources
+from core.engine.request import MAX_QUESTION, Plan, Request, clean
 from core.engine.session_memory import gather, keep_answer
 from core.routes.registry import pick
-from core.steps import Context, Memo
-from core.steps.base import no_reflection
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
-    from core.backends.base import WebSearch
-    from core.corpus.index import Corpus
     from core.store import Store
 
 log = logging.getLogger("routescope.engine")
@@ -44,14 +33,12 @@ PATIENCE_S = 0.5  # that who begins a run waits for its corpus: most are open, a
 __all__ = ["MAX_QUESTION", "Engine", "Job", "Request", "clean", "reload_engine", "shared_engine"]
 
 
-class Engine(Resources):
+class Engine(Contexts):
     """The models and corpora of one process, and the jobs that use them. Safe to call from any thread."""
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
-        super().__init__(settings)
-        self.store = store
+        super().__init__(settings, store)
         self._own = object()  # tells its runs from those of another engine
-        self._turn_vectors = KeptVectors()
 
     def start(self, request: Request) -> Job:
         """Begin a run in the background; raises BadInput or Unavailable at once if it cannot be begun."""
@@ -175,47 +162,6 @@ class Engine(Resources):
             except Unavailable as error:
                 warnings.append(f"nothing is remembered of session {session}: {error}")
         return gather(stored, query.history)
-
-    def context(
-        self,
-        corpus: Corpus,
-        web: WebSearch | None,
-        trace: Trace,
-        memo: Memo,
-        cancel: threading.Event,
-        *,
-        answering: AnswerStyle | None = None,
-        memory: tuple[Remembered, ...] = (),
-        models: bool = True,
-        mode: Mode | None = None,
-        draw: int = 0,
-        asker: Asker | None = None,
-    ) -> Context:
-        """What one route's steps may touch; its deadline begins now."""
-        now = self.settings
-        return Context(
-            corpus=corpus, embedder=self.embedder(corpus.info.embedder),
-            llm=self.llm(mode) if models else NoLLM(), web=web, trace=trace, memo=memo, cancel=cancel,
-            deadline=time.perf_counter() + now.route_timeout_s,
-            llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
-            other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
-            prepared=lambda need: self._prepared(corpus, need), rerankers=self.rerankers(),
-            draw=draw, answering=answering, evidence=answering.evidence if answering else now.answer_evidence,
-            reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
-            turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
-            evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
-            asker=asker or Asker(trace=trace, cancel=cancel),
-        )  # fmt: skip
-
-    def _prepared(self, corpus: Corpus, need: Need) -> Any:
-        """What was made for a corpus to meet `need`; of fitted weights a function that gives those of a name.
-        Raises Unavailable with the way to get it.
-        """
-        if need is Need.WEIGHTS:
-            return partial(self.weights, corpus.name)
-        if need in (Need.TABLES, Need.CSV):
-            return self.tables(corpus.name, need)
-        return self.enrichment(corpus, need)
 
 
 _shared: list[Engine] = []  # at most one

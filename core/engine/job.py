@@ -24,7 +24,7 @@ from core.steps.trace import Trace
 if TYPE_CHECKING:
     from core.backends.base import WebSearch
     from core.corpus.index import Corpus
-    from core.engine.engine import Engine
+    from core.engine.contexts import Contexts
 
 GRACE_S = 2.0  # a route is abandoned this long after its deadline, or Stop: its own checks come first
 LOOK_S = 0.1  # between looks at a route under way
@@ -39,7 +39,7 @@ class Job(BackgroundJob):
     kept = 32  # each holds some megabytes; of others the store tells
     forgotten_s = 600.0
 
-    def __init__(self, engine: Engine, request: Request, plan: Plan) -> None:
+    def __init__(self, engine: Contexts, request: Request, plan: Plan) -> None:
         super().__init__(plan.query.text, len(plan.routes), engine.settings.home)
         self.id = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(4)}"  # sorts by time
         self.warnings: list[str] = list(plan.warnings)

@@ -17,7 +17,7 @@ from core.engine.job import with_answer
 from core.steps.trace import Trace
 
 if TYPE_CHECKING:
-    from core.engine.engine import Engine
+    from core.engine.contexts import Contexts
 
 
 class Answering(BackgroundJob):
@@ -58,7 +58,7 @@ class Answering(BackgroundJob):
 
 
 def write_later(
-    engine: Engine,
+    engine: Contexts,
     run: Run,
     route: str,
     style: AnswerStyle,

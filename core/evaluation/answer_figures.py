@@ -8,7 +8,7 @@ from typing import Any
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED, Given, Measured, measure
 from core.evaluation.comparison import compared, counted
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.runner import Outcome, Outcomes
+from core.evaluation.outcome import Outcome, Outcomes
 
 Measures = dict[str, dict[str, Measured]]  # route -> question -> metric -> value
 

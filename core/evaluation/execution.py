@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from core.backends.sql import Database, Limits, Result, SqlError, Value
 from core.backends.sql.guard import ordered
-from core.corpus import tables
+from core.corpus import table_files
 from core.corpus.load import readable_files
 from core.domain.errors import Unavailable
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 
 if TYPE_CHECKING:
-    from core.evaluation.runner import Outcomes
+    from core.evaluation.outcome import Outcomes
 
 METRIC = "execution_accuracy"
 CLOSE = 1e-6  # numbers that differ by less, or by that share, are equal
@@ -180,7 +180,7 @@ def with_tables(written: Written, folder: Path) -> Written:
     """`written` with the tables that each gold query reads as its evidence, where the corpus' documents are
     the tables of its one database: finding them is what a search can do for such a question.
     """
-    found = tables.databases(folder)
+    found = table_files.databases(folder)
     if len(found) != 1 or readable_files(folder) != found:
         return written
     try:

@@ -17,7 +17,8 @@ from core.evaluation import dataset, report, runner, sets, summary
 from core.evaluation.execution import Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
-from core.evaluation.runner import Ended, Outcomes, Plan
+from core.evaluation.outcome import Outcomes
+from core.evaluation.runner import Ended, Plan
 from core.evaluation.spec import Spec
 from core.routes.declare import Route
 from core.routes.registry import pick, routes

@@ -16,7 +16,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Query, Run, Turn
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, outcomes_of
-from core.evaluation.runner import Outcomes
+from core.evaluation.outcome import Outcomes
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings

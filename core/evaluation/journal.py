@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from core.domain.errors import BadInput
 from core.domain.ranked import Ids
-from core.evaluation.runner import Outcome, Outcomes
+from core.evaluation.outcome import Outcome, Outcomes
 
 JOURNAL = "questions.jsonl"
 OLDER = {"answers": None, "draw": 0}  # what held before these conditions were written down

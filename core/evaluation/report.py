@@ -15,7 +15,7 @@ from core.evaluation import text as told
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.effects import in_words
-from core.evaluation.runner import Outcomes
+from core.evaluation.outcome import Outcomes
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--line:#d0d7de;--ground:#fff;--good:#116329;

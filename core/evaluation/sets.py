@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.corpus.tables import QUESTIONS, databases
+from core.corpus.table_files import QUESTIONS, databases
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
 from core.evaluation import dataset

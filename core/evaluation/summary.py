@@ -12,7 +12,7 @@ from core.evaluation import answer_figures, effects, leading, oracle, pareto, ro
 from core.evaluation.answers import ANSWERS, JUDGED_BY
 from core.evaluation.comparison import compared, differences, means_of
 from core.evaluation.dataset import LabelledSet
-from core.evaluation.runner import Outcome, Outcomes
+from core.evaluation.outcome import Outcome, Outcomes
 
 MODE_METRICS = ("ndcg@10", "recall@10")
 HEADLINE = "ndcg@10"  # the metric that a leader, the oracle and the fronts are told by

@@ -15,7 +15,7 @@ from core.backends.second_bm25 import RankBM25Index
 from core.backends.sql import Database, Limits, Rejected, Result, SqlError
 from core.backends.sql.linking import Link, connect, link, shown
 from core.backends.terms import Analyzer, analyzer
-from core.corpus.tables import described
+from core.corpus.table_files import described
 from core.domain.errors import Cancelled, ModelFailed, RouteScopeError, describe
 from core.domain.needs import Need
 from core.domain.outputs import Decision as DecisionOutput

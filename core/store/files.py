@@ -9,9 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from core.domain.errors import BadInput, Unavailable, describe
+from core.store.schema import APPLICATION, SCHEMA
 
-APPLICATION = 0x52745363  # "RtSc" in the file's header says that it is ours
-SCHEMA = 7  # steps in migrations.py
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _NO_PLACE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # for WAL's shared memory: then nobody writes there either
 LOG_S = 2.0  # how long to wait for those who read, to empty the log

@@ -9,7 +9,7 @@ import sqlite3
 
 from sqlite_utils import Database, Migrations
 
-from core.store.files import APPLICATION, SCHEMA
+from core.store.schema import APPLICATION, SCHEMA
 
 steps = Migrations("routescope")
 

@@ -13,8 +13,8 @@ from typing import Any
 from core.domain.types import Passage, RouteResult, Run
 from core.store import codec, process_liveness, purge
 from core.store.codec import Lists, dumps
-from core.store.files import SCHEMA
 from core.store.rows import bind, parsed, real, text
+from core.store.schema import SCHEMA
 from core.store.search import index
 
 REMEMBERED = 20_000  # passages whose row numbers are kept at hand

@@ -82,7 +82,7 @@ def test_threads_and_programs_start_one_server_between_them(settings: Settings, 
     stop_server(settings)
     code = (
         "import sys, pathlib; sys.path.insert(0, sys.argv[1])\n"
-        "from core import settings; from core.backends.llm import start_server\n"
+        "from core.domain import settings; from core.backends.llm import start_server\n"
         "here = pathlib.Path(sys.argv[2])\n"
         "print(start_server(settings.load(home=here, models_dir=here / 'models', llm='smollm2-135m',"
         " llm_context=1024)).pid)\n"

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.corpus import builds, catalogue, index, near_duplicates, uploads
+from core.corpus import builds, catalogue, index, index_record, near_duplicates, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.enrichments import store
 from core.domain.errors import BadInput
@@ -128,7 +128,7 @@ def test_deleting_asks_first_and_takes_the_enrichments_along(visit, real, tmp_pa
     app.checkbox(key="sure:shop").check().run()
     index.build("rest", tmp_path / "shop", settings=real.settings)  # a page needs some corpus
     app.button(key="delete_corpus").click().run()
-    assert index.names(real.settings) == ["rest"]
+    assert index_record.names(real.settings) == ["rest"]
     assert not (real.settings.home / "enrichments" / "shop").exists()
     assert (tmp_path / "shop" / "returns.md").exists()
 

@@ -14,7 +14,7 @@ from core.engine.request import Request
 from tests.fakes import ScriptedLLM
 from tests.pages.reading import plain
 from tests.runs import HOSTILE, IMAGINED, STANDALONE, VARIANTS, passages, ranking
-from ui.transform import map
+from ui.transform import embedding_map
 
 PAGE = "transform.py"
 
@@ -273,12 +273,12 @@ def test_the_address_says_tab_and_passage(look, stored):
 
 def test_a_clicked_point_is_looked_at_once(monkeypatch):
     state, params, reruns = {}, {}, []
-    monkeypatch.setattr(map.st, "session_state", state)
-    monkeypatch.setattr(map.st, "query_params", params)
-    monkeypatch.setattr(map.st, "rerun", lambda: reruns.append(1))
-    map.clicked(["", "p1"])
-    map.clicked(["p1"])
+    monkeypatch.setattr(embedding_map.st, "session_state", state)
+    monkeypatch.setattr(embedding_map.st, "query_params", params)
+    monkeypatch.setattr(embedding_map.st, "rerun", lambda: reruns.append(1))
+    embedding_map.clicked(["", "p1"])
+    embedding_map.clicked(["p1"])
     assert (params, len(reruns)) == ({"passage": "p1"}, 1)
-    map.clicked([])
-    map.clicked(["p1"])
+    embedding_map.clicked([])
+    embedding_map.clicked(["p1"])
     assert len(reruns) == 2

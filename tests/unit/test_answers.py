@@ -15,7 +15,8 @@ from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED, Given, against_go
 from core.evaluation.comparison import compared
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, Journal
-from core.evaluation.runner import Outcome, Plan, run
+from core.evaluation.outcome import Outcome
+from core.evaluation.runner import Plan, run
 from scripts import tables
 from tests.fakes import FakeEngine, ScriptedLLM
 

@@ -8,7 +8,7 @@ import pytest
 from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors, _vectors_of, keys
 from core.domain.errors import BadInput, Cancelled, ModelFailed
 from core.evaluation.journal import JOURNAL, Journal, alone, busy, outcomes_of
-from core.evaluation.runner import Outcome
+from core.evaluation.outcome import Outcome
 from tests.fakes import HashEmbedder
 
 

@@ -143,7 +143,7 @@ def test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line(
     [
         lambda: array_files.save(FULL, np.zeros(5, np.int32)),
         lambda: write_graph(np.eye(8, dtype=np.float32), FULL),
-        lambda: sparse.disk.save(FULL, np.zeros((2, 3), np.float32)),
+        lambda: sparse.array_files.save(FULL, np.zeros((2, 3), np.float32)),
     ],
 )
 def test_no_write_that_fails_goes_unnoticed(write: Callable[[], object]) -> None:

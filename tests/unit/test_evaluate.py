@@ -19,7 +19,8 @@ from core.domain.types import Query
 from core.evaluation import report, statistics, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, Journal
-from core.evaluation.runner import Outcome, Plan, run
+from core.evaluation.outcome import Outcome
+from core.evaluation.runner import Plan, run
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.uncompiled import ranx
 

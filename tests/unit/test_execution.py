@@ -15,7 +15,7 @@ from core.domain.types import Query
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.execution import WHOLE, execution_accuracy, measured, same
-from core.evaluation.runner import Outcome
+from core.evaluation.outcome import Outcome
 
 GEOGRAPHY = Path(__file__).parents[3] / "shared" / "data" / "text2sql-geography"
 needs_geography = pytest.mark.skipif(not GEOGRAPHY.is_dir(), reason=f"{GEOGRAPHY} is not on this machine")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from core.backends import embedder as embedders
-from core.corpus import catalogue, index
+from core.corpus import catalogue, index, index_record
 from core.corpus import corpus as corpora
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -110,7 +110,7 @@ def test_build_open_and_search(folder: Path, settings: Settings, model: Counting
     assert corpus.vectors([2, 0]).shape == (2, 64)
     document, pieces = corpus.document("returns.md")
     assert [document.text[p.start : p.end] for p in pieces] == [p.text for p in pieces]
-    assert index.current_fingerprint("shop-help", settings=settings) == corpus.fingerprint
+    assert index_record.current_fingerprint("shop-help", settings=settings) == corpus.fingerprint
 
 
 @pytest.mark.parametrize("call", ["row", "document", "passages", "dense", "engine"])
@@ -186,7 +186,7 @@ def test_a_stopped_build_goes_on_where_it_was(
     model.stop, model.stop_after = threading.Event(), 128
     with pytest.raises(Cancelled):
         index.build(None, source, settings=settings, cancel=model.stop)
-    assert index.current_fingerprint("set", settings=settings) is None
+    assert index_record.current_fingerprint("set", settings=settings) is None
     done, model.stop = len(model.embedded), None
     assert 0 < done < 300
     change, lost = DAMAGES[damage]
@@ -259,7 +259,7 @@ def test_a_source_without_any_text_gives_no_corpus(
     (tmp_path / "corpus.jsonl").write_text(lines)
     with pytest.raises(BadInput, match=f"nothing readable is left: {why}"):
         index.build("none", tmp_path, settings=settings)
-    assert index.names(settings) == []
+    assert index_record.names(settings) == []
 
 
 def test_above_the_limit_the_index_is_a_measured_graph(
@@ -298,7 +298,7 @@ def test_the_fingerprint_tells_what_search_depends_on(
     seen = set()
 
     def changed() -> bool:
-        fingerprint = index.current_fingerprint("shop-help", settings=settings)
+        fingerprint = index_record.current_fingerprint("shop-help", settings=settings)
         new = fingerprint not in seen
         seen.add(fingerprint)
         return new
@@ -373,7 +373,7 @@ def test_an_embedder_that_gives_nonsense_ends_the_build(
     model.embed = lambda texts: np.full((len(texts), 64), np.nan, np.float32)  # type: ignore[method-assign]
     with pytest.raises(ModelFailed, match="hash"):
         index.build(None, beir(tmp_path / "set", 3), settings=settings)
-    assert index.current_fingerprint("set", settings=settings) is None
+    assert index_record.current_fingerprint("set", settings=settings) is None
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(

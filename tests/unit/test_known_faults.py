@@ -12,7 +12,7 @@ from core.domain.needs import Need
 from core.domain.outputs import PassageGrade
 from core.domain.types import Hit, Passage, Query
 from core.engine.engine import Request
-from core.evaluation import runner, summary
+from core.evaluation import outcome, runner, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.registry import routes
 from core.steps import Steps
@@ -141,8 +141,8 @@ def test_failed_questions_are_left_out_of_the_mean_and_counted(tmp_path):
     questions = (Question("1", Query("a")), Question("2", Query("b")))
     labelled = LabelledSet("two", questions, {"1": {"p": 1}, "2": {"p": 1}})
     outcomes = {
-        "1": {"r": runner.Outcome("ok", 1.0, (("p", 1.0),))},
-        "2": {"r": runner.Outcome("failed", 1.0, error="broken")},
+        "1": {"r": outcome.Outcome("ok", 1.0, (("p", 1.0),))},
+        "2": {"r": outcome.Outcome("failed", 1.0, error="broken")},
     }
     row = summary.summarise(labelled, outcomes, ["r"])["routes"]["r"]
     assert (row["ndcg@10"], row["failed"], row["n"]) == (1.0, 1, 1)

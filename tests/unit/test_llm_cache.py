@@ -263,7 +263,7 @@ def test_importing_and_answering_from_a_recording_needs_no_heavy_library(tmp_pat
     Recordings(recordings).add(key, ASK, DONE, endpoint="embedded", model="qwen2.5-coder-1.5b")
     code = (
         "import sys, pathlib, threading; sys.path.insert(0, sys.argv[1]); here = pathlib.Path(sys.argv[2])\n"
-        "from core import settings\n"
+        "from core.domain import settings\n"
         "from core.backends.llm import load_llm, server_state\n"
         "from core.backends.base import LLMRequest, Message\n"
         "llm = load_llm(settings.load(home=here, models_dir=here), recordings=here / 'recordings')\n"

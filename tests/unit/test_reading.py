@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from core.cli import main
-from core.corpus import index, uploads
+from core.corpus import index, index_record, uploads
 from core.corpus.chunk import WHOLE, Chunking, passages
 from core.corpus.load import documents
 from core.corpus.reading import Limits, Reader
@@ -185,7 +185,7 @@ def test_files_that_hold_no_text_are_named_and_give_no_corpus(
     assert "photo.txt: most of it does not decode as UTF-8" in said
     assert "wide.txt: most of it" in said
     assert "broken.pdf: " in said
-    assert index.names(settings) == []
+    assert index_record.names(settings) == []
 
 
 def test_what_was_skipped_beside_readable_files_is_told(folder: Path, settings: Settings) -> None:

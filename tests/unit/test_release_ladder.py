@@ -10,11 +10,11 @@ from core.domain.types import Query
 from core.evaluation import summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.outcome import Outcome
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.ladder import RUNGS, climb, in_words
 from core.evaluation.release.measured import of_evaluation
-from core.evaluation.runner import Outcome
 from core.routes.registry import routes
 
 COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}

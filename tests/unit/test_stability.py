@@ -11,7 +11,7 @@ from core.evaluation import answer_figures, leading, stability, summary
 from core.evaluation import text as told
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.runner import Outcome
+from core.evaluation.outcome import Outcome
 
 M = "ndcg@10"
 

@@ -23,7 +23,7 @@ from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Reply
 from core.domain.types import Hit, Passage, Query, RouteResult, Run, Turn
 from core.evaluation.labels import desk
-from core.store import Store, files, migrations, presets, process_liveness, runs, writer
+from core.store import Store, files, migrations, presets, process_liveness, runs, schema, writer
 from tests.fixtures.store.build import (
     HERE,
     JUDGED,
@@ -63,7 +63,7 @@ def store(tmp_path):
 @pytest.mark.trust
 def test_every_released_schema_is_brought_up_to_date(tmp_path):
     found = sorted(HERE.glob("v*.sqlite"))
-    assert [path.stem for path in found] == [f"v{n}" for n in range(1, files.SCHEMA + 1)]
+    assert [path.stem for path in found] == [f"v{n}" for n in range(1, schema.SCHEMA + 1)]
     for path in found:
         copy = tmp_path / path.name
         shutil.copy(path, copy)
@@ -166,7 +166,7 @@ def test_a_later_step_is_applied_once_or_not_at_all(tmp_path):
 
 def test_the_schema_number_is_the_number_of_steps():
     with closing(sqlite3.connect(":memory:")) as connection:
-        assert len(migrations.steps.pending(Database(connection))) == files.SCHEMA
+        assert len(migrations.steps.pending(Database(connection))) == schema.SCHEMA
 
 
 @pytest.mark.parametrize("kind", ["text", "other", "folder", "garbage"])

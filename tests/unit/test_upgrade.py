@@ -19,7 +19,7 @@ from core.domain.outputs import NOTHING, Decision, Embedding, Pass, Reply, Rewri
 from core.domain.types import AnswerBasis, Link, Query
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import RUNS, Evaluation
-from core.evaluation.runner import Outcome
+from core.evaluation.outcome import Outcome
 from core.evaluation.tuning import sweep_load
 from core.store import Store, codec, exchange, runs
 from core.store.files import reading

@@ -13,7 +13,7 @@ from core.analysis.term_contributions import Marker, searched_texts
 from core.analysis.token_matches import TokenMatch, expansions, token_matches
 from core.backends.terms import Analyzer, analyzer
 from core.corpus import catalogue
-from core.corpus.index import current_fingerprint
+from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.rank_changes import ranks
 from core.domain.types import Passage, Run

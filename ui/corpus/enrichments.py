@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from core.corpus import builds
 from core.corpus.enrichments import store
-from core.corpus.index import current_fingerprint
+from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
 from ui.app import state

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus import builds, catalogue, index, uploads
+from core.corpus import builds, catalogue, index, index_record, uploads
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
 from core.domain.format import milliseconds, size
@@ -155,7 +155,7 @@ def _rebuild(item: catalogue.Known) -> None:
 
 def _deletion(item: catalogue.Known) -> None:
     settings = state.engine().settings
-    if item.name not in index.names(settings):
+    if item.name not in index_record.names(settings):
         return
     with st.expander("Delete this index"):
         also = (

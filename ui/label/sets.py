@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.corpus.index import current_fingerprint
+from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks

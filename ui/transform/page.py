@@ -13,7 +13,7 @@ from ui.app.markup import cut, md, show
 from ui.app.tabs import tabs
 from ui.components.gold import gold_grades
 from ui.components.rewrites import texts
-from ui.transform import map, proxies, tree
+from ui.transform import embedding_map, proxies, tree
 
 DEPTH = 10
 TAB = "transform_tab"
@@ -32,7 +32,7 @@ def draw(run: Run) -> None:
         "Texts": lambda: show(texts(run, DEPTH, gold)),
         **({"Tree": lambda: show(tree.drawn(run, grown, gold, DEPTH))} if grown else {}),
         "Proxies": lambda: proxies.draw(run, gold, DEPTH),
-        "Map": lambda: map.draw(run, gold, DEPTH),
+        "Map": lambda: embedding_map.draw(run, gold, DEPTH),
     }
     tabs(views, TAB)
 

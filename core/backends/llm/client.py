@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from core.backends.base import Completion, LLMRequest
 from core.backends.llm import wire
 from core.backends.llm.stream import EndedEarly, streamed
-from core.backends.llm.wire import GONE
+from core.backends.llm.wire import CONNECT_S, GONE
 from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-CONNECT_S = 5.0
 LOOK_S = 0.02  # how often a waiting thread looks at its cancel event
 HINTS = {
     401: "refused the API key (401); set llm_api_key",

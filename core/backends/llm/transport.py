@@ -15,8 +15,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from core.backends.llm.client import CONNECT_S
-from core.backends.llm.wire import GONE, Words
+from core.backends.llm.wire import CONNECT_S, GONE, Words
 from core.domain import reach
 
 MAX_BYTES = 16 << 20  # of one answer; 4,000 tokens with 20 alternatives each take about 8

@@ -16,9 +16,8 @@ from core.domain.errors import ModelFailed
 from core.domain.redact import MARK, redacted, spans
 
 EXCERPT = 160  # characters of a server's own words that a message may carry
-
-
 GONE = "ended, or its connection,"
+CONNECT_S = 5.0  # to be taken on by an endpoint
 
 
 class ConnectionLost(ModelFailed):

@@ -17,10 +17,10 @@ from core.backends.base import Matrix, Rows, Vector
 from core.backends.sparse import BM25Index
 from core.backends.terms import analyzer
 from core.backends.vector import FaissIndex, write_graph
-from core.corpus.build import BM25, GRAPH
 from core.corpus.corpus import Corpus
 from core.corpus.embeddings import VECTORS
 from core.corpus.enrichments.recipe import Tools
+from core.corpus.manifest import BM25, GRAPH
 from core.domain.settings import Settings
 from core.domain.types import Hit, Ranking
 

@@ -11,7 +11,8 @@ from core.domain.errors import BadInput
 from core.domain.types import Scored
 from core.engine.availability import missing
 from core.evaluation.experiment_store import stamp
-from core.evaluation.runner import Outcomes, Plan, run
+from core.evaluation.outcome import Outcomes
+from core.evaluation.runner import Plan, run
 from core.evaluation.tuning.sweep_subject import Point, Subject
 from core.routes.registry import pick
 

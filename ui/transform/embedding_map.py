@@ -12,7 +12,7 @@ from core.domain.types import Run
 from ui.app import picked
 from ui.app.markup import cut, md
 from ui.app.plot import dark, pick_point
-from ui.charts.map import map_told, query_map
+from ui.charts.embedding_map import map_told, query_map
 from ui.components import tables
 from ui.transform.vectors import Space, placed, space
 

@@ -1,0 +1,96 @@
+"""Databases and CSV files: which hold tables, and what their tables say as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from core.backends.sql import Database, Table
+from core.backends.sql.csv_tables import header, load
+from core.backends.sql.linking import examples
+from core.corpus.folder import WATCH
+from core.corpus.types import Document, LoadReport
+from core.domain.errors import BadInput, Unavailable
+
+ENDINGS = (".sqlite", ".sqlite3", ".db")
+
+
+QUESTIONS = "questions.jsonl"  # beside a database: labelled questions about it, not documents
+
+
+EXAMPLES = 5  # values of a column in a table's document
+
+
+def databases(path: Path) -> list[Path]:
+    """The SQLite files at or below `path`, sorted."""
+    return [file for file in _below(path, ENDINGS) if is_sqlite(file)]
+
+
+def is_sqlite(file: Path) -> bool:
+    """Whether it begins as SQLite files do: others end in .db too."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
+def data_files(path: Path) -> list[Path]:
+    """The CSV files at or below `path` with rows of data: a column of texts would make one a file of
+    documents; a file without a header is none.
+    """
+    return [file for file in _below(path, (".csv",)) if is_data(file)]
+
+
+def is_data(file: Path) -> bool:
+    """Whether a CSV file is a table, and not one document a row; False where it cannot be read."""
+    try:
+        stat = file.stat()
+        return _is_data(file, stat.st_size, stat.st_mtime_ns)
+    except OSError:
+        return False
+
+
+@lru_cache(200_000)
+def _is_data(file: Path, _size: int, _changed: int) -> bool:
+    """Read once for each state of the file: pages ask at each click."""
+    from core.corpus.rows import TEXT_COLUMNS
+
+    try:
+        return not set(header(file)) & set(TEXT_COLUMNS)
+    except BadInput:
+        return False
+
+
+def _below(path: Path, endings: tuple[str, ...]) -> list[Path]:
+    """Files by ending; hidden ones and links that lead out of `path` are left out."""
+    if path.is_file():
+        return [path] if path.suffix.lower() in endings else []
+    return WATCH.listing(path).having(endings)
+
+
+def documents(file: Path, name: str, report: LoadReport) -> Iterator[Document]:
+    """One document for each table of a database or CSV file; what cannot be read goes to `report`."""
+    try:
+        if file.suffix.lower() == ".csv":
+            database, notes = load([file], name)
+            report.skipped += notes
+        else:
+            database = Database(file, name)
+    except (BadInput, Unavailable) as error:
+        report.skipped.append(f"{name}: {error}")
+        return
+    for table in database.tables:
+        yield Document(f"{name}/{table.name}", table.name.replace("_", " "), described(database, table))
+
+
+def described(database: Database, table: Table) -> str:
+    """A table in words: its columns with types and some values, and what its keys point at."""
+    lines = [f"Table {table.name} of {database.name}."]
+    for column in table.columns:
+        shown = examples(database, table, column.name, EXAMPLES)
+        kind = f" ({column.type.lower()})" if column.type else ""
+        lines.append(f"- {column.name}{kind}" + (f": {', '.join(shown)}" if shown else ""))
+    lines += [f"{own} refers to {other} {column}".rstrip() + "." for own, other, column in table.keys]
+    return "\n".join(lines)

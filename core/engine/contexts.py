@@ -1,0 +1,77 @@
+"""What one route's steps may touch, made of the models and corpora of the process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from core.backends import evaluators
+from core.backends.admission import Asker
+from core.backends.base import WebSearch
+from core.backends.embedding_cache import KeptVectors
+from core.backends.llm.none import NoLLM
+from core.corpus.corpus import Corpus
+from core.domain.needs import Need
+from core.domain.settings import Settings
+from core.domain.types import AnswerStyle, Remembered
+from core.engine import availability
+from core.engine.request import Mode
+from core.engine.resources import Resources
+from core.steps import Context, Memo
+from core.steps.base import no_reflection
+from core.steps.trace import Trace
+
+if TYPE_CHECKING:
+    from core.store import Store
+
+
+class Contexts(Resources):
+    """The resources of one process, and contexts for routes that use them."""
+
+    def __init__(self, settings: Settings, store: Store | None = None) -> None:
+        super().__init__(settings)
+        self.store = store
+        self._turn_vectors = KeptVectors()
+
+    def context(
+        self,
+        corpus: Corpus,
+        web: WebSearch | None,
+        trace: Trace,
+        memo: Memo,
+        cancel: threading.Event,
+        *,
+        answering: AnswerStyle | None = None,
+        memory: tuple[Remembered, ...] = (),
+        models: bool = True,
+        mode: Mode | None = None,
+        draw: int = 0,
+        asker: Asker | None = None,
+    ) -> Context:
+        """What one route's steps may touch; its deadline begins now."""
+        now = self.settings
+        return Context(
+            corpus=corpus, embedder=self.embedder(corpus.info.embedder),
+            llm=self.llm(mode) if models else NoLLM(), web=web, trace=trace, memo=memo, cancel=cancel,
+            deadline=time.perf_counter() + now.route_timeout_s,
+            llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
+            other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
+            prepared=lambda need: self._prepared(corpus, need), rerankers=self.rerankers(),
+            draw=draw, answering=answering, evidence=answering.evidence if answering else now.answer_evidence,
+            reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
+            turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
+            evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
+            asker=asker or Asker(trace=trace, cancel=cancel),
+        )  # fmt: skip
+
+    def _prepared(self, corpus: Corpus, need: Need) -> Any:
+        """What was made for a corpus to meet `need`; of fitted weights a function that gives those of a name.
+        Raises Unavailable with the way to get it.
+        """
+        if need is Need.WEIGHTS:
+            return partial(self.weights, corpus.name)
+        if need in (Need.TABLES, Need.CSV):
+            return self.tables(corpus.name, need)
+        return self.enrichment(corpus, need)

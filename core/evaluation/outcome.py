@@ -1,0 +1,35 @@
+"""What one route did with one question of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.domain.ranked import Ranked
+from core.domain.types import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one route did with one question, as far as an evaluation needs it. `error` says why it did not end
+    well or, where it did, why the answer could not be written.
+    """
+
+    status: Status
+    ms: float
+    hits: Ranked = ()
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    error: str | None = None
+    answer: str | None = None
+    citations: tuple[str, ...] = ()
+    abstained: bool = False
+    wrong: tuple[int, ...] = ()  # numbers of markers that no passage shown has
+    uncited: int = 0  # sentences without a citation
+    shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
+    said: Mapping[str, str] = field(default_factory=dict)  # of "class", "sql" and "stop" what its steps tell
+    run: str = ""  # the id of the run it was asked in, where that was kept
+
+
+Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome
