@@ -1,4 +1,4 @@
-"""Tune: thresholds, knobs and weights chosen on labelled questions."""
+"""Tune: thresholds, parameters and weights chosen on labelled questions."""
 
 from __future__ import annotations
 

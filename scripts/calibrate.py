@@ -30,8 +30,8 @@ def grades(engine: Engine, split: str, count: int, evaluator: str) -> list[tuple
     labels, _ = sets.tie(sets.read("support", None, split=split), engine.corpus("support"))
     cases = []
     for number, question in enumerate(labels.sample(count, SEED).questions, 1):
-        knobs = {ROUTE: {"evaluator": evaluator}}
-        result = engine.ask(Request(question.query, "support", (ROUTE,), knobs)).results[0]
+        parameters = {ROUTE: {"evaluator": evaluator}}
+        result = engine.ask(Request(question.query, "support", (ROUTE,), parameters)).results[0]
         found = [one.output.grades for one in gradings(result) if one.span.name == STEP]
         if not found:
             sys.stderr.write(f"{question.id}: no grades: {result.error}\n")

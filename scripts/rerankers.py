@@ -71,8 +71,8 @@ class Comparison:
             self.ms[LLM].append(next(span.ms for span in graded.spans if span.kind == "RERANKER"))
 
     def _run(self, question: Question, reranker: str) -> RouteResult:
-        knobs = {"rerank": {"candidates": self._candidates, "reranker": reranker}}
-        request = Request(question.query, self._corpus.name, ("rerank",), knobs)
+        parameters = {"rerank": {"candidates": self._candidates, "reranker": reranker}}
+        request = Request(question.query, self._corpus.name, ("rerank",), parameters)
         result = self._engine.ask(request).results[0]
         if result.status != "ok":
             raise SystemExit(f"{question.id}: {result.status}: {result.error}")

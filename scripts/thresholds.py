@@ -3,7 +3,7 @@
 `python -m scripts.thresholds WHAT SET [DEV [TEST]]`: WHAT is `evidence` (P(Yes) that the passages hold the
 answer), `self_reflective` (mean grade of the passages found, 1 to 5) or `confidence` (of an answer without a
 search). The threshold is that of the highest balanced accuracy on DEV questions. A set without a dev split is
-cut in halves by a seed. It stands in `core.domain.types.EVIDENCE` and in the knobs of the two routes.
+cut in halves by a seed. It stands in `core.domain.types.EVIDENCE` and in the parameters of the two routes.
 """
 
 from __future__ import annotations

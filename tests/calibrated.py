@@ -18,9 +18,9 @@ from core.store import Store
 LOW, HIGH = 0.2, 0.5
 
 
-def result(route: str, *spans: Span, **knobs: Any) -> RouteResult:
+def result(route: str, *spans: Span, **parameters: Any) -> RouteResult:
     """A route that did only this."""
-    return RouteResult(route, route, "ok", 1.0, spans=spans, knobs=knobs)
+    return RouteResult(route, route, "ok", 1.0, spans=spans, parameters=parameters)
 
 
 def graded(

@@ -74,7 +74,7 @@ def some_runs(draw):
         RouteResult, route=texts, title=texts, ms=numbers, start_ms=numbers, wall_ms=numbers,
         hits=hits, answer=maybe(texts),
         citations=st.lists(texts, max_size=3).map(tuple), spans=st.lists(spans, max_size=3).map(tuple),
-        knobs=objects, error=maybe(texts), origin=maybe(links), basis=maybe(of(AnswerBasis)),
+        parameters=objects, error=maybe(texts), origin=maybe(links), basis=maybe(of(AnswerBasis)),
         answer_error=maybe(texts), answer_span=maybe(wholes),
     )  # fmt: skip
     query = built(Query, text=texts, history=st.lists(built(Turn, text=texts), max_size=2).map(tuple))

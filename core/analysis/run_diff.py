@@ -28,7 +28,7 @@ class RouteDiff:
 
     before: RouteResult
     after: RouteResult
-    knobs: tuple[Change, ...]
+    parameters: tuple[Change, ...]
     result: tuple[Change, ...]
     ranking: RankingDiff
     steps: tuple[StepDiff, ...]
@@ -41,7 +41,7 @@ class RouteDiff:
     @property
     def same(self) -> bool:
         """Whether nothing at all differs."""
-        return self.same_result and not self.knobs and all(step.same for step in self.steps)
+        return self.same_result and not self.parameters and all(step.same for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def route_diff(before: RouteResult, after: RouteResult) -> RouteDiff:
     return RouteDiff(
         before,
         after,
-        changes(before.knobs, after.knobs),
+        changes(before.parameters, after.parameters),
         tuple(Change(*one) for one in outcome if not equal(*one[1:])),
         ranking_diff(before.hits, after.hits),
         steps_diff(before.spans, after.spans),

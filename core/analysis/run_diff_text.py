@@ -35,9 +35,9 @@ def headline(diff: RunDiff) -> str:
 
 
 def why(diff: RunDiff, route: RouteDiff) -> str:
-    """Why a route differs: its knobs, what was asked, or the first step that gave another result."""
-    if route.knobs:
-        return f"because {'; '.join(was(change) for change in route.knobs)}"
+    """Why a route differs: its parameters, what was asked, or the first step that gave another result."""
+    if route.parameters:
+        return f"because {'; '.join(was(change) for change in route.parameters)}"
     apart = first_apart(route)
     asked = [ASKED[change.name] for change in diff.asked if change.name in ASKED]
     if asked:
@@ -123,7 +123,7 @@ def _routes(diff: RunDiff) -> str:
         said.append(f"{len(results)} of {both} came to another result{named}.")
         if others:
             counted = f"{others} more" if results else _count(others, "route")
-            said.append(f"{counted} differ{'s' * (others == 1)} in knobs or steps alone.")
+            said.append(f"{counted} differ{'s' * (others == 1)} in parameters or steps alone.")
     for alone_in, which in ((diff.only_before, "first"), (diff.only_after, "second")):
         if alone_in:
             said.append(f"Only in the {which}: {', '.join(result.title for result in alone_in)}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from core.cli.common import emit, note, output_options
+from core.cli.common import emit, note, output_options, parameter_options, preset_option
 from core.cli.named import chosen_by, preset_of, with_preset
 from core.cli.text import cut, one_line, table
 from core.domain.errors import BadInput
@@ -57,11 +57,11 @@ def answer_style(
 @click.argument("question")
 @click.option("--corpus", default="support", show_default=True, help="A corpus that `corpora` lists.")
 @click.option("--routes", metavar="A,B", help="Routes that `routes` lists, or all. Without it: those of "
-              "--settings, else all.")  # fmt: skip
+              "--preset, else all.")  # fmt: skip
 @click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
               help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".')  # fmt: skip
-@click.option("--settings", "preset", metavar="NAME", help="Named settings, which --knob stands before.")
-@click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
+@preset_option("A preset; --parameter overrides it.")
+@parameter_options
 @click.option("--answers", type=click.Choice(["none", "selected", "all"]),
               help="For which routes to write an answer.")  # fmt: skip
 @click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
@@ -77,7 +77,7 @@ def ask_(
     routes: str | None,
     history: Path | None,
     preset: str | None,
-    knobs: Sequence[str],
+    parameters: Sequence[str],
     answers: Literal["none", "selected", "all"] | None,
     answered: str,
     answer_by: AnswerBy | None,
@@ -102,13 +102,13 @@ def ask_(
     engine = shared_engine()
     named = preset_of(engine, preset) if preset is not None else None
     chosen = chosen_by(named, pick(routes) if routes is not None else []) or pick("all")
-    applied = with_preset(named, chosen, read_knobs(knobs, chosen))
+    applied = with_preset(named, chosen, read_parameters(parameters, chosen))
     job = engine.start(
         Request(
             Query(question, read_history(history) if history else ()),
             corpus,
             applied.routes,
-            applied.knobs,
+            applied.parameters,
             answers=answers,
             answered=tuple(route.name for route in pick(answered)) if answered else (),
             timing=timing or now.timing,
@@ -136,21 +136,23 @@ def _wait(job: Job) -> Run:
         return job.wait()
 
 
-def read_knobs(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, dict[str, str]]:
-    """{route: {knob: value}} from "route.knob=value", checked against the routes chosen."""
-    knobs: dict[str, dict[str, str]] = {}
+def read_parameters(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, dict[str, str]]:
+    """{route: {parameter: value}} from "route.parameter=value", checked against the routes chosen."""
+    parameters: dict[str, dict[str, str]] = {}
     for item in given:
         name, equals, value = item.partition("=")
-        route, dot, knob = name.partition(".")
-        if not (equals and dot and route and knob):
-            raise BadInput(f"knob {item!r} is not understood; write ROUTE.NAME=VALUE, for example hyde.n=3")
-        knobs.setdefault(route, {})[knob] = value
+        route, dot, parameter = name.partition(".")
+        if not (equals and dot and route and parameter):
+            raise BadInput(
+                f"parameter {item!r} is not understood; write ROUTE.NAME=VALUE, for example hyde.n=3"
+            )
+        parameters.setdefault(route, {})[parameter] = value
     known = {route.name: route for route in chosen}
-    for name, values in knobs.items():
+    for name, values in parameters.items():
         if name not in known:
-            raise BadInput(f"knobs for {name!r}, which is not among the routes: {', '.join(known)}")
+            raise BadInput(f"parameters for {name!r}, which is not among the routes: {', '.join(known)}")
         known[name].settle(values)
-    return knobs
+    return parameters
 
 
 def read_history(path: Path) -> tuple[Turn, ...]:

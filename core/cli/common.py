@@ -8,11 +8,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -27,6 +28,43 @@ def output_options(function: F) -> F:
     as_json = click.option("--json", "as_json", is_flag=True, help="Write one JSON document to stdout.")
     debug = click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
     return as_json(debug(function))
+
+
+def parameter_options(function: F) -> F:
+    """Add --parameter ROUTE.NAME=VALUE, given as `parameters`; --knob, its earlier name, still works."""
+
+    @wraps(function)
+    def call(*args: Any, parameters: Sequence[str], knobs: Sequence[str], **options: Any) -> Any:
+        return function(*args, parameters=(*parameters, *knobs), **options)
+
+    given = click.option(
+        "--parameter", "parameters", multiple=True, metavar="ROUTE.NAME=VALUE",
+        help="Set a parameter of a route; repeatable.",
+    )  # fmt: skip
+    earlier = click.option(
+        "--knob",
+        "knobs",
+        multiple=True,
+        hidden=True,
+        metavar="ROUTE.NAME=VALUE",
+        deprecated="Use --parameter.",
+    )
+    return cast("F", given(earlier(call)))
+
+
+def preset_option(help: str) -> Callable[[F], F]:
+    """Add --preset NAME, given as `preset`; --settings, its earlier name, still works."""
+
+    def add(function: F) -> F:
+        @wraps(function)
+        def call(*args: Any, preset: str | None, settings: str | None, **options: Any) -> Any:
+            return function(*args, preset=preset if preset is not None else settings, **options)
+
+        given = click.option("--preset", metavar="NAME", help=help)
+        earlier = click.option("--settings", metavar="NAME", hidden=True, deprecated="Use --preset.")
+        return cast("F", given(earlier(call)))
+
+    return add
 
 
 def emit(document: Any, text: Callable[[], str], *, as_json: bool) -> None:

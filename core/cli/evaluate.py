@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from core.cli.ask import answer_options, read_knobs
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.ask import answer_options, read_parameters
+from core.cli.common import Bar, emit, note, output_options, parameter_options, preset_option, stoppable
 from core.cli.figures import figures_text
 from core.cli.named import chosen_by, preset_of, with_preset
 from core.domain.errors import BadInput
@@ -47,8 +47,8 @@ _FILE = click.Path(path_type=Path)
     "--qrels", type=_FILE, metavar="FILE", help="TREC judgements of --questions, in place of their own."
 )
 @click.option("--labels", metavar="NAME", help="Questions and labels of a set made on the Label page.")
-@click.option("--settings", "preset", metavar="NAME", help="Named settings, which --knob stands before.")
-@click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
+@preset_option("A preset; --parameter overrides it.")
+@parameter_options
 @click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
 @click.option("--answers", type=click.Choice(["none", "all"]), default="none", show_default=True,
               help="Whether the routes write answers, which are then measured.")  # fmt: skip
@@ -85,7 +85,7 @@ def eval_(
     qrels: Path | None,
     labels: str | None,
     preset: str | None,
-    knobs: Sequence[str],
+    parameters: Sequence[str],
     timing: Literal["shared", "isolated"] | None,
     answers: Literal["none", "all"],
     answer_by: AnswerBy | None,
@@ -136,7 +136,7 @@ def eval_(
     chosen = chosen_by(named, pick(routes) if routes else [])
     if chosen:
         check_baseline(baseline, [route.name for route in chosen])
-    applied = with_preset(named, chosen, read_knobs(knobs, chosen))
+    applied = with_preset(named, chosen, read_parameters(parameters, chosen))
     found = None
     if labels is None:  # before an index is built: a broken file is told at once
         found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
@@ -144,7 +144,7 @@ def eval_(
             dataset.of_mode(found, mode)
     ensure(source, now)
     spec = Spec(
-        source.name, applied.routes, applied.knobs, split, mode, queries,
+        source.name, applied.routes, applied.parameters, split, mode, queries,
         per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
         answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
     )  # fmt: skip

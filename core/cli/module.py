@@ -1,4 +1,4 @@
-"""`module`: a route with its knobs as a Python module that answers questions."""
+"""`module`: a route with its parameters as a Python module that answers questions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import click
 
-from core.cli.ask import read_knobs
-from core.cli.common import emit, output_options
+from core.cli.ask import read_parameters
+from core.cli.common import emit, output_options, parameter_options, preset_option
 from core.domain.errors import BadInput
 
 
 @click.command("module")
 @click.argument("route_name", metavar="ROUTE")
 @click.option("--corpus", default="support", show_default=True, help="A corpus that `corpora` lists.")
-@click.option("--knob", "knobs", multiple=True, metavar="ROUTE.NAME=VALUE", help="Set a knob; repeatable.")
-@click.option("--settings", "preset", metavar="NAME", help="Named settings, which --knob stands before.")
+@parameter_options
+@preset_option("A preset; --parameter overrides it.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it; else stdout."
 )
@@ -25,7 +25,7 @@ from core.domain.errors import BadInput
 def module_(
     route_name: str,
     corpus: str,
-    knobs: Sequence[str],
+    parameters: Sequence[str],
     preset: str | None,
     out: Path | None,
     force: bool,
@@ -40,13 +40,17 @@ def module_(
 
     (route,) = pick([route_name])
     engine = shared_engine()
-    values, evidence, purpose = dict(read_knobs(knobs, [route]).get(route.name, {})), None, "chosen by hand"
+    values, evidence, purpose = (
+        dict(read_parameters(parameters, [route]).get(route.name, {})),
+        None,
+        "chosen by hand",
+    )
     if preset is not None:
         if engine.store is None:
-            raise Unavailable(f"the named settings {preset!r} cannot be read: nothing is stored here")
+            raise Unavailable(f"the preset {preset!r} cannot be read: nothing is stored here")
         kept = presets.named(engine.store, preset)
-        values = {**kept.knobs.get(route.name, {}), **values}
-        evidence, purpose = kept.evidence, f"with the settings named {kept.name}"
+        values = {**kept.parameters.get(route.name, {}), **values}
+        evidence, purpose = kept.evidence, f"with the preset {kept.name}"
     if out is not None and out.exists() and not force:
         raise BadInput(f"{out} is there already; give another --out, or --force to write over it")
     text = module(

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The routes and knobs that named settings and what was given beside them make together."""
+    """The routes and parameters that named settings and what was given beside them make together."""
 
     routes: tuple[str, ...]
-    knobs: Mapping[str, Mapping[str, Any]]
+    parameters: Mapping[str, Mapping[str, Any]]
     evidence: float | None
 
 
@@ -39,15 +39,15 @@ def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
     """The routes chosen; where none are, those of the settings."""
     from core.routes.registry import pick
 
-    return list(chosen) or (pick(list(preset.knobs)) if preset is not None and preset.knobs else [])
+    return list(chosen) or (pick(list(preset.parameters)) if preset is not None and preset.parameters else [])
 
 
 def with_preset(
-    preset: Preset | None, chosen: Sequence[Route], knobs: Mapping[str, Mapping[str, Any]]
+    preset: Preset | None, chosen: Sequence[Route], parameters: Mapping[str, Mapping[str, Any]]
 ) -> Applied:
-    """The settings for the routes chosen; a knob given beside them stands before theirs."""
+    """The settings for the routes chosen; a parameter given beside them stands before theirs."""
     names = tuple(route.name for route in chosen)
     if preset is None:
-        return Applied(names, knobs, None)
-    both = {name: {**preset.knobs.get(name, {}), **knobs.get(name, {})} for name in names}
+        return Applied(names, parameters, None)
+    both = {name: {**preset.parameters.get(name, {}), **parameters.get(name, {})} for name in names}
     return Applied(names, {name: values for name, values in both.items() if values}, preset.evidence)

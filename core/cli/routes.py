@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--corpus", metavar="NAME", help="Also tell what has to be made for this corpus first.")
 @output_options
 def routes_(corpus: str | None, as_json: bool) -> int:
-    """List every route: what it needs, whether it can run here, its knobs and its source."""
+    """List every route: what it needs, whether it can run here, its parameters and its source."""
     from core.domain import settings
     from core.engine.availability import missing
     from core.engine.engine import Engine
@@ -45,8 +45,8 @@ def _route(route: Route, gaps: Mapping[Need, str]) -> dict[str, Any]:
         "available": lack is None,
         "why_not": lack,
         "knobs": [
-            {**asdict(knob), "type": knob.type.__name__, "choices": list(knob.choices)}
-            for knob in route.knobs
+            {**asdict(parameter), "type": parameter.type.__name__, "choices": list(parameter.choices)}
+            for parameter in route.parameters
         ],
     }
 
@@ -56,23 +56,28 @@ def _text(listed: list[dict[str, Any]]) -> str:
         (route["name"], route["family"], "yes" if route["available"] else "no", route["summary"])
         for route in listed
     ]
-    knobs = [
-        (f"{route['name']}.{knob['name']}", repr(knob["default"]), _allowed(knob), knob["help"])
+    parameters = [
+        (
+            f"{route['name']}.{parameter['name']}",
+            repr(parameter["default"]),
+            _allowed(parameter),
+            parameter["help"],
+        )
         for route in listed
-        for knob in route["knobs"]
+        for parameter in route["knobs"]
     ]
     reasons = sorted({route["why_not"] for route in listed if route["why_not"]})
     return "\n".join([
         table(("route", "family", "available", "what it does"), rows),
         *(f"not available: {reason}" for reason in reasons),
         "",
-        table(("knob", "default", "allowed", "what it does"), knobs),
+        table(("parameter", "default", "allowed", "what it does"), parameters),
     ])  # fmt: skip
 
 
-def _allowed(knob: dict[str, Any]) -> str:
-    if knob["choices"]:
-        return ", ".join(knob["choices"])
-    if knob["low"] is not None and knob["high"] is not None:
-        return f"{knob['low']:g} to {knob['high']:g}"
-    return {"bool": "true, false", "str": "text"}.get(knob["type"], "a number")
+def _allowed(parameter: dict[str, Any]) -> str:
+    if parameter["choices"]:
+        return ", ".join(parameter["choices"])
+    if parameter["low"] is not None and parameter["high"] is not None:
+        return f"{parameter['low']:g} to {parameter['high']:g}"
+    return {"bool": "true, false", "str": "text"}.get(parameter["type"], "a number")

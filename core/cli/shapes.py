@@ -52,7 +52,7 @@ def _result(result: RouteResult, passages: Mapping[str, Passage]) -> dict[str, A
         "answer_span": result.answer_span,
         "origin": None if result.origin is None else _link(result.origin),
         "spans": [_span(span, passages) for span in result.spans],
-        "knobs": dict(result.knobs),
+        "knobs": dict(result.parameters),
         "error": result.error,
     }
 

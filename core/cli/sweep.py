@@ -1,4 +1,4 @@
-"""`sweep`: a knob of a measured route over a grid of values."""
+"""`sweep`: a parameter of a measured route over a grid of values."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from core.domain.errors import BadInput, Unavailable
 if TYPE_CHECKING:
     from core.evaluation.tuning.sweep import Curve, Effect
     from core.evaluation.tuning.sweep_run import Running, Todo
-    from core.routes.declare import KnobSpec
+    from core.routes.declare import ParameterSpec
 
 
 @click.command("sweep")
 @click.argument("evaluation", metavar="EVALUATION")
-@click.argument("knobs", nargs=-1, required=True, metavar="ROUTE.KNOB...")
+@click.argument("parameters", nargs=-1, required=True, metavar="ROUTE.PARAMETER...")
 @click.option(
-    "--grid", "grids", multiple=True, metavar="[KNOB=]VALUES",
+    "--grid", "grids", multiple=True, metavar="[PARAMETER=]VALUES",
     help='The values: "0, 0.1, 0.2" or "0..1 step 0.1"; without it, some over the range.',
 )  # fmt: skip
 @click.option("--metric", default="ndcg@10", show_default=True, help="What is compared.")
 @click.option("--ask", is_flag=True, help="Also run values at which a language model may be asked.")
 @output_options
 def sweep_(
-    evaluation: str, knobs: Sequence[str], grids: Sequence[str], metric: str, ask: bool, as_json: bool
+    evaluation: str, parameters: Sequence[str], grids: Sequence[str], metric: str, ask: bool, as_json: bool
 ) -> int:
-    """Try other values of one knob of a route, or of two, on a kept evaluation's questions.
+    """Try other values of one parameter of a route, or of two, on a kept evaluation's questions.
 
     Rankings are made again from the steps that the evaluation kept, and where they cannot be, the route is
     run, unless a language model may be asked: that takes --ask. Values are chosen on dev questions and shown
@@ -45,11 +45,11 @@ def sweep_(
 
     if metric not in METRICS:
         raise BadInput(f"metric {metric!r}; give one of {', '.join(METRICS)}")
-    route, names = _named(knobs)
+    route, names = _named(parameters)
     (known,) = pick([route])
     now = settings.current()
     about = subject(experiment_store.opened(experiment_store.place(now, evaluation)), route, names)
-    points = _points(dict(zip(names, about.way.knobs, strict=True)), grids, route, about.now)
+    points = _points(dict(zip(names, about.way.parameters, strict=True)), grids, route, about.now)
     rankings = Rankings(about)
     todo = waiting(rankings, points, metric, {})
     fresh: dict[Any, Any] = {}
@@ -71,17 +71,19 @@ def sweep_(
     return 1 if stopped else 0
 
 
-def _named(knobs: Sequence[str]) -> tuple[str, list[str]]:
-    """The one route and its knobs."""
-    pairs = [knob.partition(".") for knob in knobs]
+def _named(parameters: Sequence[str]) -> tuple[str, list[str]]:
+    """The one route and its parameters."""
+    pairs = [parameter.partition(".") for parameter in parameters]
     routes = {route for route, _, _ in pairs}
     if len(routes) != 1 or not all(name for _, _, name in pairs):
-        raise BadInput(f"knobs {', '.join(knobs)}: give ROUTE.KNOB, or two knobs of one route")
+        raise BadInput(
+            f"parameters {', '.join(parameters)}: give ROUTE.PARAMETER, or two parameters of one route"
+        )
     return routes.pop(), [name for _, _, name in pairs]
 
 
 def _points(
-    specs: dict[str, KnobSpec], given: Sequence[str], route: str, now: tuple[Any, ...]
+    specs: dict[str, ParameterSpec], given: Sequence[str], route: str, now: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], ...]:
     from core.evaluation.tuning.sweep_grid import cells, default, read
 
@@ -90,7 +92,7 @@ def _points(
         name, equals, values = one.partition("=")
         name, values = (name.strip(), values) if equals else (next(iter(specs)), one)
         if name not in specs or (not equals and len(specs) > 1):
-            raise BadInput(f"--grid {one!r}: give KNOB=VALUES for one of {', '.join(specs)}")
+            raise BadInput(f"--grid {one!r}: give PARAMETER=VALUES for one of {', '.join(specs)}")
         texts[name] = values
     grids = [
         read(texts[name], spec, route) if name in texts else default(spec, now[at], paired=len(specs) > 1)

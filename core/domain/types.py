@@ -243,7 +243,7 @@ class RouteResult:
     answer: str | None = None
     citations: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
-    knobs: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None
     abstained: bool = False
     origin: Link | None = None

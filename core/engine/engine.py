@@ -124,10 +124,10 @@ class Engine(Contexts):
         query, warnings = clean(request.query)
         routes = tuple(pick(list(request.routes)))
         names = {route.name for route in routes}
-        for name in request.knobs:
+        for name in request.parameters:
             if name not in names:
-                raise BadInput(f"knobs for {name!r}, which is not among the routes: {', '.join(names)}")
-        knobs = {route.name: route.settle(request.knobs.get(route.name, {})) for route in routes}
+                raise BadInput(f"parameters for {name!r}, which is not among the routes: {', '.join(names)}")
+        parameters = {route.name: route.settle(request.parameters.get(route.name, {})) for route in routes}
         if request.answers not in ("none", "selected", "all"):
             raise BadInput(f"answers={request.answers!r}; give none, selected or all")
         if type(request.draw) is not int or request.draw < 0:
@@ -144,7 +144,7 @@ class Engine(Contexts):
         if web and self.settings.web_search != SNAPSHOT:  # stored pages are a corpus, opened when it begins
             self.web()  # raises for an address that is none
         return Plan(
-            query, routes, knobs, chosen[request.answers], request.corpus, corpus, web, tuple(warnings),
+            query, routes, parameters, chosen[request.answers], request.corpus, corpus, web, tuple(warnings),
             request.session, memory,
         )  # fmt: skip
 

@@ -172,7 +172,7 @@ class Job(BackgroundJob):
         history = store.route_history(self._run.corpus) if store is not None else {}
         # One that never ran here comes after those whose cost is known.
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
-        asking = {r.name for r in ordered if r.asks(self._plan.knobs[r.name])}
+        asking = {r.name for r in ordered if r.asks(self._plan.parameters[r.name])}
         return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 
     def _one(self, route: Route) -> None:
@@ -232,7 +232,7 @@ class Job(BackgroundJob):
         try:
             corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
             with asker.waiting():
-                for need in route.needed(plan.knobs[route.name]):
+                for need in route.needed(plan.parameters[route.name]):
                     if need.enrichment:  # opening it, and loading its model, is no route's own time
                         self._engine.enrichment(corpus, need)
             context = self._engine.context(
@@ -249,7 +249,7 @@ class Job(BackgroundJob):
                 asker=asker,
             )
             trace.begin()
-            answer = route.run(plan.query, Steps(context), plan.knobs[route.name])
+            answer = route.run(plan.query, Steps(context), plan.parameters[route.name])
         except Unavailable as error:
             return self._ended_by(route, trace, found(), "unavailable", error)
         except Cancelled as error:
@@ -273,9 +273,15 @@ class Job(BackgroundJob):
         )
 
     def _ended(self, route: Route, trace: Trace, status: Status, error: str | None) -> RouteResult:
-        knobs = self._plan.knobs[route.name]
+        parameters = self._plan.parameters[route.name]
         return RouteResult(
-            route.name, route.title, status, trace.now(), spans=trace.spans(), knobs=knobs, error=error
+            route.name,
+            route.title,
+            status,
+            trace.now(),
+            spans=trace.spans(),
+            parameters=parameters,
+            error=error,
         )
 
     def _named(self, results: tuple[RouteResult, ...]) -> dict[str, Passage]:

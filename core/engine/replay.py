@@ -40,10 +40,10 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
     `evidence` is the threshold below which no answer is written, which runs do not keep; None: the default.
     """
     names, gone = _routes(run, here.routes)
-    knobs: dict[str, Mapping[str, Any]] = {}
+    parameters: dict[str, Mapping[str, Any]] = {}
     for result in run.results:
-        if result.route in names and result.route not in knobs:
-            knobs[result.route], unknown = settled(here.routes[result.route], result.knobs)
+        if result.route in names and result.route not in parameters:
+            parameters[result.route], unknown = settled(here.routes[result.route], result.parameters)
             gone += unknown
     answered = [name for name in texts(run.settings.get("answered")) if name in names]
     style = AnswerStyle(
@@ -60,7 +60,7 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
         run.query,
         run.corpus,
         tuple(names),
-        knobs,
+        parameters,
         ANSWERS.get(str(run.settings.get("answers")), "none"),
         tuple(answered),
         "isolated" if run.settings.get("timing") == "isolated" else "shared",
@@ -71,14 +71,14 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
 
 
 def settled(route: Route, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The knobs that the route still has with values it still allows, and the names of the others."""
+    """The parameters that the route still has with values it still allows, and the names of the others."""
     kept: dict[str, Any] = {}
     gone = []
     for name, value in given.items():
         try:
             kept[name] = route.settle({name: value})[name]
         except BadInput:
-            gone.append(f"knob {route.name}.{name}")
+            gone.append(f"parameter {route.name}.{name}")
     return kept, gone
 
 

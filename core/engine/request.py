@@ -26,7 +26,7 @@ Mode = Literal["live", "record", "replay"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to run. `knobs` by route; `answered` names the routes that write an answer where `answers` is
+    """What to run. `parameters` by route; `answered` names the routes that write an answer where `answers` is
     selected, and `style` says how. Of a named `session` what was said before counts, and the question is
     remembered in it. A run that is not `stored` is known to nobody but who began it; one without `models`
     asks no language model and no web, and routes do without them where they can. `mode` stands in for the
@@ -38,7 +38,7 @@ class Request:
     query: Query
     corpus: str
     routes: tuple[str, ...] = ("all",)
-    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     answers: Answers = "none"
     answered: tuple[str, ...] = ()
     timing: Literal["shared", "isolated"] = "shared"
@@ -56,7 +56,7 @@ class Plan:
 
     query: Query
     routes: tuple[Route, ...]  # as asked for
-    knobs: Mapping[str, Mapping[str, Any]]
+    parameters: Mapping[str, Mapping[str, Any]]
     answered: frozenset[str]
     corpus: str
     opening: Future[Corpus]

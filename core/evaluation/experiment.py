@@ -59,10 +59,10 @@ def prepare(
     free = [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
     chosen = pick(list(spec.routes)) if spec.routes else free
     names = tuple(route.name for route in chosen)
-    for name in spec.knobs:
+    for name in spec.parameters:
         if name not in names:
-            raise BadInput(f"knobs for {name!r}, which is not among the routes: {', '.join(names)}")
-    knobs = {route.name: route.settle(spec.knobs.get(route.name, {})) for route in chosen}
+            raise BadInput(f"parameters for {name!r}, which is not among the routes: {', '.join(names)}")
+    parameters = {route.name: route.settle(spec.parameters.get(route.name, {})) for route in chosen}
     baseline = summary.check_baseline(spec.baseline, names)
     corpus = engine.corpus(spec.corpus)
     labelled, said = _questions(engine, spec, found, folder)
@@ -74,9 +74,9 @@ def prepare(
         spec.answer_order or now.answer_order,
         now.answer_evidence if spec.evidence is None else spec.evidence,
     )
-    given = {name: values for name, values in knobs.items() if spec.knobs.get(name)}
+    given = {name: values for name, values in parameters.items() if spec.parameters.get(name)}
     plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
-    said += _seen(engine, corpus.name, chosen, knobs, drawn)
+    said += _seen(engine, corpus.name, chosen, parameters, drawn)
     warnings = tuple(dict.fromkeys([*corpus.warnings, *said]))
     return Prepared(
         spec, drawn, plan, baseline, warnings, len(labelled.questions) if drawn != labelled else None
@@ -145,7 +145,7 @@ def _seen(
     engine: Engine,
     corpus: str,
     chosen: Sequence[Route],
-    knobs: Mapping[str, Mapping[str, Any]],
+    parameters: Mapping[str, Mapping[str, Any]],
     drawn: LabelledSet,
 ) -> list[str]:
     """What is to be said of routes whose weights were fitted on questions that they are measured on."""
@@ -154,7 +154,7 @@ def _seen(
         if Need.WEIGHTS not in route.needs:
             continue
         try:
-            fitted = engine.weights(corpus, str(knobs[route.name].get("weights") or ""))
+            fitted = engine.weights(corpus, str(parameters[route.name].get("weights") or ""))
         except RouteScopeError:
             continue  # the route says so itself
         known = set(fitted.made.get("questions") or ())
@@ -207,18 +207,18 @@ def _repeated(
     asking = [
         route.name
         for route in pick(list(plan.routes))
-        if route.asks(route.settle(plan.knobs.get(route.name, {})))
+        if route.asks(route.settle(plan.parameters.get(route.name, {})))
     ]
     names = plan.routes if plan.style and plan.style.by == "model" else tuple(asking)
     if not names:
         return [], whole
-    knobs = {name: values for name, values in plan.knobs.items() if name in names}
+    parameters = {name: values for name, values in plan.parameters.items() if name in names}
     total, rounds = len(drawn.questions) * ready.spec.repeats, []
     for nth in range(2, ready.spec.repeats + 1):
         if not whole:
             break
         before = (nth - 1) * len(drawn.questions)
-        again = Plan(plan.corpus, names, knobs, plan.timing, plan.style, draw=nth - 1)
+        again = Plan(plan.corpus, names, parameters, plan.timing, plan.style, draw=nth - 1)
         conditions = _conditions(again, engine)
         with _journal(out and out / f"repeat-{nth}", conditions, fresh=fresh, retry=False) as journal:
             outcomes, whole = runner.run(
@@ -266,7 +266,7 @@ def _conditions(plan: Plan, engine: Engine) -> dict[str, Any]:
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
         "routes": list(plan.routes),
-        "knobs": plan.knobs,
+        "knobs": plan.parameters,
         "timing": plan.timing,
         "answers": asdict(plan.style) if plan.style else None,
         "llm": llm.model,

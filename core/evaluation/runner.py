@@ -46,7 +46,7 @@ class Plan:
 
     corpus: str
     routes: tuple[str, ...]
-    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     timing: Literal["shared", "isolated"] = "shared"
     style: AnswerStyle | None = None  # how every route writes an answer; None: none is asked for
     draw: int = 0  # see core.engine.request.Request
@@ -100,7 +100,7 @@ def _ask(
 ) -> Run | None:
     """The finished run; None if it was stopped before its end."""
     request = Request(
-        question.query, plan.corpus, plan.routes, plan.knobs, timing=plan.timing,
+        question.query, plan.corpus, plan.routes, plan.parameters, timing=plan.timing,
         answers="all" if plan.style else "none", style=plan.style or AnswerStyle(), stored=False,
         draw=plan.draw,
     )  # fmt: skip

@@ -12,6 +12,8 @@ from core.domain.types import AnswerBy, AnswerOrder
 
 SEED = 13  # of the sample of questions
 
+STORED = "knobs"  # what files call the parameters
+
 
 @dataclass(frozen=True, slots=True)
 class Spec:
@@ -24,7 +26,7 @@ class Spec:
 
     corpus: str
     routes: tuple[str, ...] = ()
-    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     split: str = "test"
     mode: str | None = None
     queries: int | None = None
@@ -44,13 +46,17 @@ class Spec:
     def document(self) -> dict[str, Any]:
         """The spec as JSON values."""
         document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        document[STORED] = document.pop("parameters")
         return document
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
         """The opposite; BadInput for what is none."""
         try:
-            found = {**document, "routes": tuple(document.get("routes") or ()),
+            given = {**document}
+            if STORED in given:
+                given["parameters"] = given.pop(STORED)
+            found = {**given, "routes": tuple(document.get("routes") or ()),
                      "questions": tuple(document.get("questions") or ())}  # fmt: skip
             return cls(**found)
         except (TypeError, AttributeError) as error:

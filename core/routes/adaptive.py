@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.classes import NO_SEARCH
 from core.steps.classify import Classifier
@@ -20,7 +20,8 @@ def adaptive(
     do: Steps,
     *,
     classifier: Annotated[
-        Classifier, Knob(help="rules to read, cosine with written examples, or the model's probabilities")
+        Classifier,
+        Parameter(help="rules to read, cosine with written examples, or the model's probabilities"),
     ] = "rules",
 ) -> Answer:
     """Tell the kind of question by its text alone and give it to the route for that kind.

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 from core.steps.agent import Action, Did
 
@@ -12,9 +12,9 @@ def agentic(
     query: Query,
     do: Steps,
     *,
-    steps: Annotated[int, Knob(1, 8, "actions chosen by the model at most")] = 4,
-    each: Annotated[int, Knob(1, 10, "passages collected of each action")] = 3,
-    keep: Annotated[int, Knob(1, 15, "passages collected in all")] = 9,
+    steps: Annotated[int, Parameter(1, 8, "actions chosen by the model at most")] = 4,
+    each: Annotated[int, Parameter(1, 10, "passages collected of each action")] = 3,
+    keep: Annotated[int, Parameter(1, 15, "passages collected in all")] = 9,
 ) -> Answer:
     """Let the model choose what to search, look up or ask the tables next, without showing it what was found.
 

@@ -1,7 +1,7 @@
 from typing import Annotated, Literal
 
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -12,7 +12,9 @@ def bm25(
     *,
     engine: Annotated[
         Literal["bm25s", "rank-bm25"],
-        Knob(help="what computes the scores: the stored index, or a second opinion, slow when first asked"),
+        Parameter(
+            help="what computes the scores: the stored index, or a second opinion, slow when first asked"
+        ),
     ] = "bm25s",
 ) -> Answer:
     """Rank passages by the words they share with the question."""

@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -16,19 +16,21 @@ def compress(
     query: Query,
     do: Steps,
     *,
-    shown: Annotated[int, Knob(1, 20, "passages compressed, from the top of hybrid search")] = 10,
+    shown: Annotated[int, Parameter(1, 20, "passages compressed, from the top of hybrid search")] = 10,
     floor: Annotated[
-        float, Knob(-1, 1, "cosine with the question below which a passage is dropped", tunes="floor")
+        float, Parameter(-1, 1, "cosine with the question below which a passage is dropped", tunes="floor")
     ] = 0.2,
     how: Annotated[
         Literal["embedding", "llm"],
-        Knob(
+        Parameter(
             help="what chooses sentences: their cosine with the question, or the model, a call each passage"
         ),
     ] = "embedding",
     strip_floor: Annotated[
         float,
-        Knob(-1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="floor"),
+        Parameter(
+            -1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="floor"
+        ),
     ] = 0.3,
 ) -> Answer:
     """Keep of the passages found only the sentences that matter, and answer from those.

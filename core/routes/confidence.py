@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.confidence import How
 from core.steps.generate import SHOWN
@@ -18,9 +18,11 @@ def confidence(
     query: Query,
     do: Steps,
     *,
-    how: Annotated[How, Knob(help="mean or minimum of the token probabilities; verbalised: asked")] = "mean",
+    how: Annotated[
+        How, Parameter(help="mean or minimum of the token probabilities; verbalised: asked")
+    ] = "mean",
     threshold: Annotated[
-        float, Knob(0, 1, "confidence from which nothing is searched", tunes="threshold")
+        float, Parameter(0, 1, "confidence from which nothing is searched", tunes="threshold")
     ] = 0.9,
 ) -> Answer:
     """Answer from what the model knows; search, and answer from passages, where it is not sure of that.

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -16,7 +16,9 @@ def contextual(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")] = 0.5,
+    alpha: Annotated[
+        float, Parameter(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")
+    ] = 0.5,
 ) -> Answer:
     """Search passages together with a context a model wrote for each, by BM25 and dense."""
     words = do.key_words(Need.CONTEXTS, query.text)

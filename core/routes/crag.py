@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.evaluate import Which
 from core.steps.refine import recompose
@@ -21,17 +21,19 @@ def crag(
     do: Steps,
     *,
     evaluator: Annotated[
-        Which, Knob(help="who grades: a regression over what search measured, the model, a cross-encoder")
+        Which,
+        Parameter(help="who grades: a regression over what search measured, the model, a cross-encoder"),
     ] = "lightweight",
-    graded: Annotated[int, Knob(1, 20, "passages graded, from the top of hybrid search")] = 5,
+    graded: Annotated[int, Parameter(1, 20, "passages graded, from the top of hybrid search")] = 5,
     high: Annotated[
-        float, Knob(0, 1, "a grade from here on is enough to trust retrieval; 0: as calibrated", tunes="high")
+        float,
+        Parameter(0, 1, "a grade from here on is enough to trust retrieval; 0: as calibrated", tunes="high"),
     ] = 0.0,
     low: Annotated[
-        float, Knob(0, 1, "grades all below this discard retrieval; 0: as calibrated", tunes="low")
+        float, Parameter(0, 1, "grades all below this discard retrieval; 0: as calibrated", tunes="low")
     ] = 0.0,
     strip_floor: Annotated[
-        float, Knob(-1, 1, "cosine with the question from which a strip is kept", tunes="floor")
+        float, Parameter(-1, 1, "cosine with the question from which a strip is kept", tunes="floor")
     ] = 0.25,
 ) -> Answer:
     """Grade what was found; keep and refine it, add a web search, or replace it by one.

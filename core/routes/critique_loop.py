@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -16,13 +16,13 @@ def critique_loop(
     query: Query,
     do: Steps,
     *,
-    passages: Annotated[int, Knob(1, 5, "passages of which each gets an answer of its own")] = 3,
+    passages: Annotated[int, Parameter(1, 5, "passages of which each gets an answer of its own")] = 3,
     search_from: Annotated[
-        float, Knob(0, 1, "P(Yes, look it up) from which passages are searched", tunes="threshold")
+        float, Parameter(0, 1, "P(Yes, look it up) from which passages are searched", tunes="threshold")
     ] = 0.5,
-    w_rel: Annotated[float, Knob(0, 5, "weight of: the passage is relevant")] = 1.0,
-    w_sup: Annotated[float, Knob(0, 5, "weight of: the passage supports the segment")] = 1.0,
-    w_use: Annotated[float, Knob(0, 5, "weight of: the segment is useful")] = 0.5,
+    w_rel: Annotated[float, Parameter(0, 5, "weight of: the passage is relevant")] = 1.0,
+    w_sup: Annotated[float, Parameter(0, 5, "weight of: the passage supports the segment")] = 1.0,
+    w_use: Annotated[float, Parameter(0, 5, "weight of: the segment is useful")] = 0.5,
 ) -> Answer:
     """Ask whether to search, answer from each passage alone, judge each answer, keep the best.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class Parameter:
     """Bounds and help of one keyword argument of a route; choices come from a Literal, switches from bool.
 
     `tunes` says what it means for a step, where no trace is at hand: the argument that it sets ("k",
@@ -32,8 +32,8 @@ class Knob:
 
 
 @dataclass(frozen=True, slots=True)
-class KnobSpec:
-    """One knob as pages, the command line and the store see it."""
+class ParameterSpec:
+    """One parameter as pages, the command line and the store see it."""
 
     name: str
     type: type
@@ -45,9 +45,9 @@ class KnobSpec:
     tunes: str = ""
 
     def read(self, value: Any, owner: str) -> Any:
-        """`value` (text or typed) as this knob's type, or BadInput saying what is allowed."""
+        """`value` (text or typed) as this parameter's type, or BadInput saying what is allowed."""
         allowed = self._allowed()
-        wrong = BadInput(f"knob {owner}.{self.name}: {value!r} is not allowed; give {allowed}")
+        wrong = BadInput(f"parameter {owner}.{self.name}: {value!r} is not allowed; give {allowed}")
         if self.choices:
             if value in self.choices:
                 return value
@@ -90,34 +90,37 @@ class Route:
     summary: str
     paper: str | None
     needs: tuple[Need, ...]
-    knobs: tuple[KnobSpec, ...]
+    parameters: tuple[ParameterSpec, ...]
     function: Callable[..., Answer]
-    needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((knob, its value), need)
+    needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((parameter, its value), need)
     first: bool = False  # among those that a first visit runs
     uses: tuple[Need, ...] = ()  # what it makes use of where it is there, and does without where it is not
 
-    def needed(self, knobs: Mapping[str, Any]) -> tuple[Need, ...]:
-        """What has to be there to run with these knobs."""
-        also = (need for (name, value), need in self.needs_if if knobs[name] == value)
+    def needed(self, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
+        """What has to be there to run with these parameters."""
+        also = (need for (name, value), need in self.needs_if if parameters[name] == value)
         return tuple(dict.fromkeys((*self.needs, *also)))
 
-    def asks(self, knobs: Mapping[str, Any] | None = None) -> bool:
-        """Whether a model may be asked with these knobs (None: the defaults), answers left aside."""
-        wanted = {*self.needed(self.settle({}) if knobs is None else knobs), *self.uses}
+    def asks(self, parameters: Mapping[str, Any] | None = None) -> bool:
+        """Whether a model may be asked with these parameters (None: the defaults), answers left aside."""
+        wanted = {*self.needed(self.settle({}) if parameters is None else parameters), *self.uses}
         return not wanted.isdisjoint((Need.LLM, Need.SELF_RAG))
 
     def settle(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All knobs with `given` over the defaults, checked; an unknown knob is BadInput."""
-        known = {knob.name: knob for knob in self.knobs}
+        """All parameters with `given` over the defaults, checked; an unknown parameter is BadInput."""
+        known = {parameter.name: parameter for parameter in self.parameters}
         for name in given:
             if name not in known:
                 names = ", ".join(known) or "none"
-                raise BadInput(f"route {self.name} has no knob {name!r}; it has: {names}")
-        return {name: knob.read(given.get(name, knob.default), self.name) for name, knob in known.items()}
+                raise BadInput(f"route {self.name} has no parameter {name!r}; it has: {names}")
+        return {
+            name: parameter.read(given.get(name, parameter.default), self.name)
+            for name, parameter in known.items()
+        }
 
-    def run(self, query: Query, do: Steps, knobs: Mapping[str, Any]) -> Answer:
+    def run(self, query: Query, do: Steps, parameters: Mapping[str, Any]) -> Answer:
         """Call the function; its parameters' values know their names (see `core.domain.parameters`)."""
-        return self.function(query, do, **{name: named(value, name) for name, value in knobs.items()})
+        return self.function(query, do, **{name: named(value, name) for name, value in parameters.items()})
 
 
 def route(
@@ -130,9 +133,10 @@ def route(
     uses: Sequence[Need] = (),
     first: bool = False,
 ) -> Callable[[Callable[..., Answer]], Route]:
-    """Declare a function `(query, do, *, knobs) -> Answer` a route; its module's name is the route's name.
+    """Declare a function `(query, do, *, parameters) -> Answer` a route; its module's name is the route's
+    name.
 
-    `needs_if` gives what only a knob's value needs: a route is not held back for what it does not use.
+    `needs_if` gives what only a parameter's value needs: a route is not held back for what it does not use.
     `uses` names what it works without, but better or further with.
     `first` puts it among the routes that are chosen until somebody chooses.
     """
@@ -148,7 +152,7 @@ def route(
             summary,
             paper,
             tuple(needs),
-            _knobs(function),
+            _parameters(function),
             function,
             also,
             first,
@@ -158,19 +162,28 @@ def route(
     return declare
 
 
-def _knobs(function: Callable[..., Answer]) -> tuple[KnobSpec, ...]:
+def _parameters(function: Callable[..., Answer]) -> tuple[ParameterSpec, ...]:
     hints = get_type_hints(function, include_extras=True, localns={"Steps": object})
     specs = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+    for name, argument in inspect.signature(function).parameters.items():
+        if argument.kind is not inspect.Parameter.KEYWORD_ONLY:
             continue
         hint = hints[name]
-        knob = Knob()
+        parameter = Parameter()
         if get_origin(hint) is Annotated:
-            hint, knob = get_args(hint)[:2]
+            hint, parameter = get_args(hint)[:2]
         choices = tuple(get_args(hint)) if get_origin(hint) is Literal else ()
         kind = str if choices else hint
         specs.append(
-            KnobSpec(name, kind, parameter.default, knob.help, knob.low, knob.high, choices, knob.tunes)
+            ParameterSpec(
+                name,
+                kind,
+                argument.default,
+                parameter.help,
+                parameter.low,
+                parameter.high,
+                choices,
+                parameter.tunes,
+            )
         )
     return tuple(specs)

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -11,9 +11,11 @@ def decompose(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Knob(2, 6, "sub-questions at most")] = 4,
-    sequential: Annotated[bool, Knob(help="put short answers into the sub-questions that need them")] = False,
-    with_question: Annotated[bool, Knob(help="search with the question itself too")] = True,
+    n: Annotated[int, Parameter(2, 6, "sub-questions at most")] = 4,
+    sequential: Annotated[
+        bool, Parameter(help="put short answers into the sub-questions that need them")
+    ] = False,
+    with_question: Annotated[bool, Parameter(help="search with the question itself too")] = True,
 ) -> Answer:
     """Search with simpler questions that together make up the question, merge by best score.
 

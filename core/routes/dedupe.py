@@ -1,7 +1,7 @@
 from typing import Annotated, Literal
 
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -12,13 +12,13 @@ def dedupe(
     *,
     by: Annotated[
         Literal["words", "embedding"],
-        Knob(
+        Parameter(
             help="compare shared runs of three words (Jaccard), or embeddings (cosine, from .95 say)",
             tunes="by",
         ),
     ] = "words",
     threshold: Annotated[
-        float, Knob(0, 1, "similarity from which a passage repeats a better one", tunes="threshold")
+        float, Parameter(0, 1, "similarity from which a passage repeats a better one", tunes="threshold")
     ] = 0.8,
 ) -> Answer:
     """Fuse BM25 and dense, then leave out passages that nearly repeat a better one."""

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -16,7 +16,7 @@ def fid(
     query: Query,
     do: Steps,
     *,
-    passages: Annotated[int, Knob(1, 20, "passages read, from the top of hybrid search")] = 5,
+    passages: Annotated[int, Parameter(1, 20, "passages read, from the top of hybrid search")] = 5,
 ) -> Answer:
     """Find by BM25 and dense, then let a T5 read each passage alone and write one answer from all of them.
 

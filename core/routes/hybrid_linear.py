@@ -1,7 +1,7 @@
 from typing import Annotated, Literal
 
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -15,10 +15,12 @@ def hybrid_linear(
     query: Query,
     do: Steps,
     *,
-    alpha: Annotated[float, Knob(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")] = 0.5,
+    alpha: Annotated[
+        float, Parameter(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")
+    ] = 0.5,
     norm: Annotated[
         Literal["min_max", "dbsf"],
-        Knob(
+        Parameter(
             help="scores by the list's lowest and highest, or by its mean and standard deviation",
             tunes="norm",
         ),

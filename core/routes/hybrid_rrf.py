@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -15,9 +15,11 @@ def hybrid_rrf(
     query: Query,
     do: Steps,
     *,
-    k: Annotated[int, Knob(1, 1000, "added to each rank: larger evens out the top ranks", tunes="k")] = 60,
-    dense_weight: Annotated[float, Knob(0, 10, "weight of the dense list", tunes="weights")] = 1.0,
-    bm25_weight: Annotated[float, Knob(0, 10, "weight of the BM25 list", tunes="weights")] = 1.0,
+    k: Annotated[
+        int, Parameter(1, 1000, "added to each rank: larger evens out the top ranks", tunes="k")
+    ] = 60,
+    dense_weight: Annotated[float, Parameter(0, 10, "weight of the dense list", tunes="weights")] = 1.0,
+    bm25_weight: Annotated[float, Parameter(0, 10, "weight of the BM25 list", tunes="weights")] = 1.0,
 ) -> Answer:
     """Fuse BM25 and dense by reciprocal rank."""
     lists = (do.sparse(query.text), do.dense(query.text))

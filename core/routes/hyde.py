@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -11,10 +11,10 @@ def hyde(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Knob(1, 8, "hypothetical passages averaged")] = 1,
-    with_question: Annotated[bool, Knob(help="average the question's own vector in")] = True,
-    instruction: Annotated[str, Knob(help="instruction to the model in place of the default one")] = "",
-    per_sample: Annotated[bool, Knob(help="also show what each passage alone would find")] = True,
+    n: Annotated[int, Parameter(1, 8, "hypothetical passages averaged")] = 1,
+    with_question: Annotated[bool, Parameter(help="average the question's own vector in")] = True,
+    instruction: Annotated[str, Parameter(help="instruction to the model in place of the default one")] = "",
+    per_sample: Annotated[bool, Parameter(help="also show what each passage alone would find")] = True,
 ) -> Answer:
     """Search with imagined answers instead of the question."""
     imagined = do.hypothesize(query.text, n, instruction)

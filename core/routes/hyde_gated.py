@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -11,8 +11,8 @@ def hyde_gated(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Knob(1, 8, "hypothetical passages averaged")] = 1,
-    with_question: Annotated[bool, Knob(help="average the question's own vector in")] = True,
+    n: Annotated[int, Parameter(1, 8, "hypothetical passages averaged")] = 1,
+    with_question: Annotated[bool, Parameter(help="average the question's own vector in")] = True,
 ) -> Answer:
     """Search with imagined answers, but with the question's own words where it has exact identifiers."""
     if do.gate(query.text).decision == "hybrid":

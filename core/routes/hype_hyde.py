@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -13,7 +13,7 @@ from core.steps import Steps
     needs=[Need.QUESTIONS, Need.LLM],
 )
 def hype_hyde(
-    query: Query, do: Steps, *, n: Annotated[int, Knob(1, 8, "hypothetical passages averaged")] = 1
+    query: Query, do: Steps, *, n: Annotated[int, Parameter(1, 8, "hypothetical passages averaged")] = 1
 ) -> Answer:
     """Unite what the question finds among written questions with what imagined answers find."""
     asked = do.nearest_key(Need.QUESTIONS, do.embed(query.text))

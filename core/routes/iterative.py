@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
@@ -16,9 +16,9 @@ def iterative(
     query: Query,
     do: Steps,
     *,
-    steps: Annotated[int, Knob(1, 5, "sentences of reasoning at most")] = 3,
-    each: Annotated[int, Knob(1, 10, "passages collected of each search")] = 3,
-    keep: Annotated[int, Knob(1, 15, "passages collected in all")] = 9,
+    steps: Annotated[int, Parameter(1, 5, "sentences of reasoning at most")] = 3,
+    each: Annotated[int, Parameter(1, 10, "passages collected of each search")] = 3,
+    keep: Annotated[int, Parameter(1, 15, "passages collected in all")] = 9,
 ) -> Answer:
     """Search, reason one sentence from what was found, search with that sentence, and so on.
 

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
@@ -18,7 +18,7 @@ def late_interaction(
     *,
     candidates: Annotated[
         int,
-        Knob(
+        Parameter(
             0,
             1000,
             "scored of BM25's list and of the dense one, each; 0 scores the whole corpus",

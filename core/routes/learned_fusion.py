@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -17,8 +17,10 @@ def learned_fusion(
     query: Query,
     do: Steps,
     *,
-    weights: Annotated[str, Knob(help="the name of fitted weights; empty: the newest of the corpus")] = "",
-    candidates: Annotated[int, Knob(1, 100, "passages scored, from the top of each list")] = 100,
+    weights: Annotated[
+        str, Parameter(help="the name of fitted weights; empty: the newest of the corpus")
+    ] = "",
+    candidates: Annotated[int, Parameter(1, 100, "passages scored, from the top of each list")] = 100,
 ) -> Answer:
     """Search in several ways and add the scores up with weights that were fitted on labels of the corpus."""
     fitted = do.fitted(weights)

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
@@ -14,16 +14,20 @@ def memory(
     query: Query,
     do: Steps,
     *,
-    turns: Annotated[int, Knob(1, 20, "remembered turns recalled")] = 2,
-    decay: Annotated[float, Knob(0.5, 1, "what recency keeps with each turn said since")] = 0.8,
-    relevance: Annotated[float, Knob(0, 1, "share of similarity in a turn's score, the rest recency")] = 0.5,
+    turns: Annotated[int, Parameter(1, 20, "remembered turns recalled")] = 2,
+    decay: Annotated[float, Parameter(0.5, 1, "what recency keeps with each turn said since")] = 0.8,
+    relevance: Annotated[
+        float, Parameter(0, 1, "share of similarity in a turn's score, the rest recency")
+    ] = 0.5,
     memory_weight: Annotated[
-        float, Knob(0, 5, "weight of what is recalled against the question's 1", tunes="weights")
+        float, Parameter(0, 5, "weight of what is recalled against the question's 1", tunes="weights")
     ] = 1.0,
     enough: Annotated[
-        float, Knob(-1, 1.01, "best cosine from which the question stands alone", tunes="threshold")
+        float, Parameter(-1, 1.01, "best cosine from which the question stands alone", tunes="threshold")
     ] = 0.5,
-    expand: Annotated[bool, Knob(help="search with what is recalled, else rank it with passages")] = True,
+    expand: Annotated[
+        bool, Parameter(help="search with what is recalled, else rank it with passages")
+    ] = True,
 ) -> Answer:
     """Search what was said before as well as the corpus, recent turns first, and put both together.
 

@@ -1,7 +1,7 @@
 from typing import Annotated
 
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -11,10 +11,12 @@ def mmr(
     do: Steps,
     *,
     lam: Annotated[
-        float, Knob(0, 1, "weight of relevance; the rest is of being unlike those before", tunes="lam")
+        float, Parameter(0, 1, "weight of relevance; the rest is of being unlike those before", tunes="lam")
     ] = 0.7,
-    pool: Annotated[int, Knob(10, 100, "nearest passages to choose from", tunes="pool")] = 50,
-    k: Annotated[int, Knob(1, 100, "passages chosen; the others follow in their old order", tunes="k")] = 10,
+    pool: Annotated[int, Parameter(10, 100, "nearest passages to choose from", tunes="pool")] = 50,
+    k: Annotated[
+        int, Parameter(1, 100, "passages chosen; the others follow in their old order", tunes="k")
+    ] = 10,
 ) -> Answer:
     """Search by embedding, then put passages first that are relevant and unlike each other."""
     vector = do.embed(query.text)

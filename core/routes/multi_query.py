@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -16,9 +16,9 @@ def multi_query(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Knob(1, 8, "variants besides the question itself")] = 3,
+    n: Annotated[int, Parameter(1, 8, "variants besides the question itself")] = 3,
     search: Annotated[
-        Literal["dense", "bm25", "hybrid"], Knob(help="what each text is searched by")
+        Literal["dense", "bm25", "hybrid"], Parameter(help="what each text is searched by")
     ] = "hybrid",
 ) -> Answer:
     """Search with the question and variants of it, unite what they find by best rank."""

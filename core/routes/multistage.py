@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -18,17 +18,17 @@ def multistage(
     *,
     transformation: Annotated[
         Literal["auto", "none", "rewrite", "decompose", "hyde", "variants"],
-        Knob(help="how the question is transformed; auto: as its analysis says"),
+        Parameter(help="how the question is transformed; auto: as its analysis says"),
     ] = "auto",
     strange: Annotated[
-        float, Knob(0, 1, "cosine of the nearest passage below which HyDE is chosen", tunes="strange")
+        float, Parameter(0, 1, "cosine of the nearest passage below which HyDE is chosen", tunes="strange")
     ] = 0.45,
-    candidates: Annotated[int, Knob(5, 100, "passages reranked")] = 50,
+    candidates: Annotated[int, Parameter(5, 100, "passages reranked")] = 50,
     alike: Annotated[
-        float, Knob(0, 1, "shared runs of words from which a passage is left out", tunes="threshold")
+        float, Parameter(0, 1, "shared runs of words from which a passage is left out", tunes="threshold")
     ] = 0.8,
     lam: Annotated[
-        float, Knob(0, 1, "weight of relevance against being unlike those before", tunes="lam")
+        float, Parameter(0, 1, "weight of relevance against being unlike those before", tunes="lam")
     ] = 0.9,
 ) -> Answer:
     """Analyse the question, transform it, search with each text, fuse, rerank, deduplicate, diversify."""

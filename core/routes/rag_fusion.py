@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
@@ -11,8 +11,8 @@ def rag_fusion(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Knob(1, 8, "variants besides the question itself")] = 3,
-    k: Annotated[int, Knob(1, 1000, "RRF constant", tunes="k")] = 60,
+    n: Annotated[int, Parameter(1, 8, "variants besides the question itself")] = 3,
+    k: Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")] = 60,
 ) -> Answer:
     """Search with the question and variants of it, fuse all lists by reciprocal rank."""
     texts = (query.text, *do.variants(query.text, n))

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.rerank import Which
 
@@ -18,8 +18,8 @@ def rerank(
     query: Query,
     do: Steps,
     *,
-    candidates: Annotated[int, Knob(5, 100, "passages reranked, from the top of hybrid search")] = 50,
-    reranker: Annotated[Which, Knob(help="configured: the one in the settings")] = "configured",
+    candidates: Annotated[int, Parameter(5, 100, "passages reranked, from the top of hybrid search")] = 50,
+    reranker: Annotated[Which, Parameter(help="configured: the one in the settings")] = "configured",
 ) -> Answer:
     """Find by BM25 and dense, then let a reranker look at question and passages together.
 

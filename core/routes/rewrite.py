@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
@@ -15,7 +15,9 @@ def rewrite(
     *,
     weight: Annotated[
         float,
-        Knob(0, 10, "weight of what the message as it was written finds; 0: not searched", tunes="weights"),
+        Parameter(
+            0, 10, "weight of what the message as it was written finds; 0: not searched", tunes="weights"
+        ),
     ] = 0.5,
 ) -> Answer:
     """Make a follow-up a question of its own, search with BM25 and dense, and a little with the message too.

@@ -3,7 +3,7 @@ from typing import Annotated
 from core.backends.prompting.citations import Draft
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.generate import SHOWN
 from core.steps.self_refine import Ended, Weighed
@@ -19,7 +19,7 @@ def self_correct(
     query: Query,
     do: Steps,
     *,
-    rounds: Annotated[int, Knob(0, 3, "times the answer is written again, at most")] = 2,
+    rounds: Annotated[int, Parameter(0, 3, "times the answer is written again, at most")] = 2,
 ) -> Answer:
     """Draft an answer, criticise it claim by claim, and write it again until nothing is gained.
 

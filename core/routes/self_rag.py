@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.self_rag import Tree, When, Written
 
@@ -17,16 +17,16 @@ def self_rag(
     query: Query,
     do: Steps,
     *,
-    retrieve: Annotated[When, Knob(help="adaptive: where the model asks for passages")] = "adaptive",
+    retrieve: Annotated[When, Parameter(help="adaptive: where the model asks for passages")] = "adaptive",
     threshold: Annotated[
-        float, Knob(0, 1, "share of P([Retrieval]) from which passages are fetched", tunes="threshold")
+        float, Parameter(0, 1, "share of P([Retrieval]) from which passages are fetched", tunes="threshold")
     ] = 0.2,
-    passages: Annotated[int, Knob(1, 10, "passages, from each of which a segment is written")] = 5,
-    beam: Annotated[int, Knob(1, 5, "paths kept after each segment")] = 2,
-    segments: Annotated[int, Knob(1, 7, "segments of an answer at most")] = 3,
-    w_rel: Annotated[float, Knob(0, 5, "weight of: the passage is relevant")] = 1.0,
-    w_sup: Annotated[float, Knob(0, 5, "weight of: the passage supports the segment")] = 1.0,
-    w_use: Annotated[float, Knob(0, 5, "weight of: the answer is useful")] = 0.5,
+    passages: Annotated[int, Parameter(1, 10, "passages, from each of which a segment is written")] = 5,
+    beam: Annotated[int, Parameter(1, 5, "paths kept after each segment")] = 2,
+    segments: Annotated[int, Parameter(1, 7, "segments of an answer at most")] = 3,
+    w_rel: Annotated[float, Parameter(0, 5, "weight of: the passage is relevant")] = 1.0,
+    w_sup: Annotated[float, Parameter(0, 5, "weight of: the passage supports the segment")] = 1.0,
+    w_use: Annotated[float, Parameter(0, 5, "weight of: the answer is useful")] = 0.5,
 ) -> Answer:
     """Let a model trained for it ask for passages, write from each, judge what it wrote, and keep the best.
 

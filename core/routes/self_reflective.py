@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 from core.steps.reflect import Reason, Reflection
 
@@ -17,15 +17,17 @@ def self_reflective(
     query: Query,
     do: Steps,
     *,
-    graded: Annotated[int, Knob(1, 10, "passages graded a round, from the top of hybrid search")] = 5,
+    graded: Annotated[int, Parameter(1, 10, "passages graded a round, from the top of hybrid search")] = 5,
     threshold: Annotated[
-        float, Knob(1, 5, "a mean grade from here on is good enough", tunes="threshold")
+        float, Parameter(1, 5, "a mean grade from here on is good enough", tunes="threshold")
     ] = 2.5,
     gain: Annotated[
-        float, Knob(0, 4, "a round that adds less to the mean grade is the last", tunes="gain")
+        float, Parameter(0, 4, "a round that adds less to the mean grade is the last", tunes="gain")
     ] = 0.1,
-    rounds: Annotated[int, Knob(1, 3, "searches at most", tunes="rounds")] = 3,
-    check: Annotated[bool, Knob(help="check the answer against the passages, where one is written")] = False,
+    rounds: Annotated[int, Parameter(1, 3, "searches at most", tunes="rounds")] = 3,
+    check: Annotated[
+        bool, Parameter(help="check the answer against the passages, where one is written")
+    ] = False,
 ) -> Answer:
     """Grade what was found from 1 to 5; while that is poor, search again with a question that knows why.
 

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
 
 
@@ -12,9 +12,9 @@ def step_back(
     do: Steps,
     *,
     weight: Annotated[
-        float, Knob(0, 10, "weight of the general question's lists; 0: not searched", tunes="weights")
+        float, Parameter(0, 10, "weight of the general question's lists; 0: not searched", tunes="weights")
     ] = 1.0,
-    k: Annotated[int, Knob(1, 1000, "RRF constant", tunes="k")] = 60,
+    k: Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")] = 60,
 ) -> Answer:
     """Search with the question and with the more general one behind it, fuse by reciprocal rank."""
     # The question is searched before the general one is written, which therefore does not replace it.

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -16,9 +16,9 @@ def structured_hybrid(
     query: Query,
     do: Steps,
     *,
-    repairs: Annotated[int, Knob(0, 2, "times a query that does not run is written anew")] = 1,
+    repairs: Annotated[int, Parameter(0, 2, "times a query that does not run is written anew")] = 1,
     shown: Annotated[
-        int, Knob(2, 10, "passages the answer is written from, the result of the query first")
+        int, Parameter(2, 10, "passages the answer is written from, the result of the query first")
     ] = 5,
 ) -> Answer:
     """Ask the database and search the documents side by side, and answer from the rows and the passages.

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Knob, route
+from core.routes.declare import Parameter, route
 from core.steps import Steps
 
 
@@ -16,9 +16,9 @@ def table_qa(
     query: Query,
     do: Steps,
     *,
-    tables: Annotated[int, Knob(1, 20, "tables shown to the model where there are more")] = 4,
-    repairs: Annotated[int, Knob(0, 2, "times a query that does not run is written anew")] = 1,
-    rows: Annotated[int, Knob(1, 200, "rows of the result kept")] = 200,
+    tables: Annotated[int, Parameter(1, 20, "tables shown to the model where there are more")] = 4,
+    repairs: Annotated[int, Parameter(0, 2, "times a query that does not run is written anew")] = 1,
+    rows: Annotated[int, Parameter(1, 200, "rows of the result kept")] = 200,
 ) -> Answer:
     """Read the corpus' CSV files as typed tables and answer by a query over them.
 

@@ -107,7 +107,7 @@ class SelfRag(StepBase):
         """adaptive: retrieve where P([Retrieval]) is at least `threshold` of the two tokens'."""
         if when != "adaptive":
             decision: Literal["retrieve", "no retrieval"] = "retrieve" if when == "always" else "no retrieval"
-            return Wanted(decision, f"the knob retrieve is {when}: the model was not asked")
+            return Wanted(decision, f"the parameter retrieve is {when}: the model was not asked")
         first = self._reflect(opening(text), 1)
         share = odds(first.logprobs[0], (RETRIEVE, NO_RETRIEVAL))
         if share is None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FORMAT = 2  # of results: 1, which is never written down, had the inputs of spans and any JSON as their output
 APART = {"query", "results", "passages", "spans"}  # fields that a document has elsewhere, or in another form
+STORED = {"parameters": "knobs"}  # fields that files and the database know by an earlier name
 Lists = dict[Scored, int]  # the rankings of a run's spans, each once, numbered in order of appearance
 
 
@@ -66,7 +67,7 @@ def to_document(run: Run) -> dict[str, Any]:
 
 def result_document(result: RouteResult, lists: Lists) -> dict[str, Any]:
     """One result; its spans name their rankings by number in `lists`, which grows."""
-    document = {field.name: getattr(result, field.name) for field in fields(result)}
+    document = {STORED.get(field.name, field.name): getattr(result, field.name) for field in fields(result)}
     document["format"] = FORMAT
     document["hits"] = [(hit.passage.id, hit.score) for hit in result.hits]
     document["spans"] = [_span_document(span, lists) for span in result.spans]
@@ -125,6 +126,9 @@ def _result(
     known = _named("a result's format", _whole, given.pop("format", 1))
     if not 1 <= known <= FORMAT:
         raise BadInput(f"a result has format {known}; this RouteScope reads formats up to {FORMAT}")
+    for now, stored in STORED.items():
+        if stored in given:
+            given[now] = given.pop(stored)
     hits = _ranking(given.pop("hits", []))
     spans = [_dict(span, "a span") for span in _list(given.pop("spans", []), "spans")]
     try:

@@ -131,7 +131,7 @@ def jsonl(run: Run) -> str:
             "answer": result.answer,
             "citations": list(result.citations),
             "abstained": result.abstained,
-            "knobs": dict(result.knobs),
+            "knobs": dict(result.parameters),
             "error": result.error,
         }
         for result in run.results

@@ -133,7 +133,7 @@ def v5_labels(db: Database) -> None:
             question TEXT NOT NULL, passage TEXT NOT NULL, annotator TEXT NOT NULL, source TEXT NOT NULL,
             kind TEXT NOT NULL, grade INTEGER, note TEXT NOT NULL, created TEXT NOT NULL)""",
         "CREATE INDEX judgements_of ON judgements(label_set, question, passage, annotator, number)",
-        # knobs: {route: {knob: value}}
+        # parameters: {route: {parameter: value}}
         """CREATE TABLE presets (
             name TEXT PRIMARY KEY, corpus TEXT NOT NULL, knobs TEXT NOT NULL, evidence REAL,
             note TEXT NOT NULL, changed TEXT NOT NULL)""",

@@ -80,7 +80,7 @@ class _Trace:
             **_value("input", self.run.query.text),
             **({} if result.answer is None else _value("output", result.answer)),
             "metadata": _json(
-                {"route": result.route, "status": result.status, "parameters": result.knobs,
+                {"route": result.route, "status": result.status, "parameters": result.parameters,
                  "citations": result.citations, "answer_status": result.answer_status,
                  "answer_error": result.answer_error}
             ),

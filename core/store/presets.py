@@ -1,4 +1,4 @@
-"""Named settings: knobs of routes that were chosen on labelled questions, for runs to use."""
+"""Named settings: parameters of routes that were chosen on labelled questions, for runs to use."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MAX_PRESETS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`knobs` by route, those left out at their defaults; `evidence` stands in for the setting
+    """`parameters` by route, those left out at their defaults; `evidence` stands in for the setting
     `answer_evidence` (None: it is left as it is). `note` says where they come from: the labelled set, what
     was chosen on which questions, and what held on others. `changed`: ISO 8601, UTC, set when it is saved.
     """
 
     name: str
     corpus: str
-    knobs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     evidence: float | None = None
     note: str = ""
     changed: str = ""
@@ -64,7 +64,7 @@ def named(store: Store, name: str) -> Preset:
 def save(store: Store, preset: Preset) -> None:
     """Keep named settings, in place of those of that name; on the disk on return.
 
-    BadInput for a name, note or knobs that are not allowed.
+    BadInput for a name, note or parameters that are not allowed.
     """
     checked = clean(preset)
     store.write(lambda connection: _put(connection, checked))
@@ -77,7 +77,7 @@ def delete(store: Store, name: str) -> None:
 
 
 def clean(preset: Preset) -> Preset:
-    """The preset with a trimmed name; BadInput for a name, a note or knobs that are not allowed."""
+    """The preset with a trimmed name; BadInput for a name, a note or parameters that are not allowed."""
     from core.routes.registry import pick
 
     name = " ".join(preset.name.split())
@@ -85,10 +85,10 @@ def clean(preset: Preset) -> Preset:
         raise BadInput(f"named settings {short(preset.name)}: give a name of 1 to {MAX_TAG} characters")
     if preset.evidence is not None and not 0 <= preset.evidence <= 1:
         raise BadInput(f"evidence={preset.evidence!r}; give 0 to 1")
-    if not preset.knobs and preset.evidence is None:
-        raise BadInput(f"named settings {name!r} set nothing; give at least one knob")
-    for route in pick(list(preset.knobs)) if preset.knobs else ():
-        route.settle(preset.knobs[route.name])
+    if not preset.parameters and preset.evidence is None:
+        raise BadInput(f"named settings {name!r} set nothing; give at least one parameter")
+    for route in pick(list(preset.parameters)) if preset.parameters else ():
+        route.settle(preset.parameters[route.name])
     return replace(preset, name=name, note=clean_note(preset.note))
 
 
@@ -102,7 +102,7 @@ def _put(connection: sqlite3.Connection, preset: Preset) -> None:
         "INSERT OR REPLACE INTO presets (name, corpus, knobs, evidence, note, changed) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         (
-            bind(preset.name), bind(preset.corpus), bind(dumps(preset.knobs)), preset.evidence,
+            bind(preset.name), bind(preset.corpus), bind(dumps(preset.parameters)), preset.evidence,
             bind(preset.note), datetime.now(UTC).isoformat(timespec="milliseconds"),
         ),
     )  # fmt: skip

@@ -98,7 +98,7 @@ def test_a_threshold_is_saved_with_words_of_what_changes_and_undone(visit, engin
     app.button(key="cal_save").click().run()
     assert "Saved as “for tiny”" in shown(app)
     first = presets.named(engine.store, "for tiny")
-    assert first.knobs == {"crag": {"high": threshold}}
+    assert first.parameters == {"crag": {"high": threshold}}
     assert first.note.startswith(f"crag.high: {threshold:.3g} chosen on 20 dev questions")
     assert "These settings have this value already." in shown(app)
     assert app.button(key="cal_save").disabled
@@ -107,7 +107,7 @@ def test_a_threshold_is_saved_with_words_of_what_changes_and_undone(visit, engin
     assert "all routes" in shown(app)
     app.button(key="cal_save").click().run()
     second = presets.named(engine.store, "for tiny")
-    assert (second.knobs, second.evidence is None) == (first.knobs, False)
+    assert (second.parameters, second.evidence is None) == (first.parameters, False)
     app.button(key="cal_undo_save").click().run()
     assert replace(presets.named(engine.store, "for tiny"), changed="") == replace(first, changed="")
 
@@ -121,10 +121,10 @@ def test_undo_of_the_first_save_forgets_the_name(visit, engine, evaluation):
     assert "Saved as" not in shown(app)
 
 
-def test_a_threshold_without_a_knob_says_so(visit, write):
+def test_a_threshold_without_a_parameter_says_so(visit, write):
     write("other", asked(40), lambda n: crag(n, "adaptive"))
     app = visit("tune.py", route="adaptive")
-    assert "has no knob for the threshold of “grade and decide”, so it cannot be saved" in shown(app)
+    assert "has no parameter for the threshold of “grade and decide”, so it cannot be saved" in shown(app)
     assert "cal_save" not in [one.key for one in app.button]
 
 
@@ -201,17 +201,17 @@ def preset(engine):
 def test_named_settings_are_put_in_place_and_undone(visit, preset):
     app = visit()
     app.session_state["routes"] = ["bm25"]
-    app.session_state["knobs"] = {"dense": {}}
+    app.session_state["parameters"] = {"dense": {}}
     app.run()
     page = html(app)
     assert "crag.high = 0.4, hybrid_rrf.k = 60, answer_evidence = 0.3" in page
     assert "chosen on dev" in page
     app.button(key="named_apply").click().run()
-    assert {k: v for k, v in app.session_state["knobs"].items() if v} == {"crag": {"high": 0.4}}
+    assert {k: v for k, v in app.session_state["parameters"].items() if v} == {"crag": {"high": 0.4}}
     assert set(app.session_state["routes"]) == {"bm25", "crag", "hybrid_rrf"}
     assert app.session_state["answer_evidence"] == 0.3
     assert "“for tiny” are in place." in shown(app)
-    app.session_state["knobs"] = {"crag": {"high": 0.5}}
+    app.session_state["parameters"] = {"crag": {"high": 0.5}}
     app.run()
     assert "changed since" in shown(app)
     app.button(key="named_undo").click().run()
@@ -231,7 +231,7 @@ def test_a_run_is_made_with_them(visit, engine, preset):
     engine.start = lambda request: (requests.append(request), start(request))[1]
     app.button(key="run").click().run()
     (request,) = requests
-    assert request.knobs == {"crag": {"high": 0.4}}
+    assert request.parameters == {"crag": {"high": 0.4}}
     assert request.style.evidence == 0.3
 
 
@@ -246,11 +246,14 @@ def test_they_are_deleted_with_undo(visit, engine, preset):
 
 
 def test_settings_of_another_version_are_an_error_in_words(visit, engine, preset, monkeypatch):
-    old = replace(preset, knobs={"crag": {"gone": 1}})
+    old = replace(preset, parameters={"crag": {"gone": 1}})
     monkeypatch.setattr(presets, "every", lambda *_: (old,))
     app = visit()
-    before = dict(app.session_state["knobs"])
+    before = dict(app.session_state["parameters"])
     app.button(key="named_apply").click().run()
     assert not app.exception
-    assert "named settings 'for tiny' cannot be used as they are: route crag has no knob 'gone'" in shown(app)
-    assert app.session_state["knobs"] == before
+    assert (
+        "named settings 'for tiny' cannot be used as they are: route crag has no parameter 'gone'"
+        in shown(app)
+    )
+    assert app.session_state["parameters"] == before

@@ -224,16 +224,16 @@ def test_a_missing_model_is_told_before_the_run_and_in_the_columns(visit, engine
     assert 'class="chip accent">baseline' in html(app)
 
 
-def test_knobs_reach_the_engine(visit, engine):
+def test_parameters_reach_the_engine(visit, engine):
     app = visit(corpus="tiny")
     app.session_state["routes"] = ["hybrid_rrf"]
-    app.selectbox(key="knobs_of").set_value("hybrid_rrf").run()
-    app.number_input(key="knob:hybrid_rrf:k:0").set_value(7).run()
+    app.selectbox(key="parameters_of").set_value("hybrid_rrf").run()
+    app.number_input(key="parameter:hybrid_rrf:k:0").set_value(7).run()
     app.text_area(key="question").set_value("fragile")
     app.button(key="run").click().run()
     run_id = asked(app)
     finish(app, engine)
-    assert engine.store.load(run_id).results[0].knobs["k"] == 7
+    assert engine.store.load(run_id).results[0].parameters["k"] == 7
 
 
 def test_a_sample_fills_question_and_conversation(visit, monkeypatch):
@@ -261,13 +261,13 @@ def test_a_link_to_a_run_lets_it_be_asked_again_as_it_was(visit, engine):
     run = engine.ask(request)
     engine.store.flush()
     app = visit(corpus="tiny")
-    app.selectbox(key="knobs_of").set_value("hybrid_rrf").run()
-    app.number_input(key="knob:hybrid_rrf:k:0").set_value(99).run()
+    app.selectbox(key="parameters_of").set_value("hybrid_rrf").run()
+    app.number_input(key="parameter:hybrid_rrf:k:0").set_value(99).run()
     app.query_params.clear()
     app.query_params["run"] = run.id
     app.run()
     assert app.multiselect(key="routes").value == list(request.routes)
-    assert app.number_input(key="knob:hybrid_rrf:k:1").value == 7
+    assert app.number_input(key="parameter:hybrid_rrf:k:1").value == 7
     assert app.radio(key="answers").value == "selected"
     assert app.multiselect(key="answered").value == ["dense"]
     app.button(key="run").click().run()
@@ -276,7 +276,9 @@ def test_a_link_to_a_run_lets_it_be_asked_again_as_it_was(visit, engine):
     finish(app, engine)
     repeated = engine.store.load(again)
     assert repeated.settings == run.settings
-    assert [(r.route, r.knobs) for r in repeated.results] == [(r.route, r.knobs) for r in run.results]
+    assert [(r.route, r.parameters) for r in repeated.results] == [
+        (r.route, r.parameters) for r in run.results
+    ]
     assert [r.answer for r in repeated.results] == [r.answer for r in run.results]
     app.multiselect(key="routes").set_value(["bm25"]).run()
     assert not app.exception
@@ -285,15 +287,15 @@ def test_a_link_to_a_run_lets_it_be_asked_again_as_it_was(visit, engine):
 def test_what_this_version_lacks_is_left_out_and_told(visit, engine, stored):
     run = stored["good"]
     old = replace(run.results[0], route=f"bm19 {HOSTILE[1]}")
-    knobs = {"k": 5, "bm25_weight": -3, "colour": "red"}
-    fused = replace(next(r for r in run.results if r.route == "hybrid_rrf"), knobs=knobs)
+    parameters = {"k": 5, "bm25_weight": -3, "colour": "red"}
+    fused = replace(next(r for r in run.results if r.route == "hybrid_rrf"), parameters=parameters)
     settings = {"routes": [old.route, "hybrid_rrf"], "answers": ["all"], "answered": "bm25"}
     engine.store.save(replace(run, id="old", results=(old, fused), settings=settings))
     app = visit(run="old")
     assert app.multiselect(key="routes").value == ["hybrid_rrf"]
-    assert app.session_state["knobs"]["hybrid_rrf"] == {"k": 5}
+    assert app.session_state["parameters"]["hybrid_rrf"] == {"k": 5}
     assert app.radio(key="answers").value == "none"
-    told = "knob hybrid_rrf.bm25_weight, knob hybrid_rrf.colour"
+    told = "parameter hybrid_rrf.bm25_weight, parameter hybrid_rrf.colour"
     assert f"left out above: route {old.route}, {told}" in shown(app)
     assert "left out" not in shown(visit(run="good"))
 

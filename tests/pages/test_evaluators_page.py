@@ -131,10 +131,10 @@ def test_moving_a_threshold_decides_anew_at_once(page, corrected):
 def test_what_was_tried_is_kept_for_the_next_run(page, corrected):
     app = page(corrected.id, thresholds="0.000-0.990")
     assert "high = 0.99, low = 0.001" in shown(app), "0 would be the calibrated one"
-    app.button(key="keep_knobs").click().run()
+    app.button(key="keep_parameters").click().run()
     assert not app.exception
-    knobs = app.session_state["knobs"]["crag"]
-    assert (knobs["low"], knobs["high"], knobs["evaluator"]) == (0.001, 0.99, "llm")
+    parameters = app.session_state["parameters"]["crag"]
+    assert (parameters["low"], parameters["high"], parameters["evaluator"]) == (0.001, 0.99, "llm")
     assert "Kept for the next run: CRAG" in shown(app)
 
 
@@ -242,7 +242,7 @@ def test_the_labelled_questions_are_graded_without_a_model_and_counted(page, eng
     assert engine.store.flush()
     asked = len(engine.fake_llm.requests)
     app = page(run.id)
-    known = surveys.begun(engine, "tiny", {"crag": dict(run.results[0].knobs)}, models=False)
+    known = surveys.begun(engine, "tiny", {"crag": dict(run.results[0].parameters)}, models=False)
     assert known.wait(20)
     app.run()
     assert not app.exception

@@ -82,7 +82,7 @@ def test_the_first_route_that_fuses_is_shown_with_the_share_of_each_list(visit, 
     assert drawn == [pytest.approx(stored[id]) for id, _ in fusion.span.hits[:10]]
     assert [one["name"] for one in data[:2]] == ["search BM25", "search vectors"]
     assert "The scores of these 7 passages are made of" in shown(app)
-    assert app.button(key="keep_knobs").disabled
+    assert app.button(key="keep_parameters").disabled
     assert "As in the run." in html(app)
 
 
@@ -132,23 +132,23 @@ def test_what_follows_a_fusion_is_said_to_be_stale(visit, asked):
     assert "What follows needs a run to change: “rerank by BM25, cosine and MaxSim”" in shown(app)
     slider(app, "pool").set_value(3).run()
     assert "Choose routes" not in shown(app)
-    assert "has no knob for all that is changed" in shown(app)
-    assert app.button(key="keep_knobs").disabled
+    assert "has no parameter for all that is changed" in shown(app)
+    assert app.button(key="keep_parameters").disabled
 
 
-def test_kept_knobs_are_those_of_the_next_run_and_can_be_undone(visit, engine, asked):
+def test_kept_parameters_are_those_of_the_next_run_and_can_be_undone(visit, engine, asked):
     app = visit("fusion.py", run=asked.id)
     app.session_state["routes"] = ["dense"]
     slider(app, "k").set_value(5).run()
     slider(app, "weight of search vectors").set_value(2.5).run()
-    app.button(key="keep_knobs").click().run()
-    assert app.session_state["knobs"]["hybrid_rrf"] == {"k": 5, "dense_weight": 2.5}
+    app.button(key="keep_parameters").click().run()
+    assert app.session_state["parameters"]["hybrid_rrf"] == {"k": 5, "dense_weight": 2.5}
     assert set(app.session_state["routes"]) == {result.route for result in asked.results}
     assert "Kept for the next run: Hybrid (RRF) with k = 5, dense_weight = 2.5." in shown(app)
-    app.button(key="undo_knobs").click().run()
+    app.button(key="undo_parameters").click().run()
     assert app.session_state["routes"] == ["dense"]
     assert "Kept for" not in shown(app)
-    app.button(key="keep_knobs").click().run()
+    app.button(key="keep_parameters").click().run()
     app.query_params.clear()
     app.query_params["run"] = asked.id
     app.switch_page("compare.py").run()
@@ -267,11 +267,11 @@ def test_without_a_run_it_says_what_to_do(visit):
     assert "Nothing has been asked yet" in app.subheader[0].value
 
 
-def test_a_route_of_another_version_is_drawn_without_knobs(visit, engine, asked):
+def test_a_route_of_another_version_is_drawn_without_parameters(visit, engine, asked):
     result, _ = span_of(asked, "hybrid_rrf")
     assert "fuser9" not in routes()
     engine.store.save(replace(asked, id="old", results=(replace(result, route="fuser9"),)))
     app = visit("fusion.py", run="old")
     slider(app, "k").set_value(5).run()
     assert not app.exception
-    assert "keep_knobs" not in [one.key for one in app.button]
+    assert "keep_parameters" not in [one.key for one in app.button]

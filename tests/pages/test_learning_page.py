@@ -188,11 +188,11 @@ def test_weights_are_put_into_compare_and_taken_out_again(engine, small, visit):
     before = list(app.session_state[state.ROUTES])
     button(app, "fit_use").click().run()
     assert FITTED.name in app.session_state[state.ROUTES]
-    assert app.session_state[state.KNOBS][FITTED.name] == {"weights": "some"}
+    assert app.session_state[state.PARAMETERS][FITTED.name] == {"weights": "some"}
     assert "is chosen for the next run" in shown(app)
     button(app, "fit_undo_use").click().run()
     assert app.session_state[state.ROUTES] == before
-    assert FITTED.name not in app.session_state[state.KNOBS]
+    assert FITTED.name not in app.session_state[state.PARAMETERS]
 
 
 def test_the_routes_that_come_first_are_still_asked_where_compare_was_never_opened(engine, small, visit):

@@ -88,12 +88,12 @@ def test_a_run_that_is_not_there_is_said_by_its_place(visit, stored):
     assert "'gone'" in text(visit("sessions.py", again="gone"))
 
 
-def test_a_knob_is_changed_and_the_two_are_compared(visit, engine, asked):
+def test_a_parameter_is_changed_and_the_two_are_compared(visit, engine, asked):
     app = visit("sessions.py", again=asked.id)
     assert "All that this run used is here." in text(app)
     assert "nothing is changed" in text(app)
     app.selectbox(key="again_route").set_value("hybrid_rrf").run()
-    app.selectbox(key="again_knob:hybrid_rrf").set_value("k").run()
+    app.selectbox(key="again_parameter:hybrid_rrf").set_value("k").run()
     widget = next(w for w in (*app.slider, *app.number_input) if w.key == "again:hybrid_rrf:k")
     assert widget.value == 60
     widget.set_value(10).run()
@@ -102,7 +102,7 @@ def test_a_knob_is_changed_and_the_two_are_compared(visit, engine, asked):
     assert param(app, "a") == asked.id
     second = ended(engine, app)
     (route,) = run_diff(asked, second).differing
-    assert [(one.name, one.before, one.after) for one in route.knobs] == [("k", 60, 10)]
+    assert [(one.name, one.before, one.after) for one in route.parameters] == [("k", 60, 10)]
     app.run()
     assert "because <code>k</code> was 60 and is 10" in text(app)
 

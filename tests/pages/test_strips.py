@@ -37,11 +37,11 @@ LONG = (
 ) * 2
 
 
-def corrected(engine, texts, question="My box arrived crushed", **knobs):
+def corrected(engine, texts, question="My box arrived crushed", **parameters):
     """A run of the corrective route, as the store gives it back."""
     engine.fakes["tiny"] = type(engine.fakes["tiny"])(texts)
     engine.fake_llm = ScriptedLLM({"grade": "0.95"})
-    run = engine.ask(Request(Query(question), "tiny", ("crag",), {"crag": knobs}))
+    run = engine.ask(Request(Query(question), "tiny", ("crag",), {"crag": parameters}))
     assert run.results[0].status == "ok", run.results[0].error
     return engine.store.load(run.id)
 

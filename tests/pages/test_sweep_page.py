@@ -61,7 +61,7 @@ def settled(app, seconds=20):
     return app
 
 
-def test_the_first_knob_is_tried_and_told_in_words(visit, evaluation):
+def test_the_first_parameter_is_tried_and_told_in_words(visit, evaluation):
     app = settled(sweeps(visit, route="hybrid_rrf"))
     assert "k = " in html(app)
     assert "on the 11 dev questions" in html(app)
@@ -73,7 +73,9 @@ def test_the_first_knob_is_tried_and_told_in_words(visit, evaluation):
 
 
 def test_an_address_opens_the_view_again_and_names_what_is_not_as_ever(visit, evaluation):
-    app = settled(sweeps(visit, route="hybrid_linear", knob="alpha", grid="0.2, 0.4, 0.5", metric="mrr@10"))
+    app = settled(
+        sweeps(visit, route="hybrid_linear", parameter="alpha", grid="0.2, 0.4, 0.5", metric="mrr@10")
+    )
     assert app.selectbox(key="sweep_metric").value == "mrr@10"
     assert "MRR@10" in html(app)
     assert chart(app)["data"][0]["x"] == [0.2, 0.4, 0.5]
@@ -89,8 +91,8 @@ def test_a_grid_that_cannot_be_read_says_what_is_allowed(visit, evaluation):
     assert "give at most 41" in shown(app)
 
 
-def test_two_knobs_make_a_map(visit, evaluation):
-    app = settled(sweeps(visit, route="hybrid_rrf", knob="k", knob2="dense_weight"))
+def test_two_parameters_make_a_map(visit, evaluation):
+    app = settled(sweeps(visit, route="hybrid_rrf", parameter="k", parameter2="dense_weight"))
     drawn = chart(app)
     assert drawn["data"][0]["type"] == "heatmap"
     assert len(drawn["layout"]["shapes"]) == 2
@@ -98,7 +100,7 @@ def test_two_knobs_make_a_map(visit, evaluation):
 
 
 def test_values_that_take_a_run_are_run_where_no_model_is_asked(visit, evaluation):
-    app = settled(sweeps(visit, route="rerank", knob="candidates", grid="5, 20"))
+    app = settled(sweeps(visit, route="rerank", parameter="candidates", grid="5, 20"))
     assert "waits for a run" not in html(app)
     page = html(app)
     assert "run" in page
@@ -106,7 +108,7 @@ def test_values_that_take_a_run_are_run_where_no_model_is_asked(visit, evaluatio
 
 
 def test_a_route_that_asks_a_model_says_what_it_costs_first(visit, engine, evaluation):
-    app = sweeps(visit, route="rag_fusion", knob="n", grid="1, 3")
+    app = sweeps(visit, route="rag_fusion", parameter="n", grid="1, 3")
     assert "questions take a run that may ask a model; about 22 model calls" in shown(app)
     assert "python -m core sweep mine rag_fusion.n --grid 'n=1' --ask" in next(one.value for one in app.code)
     asked = len(engine.fake_llm.requests)
@@ -120,7 +122,7 @@ def test_a_route_that_asks_a_model_says_what_it_costs_first(visit, engine, evalu
 
 def test_stop_keeps_what_was_found(visit, engine, evaluation):
     engine.fake_llm.delay = 0.2
-    app = sweeps(visit, route="rag_fusion", knob="n", grid="1, 3")
+    app = sweeps(visit, route="rag_fusion", parameter="n", grid="1, 3")
     app.button(key="sweep_ask").click().run()
     app.button(key="sweep_stop").click().run()
     runs = [job for job in jobs.known() if isinstance(job, sweep_run.Running)]
@@ -130,12 +132,12 @@ def test_stop_keeps_what_was_found(visit, engine, evaluation):
     assert "waits for a run" in html(app)
 
 
-def test_a_value_is_kept_as_knobs_and_that_can_be_undone(visit, evaluation):
-    app = settled(sweeps(visit, route="hybrid_rrf", knob="k", grid="1, 60"))
+def test_a_value_is_kept_as_parameters_and_that_can_be_undone(visit, evaluation):
+    app = settled(sweeps(visit, route="hybrid_rrf", parameter="k", grid="1, 60"))
     app.session_state["routes"] = ["bm25"]
     app.selectbox(key="sweep_point:hybrid_rrf:k").set_value((1,)).run()
     app.button(key="sweep_keep").click().run()
-    assert app.session_state["knobs"]["hybrid_rrf"] == {"k": 1}
+    assert app.session_state["parameters"]["hybrid_rrf"] == {"k": 1}
     assert app.session_state["routes"] == ["bm25", "hybrid_rrf"]
     assert app.session_state["corpus"] == "tiny"
     assert "Kept for the next run: Hybrid (RRF) with k = 1." in shown(app)
@@ -145,12 +147,12 @@ def test_a_value_is_kept_as_knobs_and_that_can_be_undone(visit, evaluation):
 
 
 def test_a_value_is_saved_under_a_name_with_where_it_comes_from(visit, engine, evaluation):
-    app = settled(sweeps(visit, route="hybrid_rrf", knob="k", grid="1, 60"))
+    app = settled(sweeps(visit, route="hybrid_rrf", parameter="k", grid="1, 60"))
     app.selectbox(key="sweep_point:hybrid_rrf:k").set_value((1,)).run()
     app.text_input(key="sweep_name").set_value("tried").run()
     app.button(key="sweep_save").click().run()
     (kept,) = presets.every(engine.store)
-    assert (kept.name, kept.corpus, kept.knobs) == ("tried", "tiny", {"hybrid_rrf": {"k": 1}})
+    assert (kept.name, kept.corpus, kept.parameters) == ("tried", "tiny", {"hybrid_rrf": {"k": 1}})
     assert "sweep over evaluation mine, nDCG@10" in kept.note
     assert "11 dev questions against k = 60" in kept.note
     app.button(key="sweep_undo_save").click().run()
@@ -161,7 +163,7 @@ def test_hostile_labels_and_a_corpus_indexed_again_are_told(visit, engine, evalu
     from tests.fakes import MemoryCorpus
 
     engine.fakes["tiny"] = MemoryCorpus({"a:0-1": HOSTILE[0]})
-    app = settled(sweeps(visit, route="rerank", knob="candidates", grid="5, 50"))
+    app = settled(sweeps(visit, route="rerank", parameter="candidates", grid="5, 50"))
     assert "indexed again since evaluation mine" in shown(app)
     assert "<script" not in html(app)
 
@@ -171,9 +173,9 @@ def test_without_an_evaluation_it_says_what_to_do(visit):
     assert app.subheader[0].value == "No evaluation is kept here"
 
 
-def test_routes_without_knobs_say_so(visit, engine):
+def test_routes_without_parameters_say_so(visit, engine):
     folder = experiment_store.place(engine.settings, "mine")
     spec = Spec("tiny", ("dense",), split="all")
     perform(engine, Prepared(spec, labelled(), Plan("tiny", ("dense",)), "dense", (), None), out=folder)
     app = sweeps(visit)
-    assert app.subheader[0].value == "No route of this evaluation has a knob"
+    assert app.subheader[0].value == "No route of this evaluation has a parameter"

@@ -179,8 +179,8 @@ def test_a_decomposition_answered_in_turn_is_nested(look, engine):
     engine.fake_llm = ScriptedLLM(
         {"decompose-steps": "What is fragile?\nWho packs #1?", "short-answer": "glass", "decompose": "a\nb"}
     )
-    knobs = {"decompose": {"sequential": True}}
-    run = engine.ask(Request(Query("Who packs what is fragile?"), "tiny", ("decompose",), knobs))
+    parameters = {"decompose": {"sequential": True}}
+    run = engine.ask(Request(Query("Who packs what is fragile?"), "tiny", ("decompose",), parameters))
     assert run.results[0].status == "ok", run.results[0].error
     engine.store.flush()
     page = html(look(run.id, tab="Tree"))

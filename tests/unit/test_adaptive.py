@@ -25,13 +25,13 @@ ASKED = {
 }
 
 
-def ask(tmp_path, text, replies=None, history=(), missing=None, answers="none", by="model", **knobs):
+def ask(tmp_path, text, replies=None, history=(), missing=None, answers="none", by="model", **parameters):
     llm = ScriptedLLM(replies or {}, missing=missing)
     request = Request(
         Query(text, history),
         "tiny",
         ("adaptive",),
-        {"adaptive": knobs},
+        {"adaptive": parameters},
         answers=answers,
         style=AnswerStyle(by=by),
     )

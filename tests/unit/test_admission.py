@@ -43,7 +43,7 @@ class Clock:
         )
         for module in (admission, trace, job, base, client, launch, model):
             monkeypatch.setattr(module, "time", told, raising=False)
-        monkeypatch.setattr("core.engine.engine.time", told)
+        monkeypatch.setattr("core.engine.contexts.time", told)
 
     def __call__(self):
         return self.at

@@ -29,21 +29,21 @@ def test_a_run_made_again_is_the_same_run(tmp_path):
     run = engine.ask(asked)
     found = again(run, here(engine))
     assert (found.gone, found.other) == ((), ())
-    assert found.request.knobs["hybrid_rrf"]["k"] == 33
-    assert replace(found.request, knobs={}) == replace(asked, knobs={}, answered=("bm25", "hyde"))
+    assert found.request.parameters["hybrid_rrf"]["k"] == 33
+    assert replace(found.request, parameters={}) == replace(asked, parameters={}, answered=("bm25", "hyde"))
     second = engine.ask(found.request)
     assert run_diff(run, second).settings == ()
     assert run_diff(run, second).same
-    changed = {**found.request.knobs, "hybrid_rrf": {"k": 7}}
-    third = engine.ask(replace(found.request, knobs=changed))
+    changed = {**found.request.parameters, "hybrid_rrf": {"k": 7}}
+    third = engine.ask(replace(found.request, parameters=changed))
     (route,) = run_diff(run, third).differing
-    assert [(one.name, one.before, one.after) for one in route.knobs] == [("k", 33, 7)]
+    assert [(one.name, one.before, one.after) for one in route.parameters] == [("k", 33, 7)]
 
 
 def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
     engine = FakeEngine(tmp_path)
     run = engine.ask(Request(QUESTION, "tiny", ("bm25", "hybrid_rrf")))
-    old = replace(run.results[1], knobs={"k": 10**9, "sharpness": 3, "weight_sparse": 2.0})
+    old = replace(run.results[1], parameters={"k": 10**9, "sharpness": 3, "weight_sparse": 2.0})
     lost = replace(run.results[0], route="clairvoyance")
     run = replace(
         run,
@@ -62,8 +62,8 @@ def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
     assert (found.request.session, found.request.mode) == ("", "live")
     assert set(found.gone) >= {
         "route clairvoyance",
-        "knob hybrid_rrf.k",
-        "knob hybrid_rrf.sharpness",
+        "parameter hybrid_rrf.k",
+        "parameter hybrid_rrf.sharpness",
         "session demo, which has gone on since",
     }
     assert found.other == (

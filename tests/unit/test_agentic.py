@@ -22,10 +22,10 @@ PAIRS = {
 }
 
 
-def ask(tmp_path, replies, question=QUESTION, texts=TEXTS, limits=None, answers="none", **knobs):
+def ask(tmp_path, replies, question=QUESTION, texts=TEXTS, limits=None, answers="none", **parameters):
     llm = ScriptedLLM({"evidence": "0.10", **replies})
     engine = FakeEngine(tmp_path, llm=llm, texts=texts, **(limits or {}))
-    request = Request(Query(question), "tiny", ("agentic",), {"agentic": knobs}, answers=answers)
+    request = Request(Query(question), "tiny", ("agentic",), {"agentic": parameters}, answers=answers)
     return engine.ask(request).results[0], llm, engine
 
 
@@ -45,7 +45,7 @@ def decisions(result):
 
 
 @pytest.mark.parametrize(
-    ("replies", "knobs", "limits", "texts", "reason"),
+    ("replies", "parameters", "limits", "texts", "reason"),
     [
         ([("answer", "")], {}, {}, TEXTS, "answered"),
         ([("search", "customs"), ("search", "keys")], {"steps": 2}, {}, TEXTS, "steps used up"),
@@ -59,8 +59,8 @@ def decisions(result):
         ([("search", "customs")], {}, {}, {}, "nothing to do"),
     ],
 )
-def test_each_reason_to_stop(tmp_path, replies, knobs, limits, texts, reason):
-    result, _, _ = ask(tmp_path, choices(*replies), limits=limits, texts=texts, **knobs)
+def test_each_reason_to_stop(tmp_path, replies, parameters, limits, texts, reason):
+    result, _, _ = ask(tmp_path, choices(*replies), limits=limits, texts=texts, **parameters)
     assert (result.status, result.error) == ("ok", None)
     assert decisions(result)[-1] == reason
     assert decisions(result).count(reason) == 1

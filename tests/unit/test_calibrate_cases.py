@@ -1,4 +1,4 @@
-"""Which thresholds spans have, what labels say of their scores, and what knobs they are."""
+"""Which thresholds spans have, what labels say of their scores, and what parameters they are."""
 
 from dataclasses import replace
 
@@ -173,7 +173,7 @@ def saved(chosen, before=None, **more):
     return merged(before, "mine", "tiny", chosen, more.pop("note", "why"))
 
 
-def test_a_threshold_is_a_knob_of_its_route_or_the_evidence_of_all():
+def test_a_threshold_is_a_parameter_of_its_route_or_the_evidence_of_all():
     targets = {t.key: t for t in found([(f"q{n}", crag(n)) for n in range(3)], asked(3)).targets}
     high = targets["grade and decide:high:question"]
     assert setting(high, 0.4) == Setting("crag", {"high": 0.4})
@@ -183,7 +183,7 @@ def test_a_threshold_is_a_knob_of_its_route_or_the_evidence_of_all():
         setting(answer, 1.2)
     plain = result("adaptive", graded({"p1": 0.4}))
     adaptive = found([("q1", plain)], asked(3)).targets[0]
-    with pytest.raises(BadInput, match="has no knob for the threshold of “grade and decide”"):
+    with pytest.raises(BadInput, match="has no parameter for the threshold of “grade and decide”"):
         setting(adaptive, 0.4)
     with pytest.raises(BadInput, match="is not allowed"):
         setting(high, 1.5)
@@ -194,7 +194,7 @@ def test_saving_puts_into_what_is_there_and_tells_what_changes():
     assert first == Preset("mine", "tiny", {"crag": {"high": 0.4}}, None, "crag.high: on e1")
     assert changes(None, first) == ["crag.high: not set → 0.4"]
     second = saved(Setting("any", evidence=0.3), first, note="on e2")
-    assert (second.knobs, second.evidence) == (first.knobs, 0.3)
+    assert (second.parameters, second.evidence) == (first.parameters, 0.3)
     third = saved(Setting("crag", {"high": 0.6}), second, note="on e3")
     assert third.note == "answer_evidence: on e2\ncrag.high: on e3"
     assert changes(second, third) == ["crag.high: 0.4 → 0.6"]
@@ -208,6 +208,6 @@ def test_saving_puts_into_what_is_there_and_tells_what_changes():
 
 def test_settings_of_another_version_are_told_not_used():
     assert settled(Preset("a", "tiny", {"crag": {"high": "0.4"}})) == {"crag": {"high": 0.4}}
-    for knobs, why in (({"crag": {"gone": 1}}, "no knob 'gone'"), ({"gone9": {"k": 1}}, "gone9")):
+    for parameters, why in (({"crag": {"gone": 1}}, "no parameter 'gone'"), ({"gone9": {"k": 1}}, "gone9")):
         with pytest.raises(BadInput, match=f"named settings 'a' cannot be used as they are: .*{why}"):
-            settled(Preset("a", "tiny", knobs))
+            settled(Preset("a", "tiny", parameters))

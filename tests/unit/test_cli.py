@@ -80,7 +80,7 @@ def test_ask_json_has_the_promised_shape(engine, call):
 def test_ask_json_says_where_arguments_come_from_and_what_steps_came_to(engine, call):
     code, out, _ = call(
         "ask", "crushed box", "--corpus", "tiny", "--routes", "hybrid_rrf,hyde", "--answers", "all", "--json",
-        "--knob", "hybrid_rrf.k=7",
+        "--parameter", "hybrid_rrf.k=7",
     )  # fmt: skip
     assert code == 0
     hybrid, hyde = json.loads(out)["results"]
@@ -168,9 +168,9 @@ def test_a_follow_up_comes_with_its_history(engine, call, tmp_path):
     assert [turn["role"] for turn in json.loads(out)["history"]] == ["user", "assistant"]
 
 
-def test_knobs_reach_the_routes(engine, call):
+def test_parameters_reach_the_routes(engine, call):
     code, out, _ = call(
-        "ask", "box", "--corpus", "tiny", "--routes", "hybrid_rrf", "--knob", "hybrid_rrf.k=7", "--json"
+        "ask", "box", "--corpus", "tiny", "--routes", "hybrid_rrf", "--parameter", "hybrid_rrf.k=7", "--json"
     )
     assert code == 0
     assert json.loads(out)["results"][0]["knobs"]["k"] == 7
@@ -186,12 +186,12 @@ ASK = ("ask", "box", "--corpus", "tiny")
         (("ask", "x" * 10_001, "--corpus", "tiny"), "10,001 characters; at most 10,000"),
         ((*ASK, "--routes", "bm25,nope"), "unknown route 'nope'; known: all, "),
         ((*ASK, "--routes", ","), "no route given; known: all, "),
-        ((*ASK, "--knob", "hybrid_rrf.k=x"), "hybrid_rrf.k: 'x' is not allowed; give a"),
-        ((*ASK, "--routes", "bm25", "--knob", "k=5"), "write ROUTE.NAME=VALUE"),
-        ((*ASK, "--routes", "bm25", "--knob", "dense.k=5"), "'dense', which is not among the routes: bm25"),
-        ((*ASK, "--routes", "bm25", "--answers", "selected"), "go together"),
-        ((*ASK, "--routes", "bm25", "--answers", "none", "--answered", "bm25"), "go together"),
-        ((*ASK, "--timing", "quick"), "'quick' is not one of 'shared', 'isolated'"),
+        ((*ASK, "--parameter", "hybrid_rrf.k=x"), "hybrid_rrf.k: 'x' is not allowed; give a"),
+        ((*ASK, "--routes", "bm25", "--parameter", "k=5"), "write ROUTE.NAME=VALUE"),
+        ((*ASK, "--routes", "bm25", "--parameter", "dense.k=5"),
+        "'dense', which is not among the routes: bm25"), ((*ASK, "--routes", "bm25", "--answers", "selected"),
+        "go together"), ((*ASK, "--routes", "bm25", "--answers", "none", "--answered", "bm25"),
+        "go together"), ((*ASK, "--timing", "quick"), "'quick' is not one of 'shared', 'isolated'"),
         ((*ASK, "--history", "nowhere.txt"), "history nowhere.txt cannot be read"),
         ((*ASK, "--history", __file__), "line 1: begin with"),
         (("ask",), "Missing argument 'QUESTION'"),
@@ -399,7 +399,7 @@ def test_eval_tells_a_broken_set_before_it_builds_an_index(beir, call, monkeypat
     assert code == 2
     assert "test.tsv line 2" in one_error(err)
     for args, told in [
-        (("--knob", "dense.k=1"), "not among the routes: bm25"),
+        (("--parameter", "dense.k=1"), "not among the routes: bm25"),
         (("--mode", "plain"), "has no questions of mode 'plain'; it has: none"),
         (("--split", "dev"), "there are: test, all"),
     ]:
@@ -583,3 +583,21 @@ def test_tables_align_wide_letters_and_cut_the_last_column(monkeypatch):
     assert lines[2].startswith("字字   1  xxx")
     assert lines[2].endswith("…")
     assert lines[3] == "abc   22  y"
+
+
+def test_the_earlier_names_of_options_work_and_say_what_to_write_instead(engine, call):
+    earlier = (
+        "ask",
+        "box",
+        "--corpus",
+        "tiny",
+        "--routes",
+        "hybrid_rrf",
+        "--knob",
+        "hybrid_rrf.k=7",
+        "--json",
+    )
+    code, out, err = call(*earlier)
+    assert code == 0
+    assert json.loads(out)["results"][0]["knobs"]["k"] == 7
+    assert "Use --parameter" in err

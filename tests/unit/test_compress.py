@@ -31,10 +31,10 @@ TEXTS = {
 QUESTION = Query("Who has to report crushed boxes with photos?")
 
 
-def ask(tmp_path, replies=None, texts=TEXTS, question=QUESTION, answers="none", **knobs):
+def ask(tmp_path, replies=None, texts=TEXTS, question=QUESTION, answers="none", **parameters):
     llm = ScriptedLLM(replies or {})
     engine = FakeEngine(tmp_path, llm=llm, texts=texts)
-    run = engine.ask(Request(question, "tiny", ("compress",), {"compress": knobs}, answers=answers))
+    run = engine.ask(Request(question, "tiny", ("compress",), {"compress": parameters}, answers=answers))
     return run.results[0], llm
 
 
@@ -221,7 +221,7 @@ def test_without_a_model_only_the_models_way_is_unavailable(tmp_path):
     assert route.needed(route.settle({"how": "llm"})) == (Need.LLM,)
 
 
-def test_a_route_that_its_knobs_make_ask_the_model_waits_for_those_that_do_not(tmp_path):
+def test_a_route_that_its_parameters_make_ask_the_model_waits_for_those_that_do_not(tmp_path):
     for how, first in (("embedding", "compress"), ("llm", "dense")):
         engine = FakeEngine(tmp_path, texts=TEXTS, llm=ScriptedLLM({"sentences": "1"}))
         run = engine.ask(Request(QUESTION, "tiny", ("compress", "dense"), {"compress": {"how": how}}))

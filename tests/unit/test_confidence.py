@@ -28,10 +28,12 @@ class Sure(ScriptedLLM):
         return Completion(done.text, done.model, "stop", 1.0, 10, 5, 0, tokens)
 
 
-def ask(tmp_path, odds=None, closed=KNOWN, stated="85", **knobs):
+def ask(tmp_path, odds=None, closed=KNOWN, stated="85", **parameters):
     llm = Sure({"closed-answer": closed, "confidence": stated, "answer": "It is 48 hours [1]."})
     llm.odds = odds
-    request = Request(Query("How many minutes has an hour?"), "tiny", ("confidence",), {"confidence": knobs})
+    request = Request(
+        Query("How many minutes has an hour?"), "tiny", ("confidence",), {"confidence": parameters}
+    )
     result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
     assert (result.status, result.error) == ("ok", None)
     decided = next(span for span in result.spans if span.name == "decide by confidence")

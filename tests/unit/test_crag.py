@@ -36,14 +36,14 @@ class Pairs:
 
 def crag(
     tmp_path: Any, *, question: str = CRUSHED, llm: ScriptedLLM | None = None, logit: float | None = None,
-    web: Any = WEB, texts: Any = TEXTS, settings: Any = None, **knobs: Any,
+    web: Any = WEB, texts: Any = TEXTS, settings: Any = None, **parameters: Any,
 ) -> RouteResult:  # fmt: skip
     more = {"reranker": "tiny-pairs"} if logit is not None else {}
     engine = FakeEngine(tmp_path, llm=llm, web=web, texts=texts, **more, **(settings or {}))
     if logit is not None:
         rerankers = engine.fake_rerankers
         rerankers._pairs.get(rerankers.configured, lambda: Pairs(logit))
-    return engine.ask(Request(Query(question), "tiny", ("crag",), {"crag": knobs})).results[0]
+    return engine.ask(Request(Query(question), "tiny", ("crag",), {"crag": parameters})).results[0]
 
 
 def output(result: RouteResult, name: str) -> Any:
@@ -128,9 +128,9 @@ def test_an_unbuilt_snapshot_is_a_warning_and_a_gap_not_an_unavailable_route(tmp
 
 @pytest.mark.parametrize("low", [0.95, 0.0])
 def test_a_web_search_that_fails_is_shown_and_does_not_end_the_route(tmp_path: Any, low: float) -> None:
-    knobs = {"low": low} if low else {"high": 0.95}
+    parameters = {"low": low} if low else {"high": 0.95}
     with loopback(http("<html>no</html>", status="403 Forbidden")) as server:
-        result = crag(tmp_path, web=None, settings={"web_search": server.url}, **knobs)
+        result = crag(tmp_path, web=None, settings={"web_search": server.url}, **parameters)
     assert result.status == "ok"
     failed = next(span for span in result.spans if span.name == "search the web")
     assert "must list json" in str(failed.error)

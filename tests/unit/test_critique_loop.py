@@ -21,11 +21,11 @@ FINE = {
 QUESTION = "My box arrived crushed"
 
 
-def run(tmp_path, replies, texts=None, settings=None, **knobs):
+def run(tmp_path, replies, texts=None, settings=None, **parameters):
     llm = ScriptedLLM({**FINE, **replies})
     options = {} if texts is None else {"texts": texts}
     engine = FakeEngine(tmp_path, llm=llm, **options, **(settings or {}))
-    request = Request(Query(QUESTION), "tiny", ("critique_loop",), {"critique_loop": knobs})
+    request = Request(Query(QUESTION), "tiny", ("critique_loop",), {"critique_loop": parameters})
     return engine.ask(request), llm
 
 

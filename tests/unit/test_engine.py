@@ -235,7 +235,7 @@ def test_an_answer_that_comes_to_nothing_says_why_and_changes_nothing(tmp_path, 
         (Request(Query("  \x00 "), "tiny"), "the question is empty"),
         (Request(Query("x" * 20_000), "tiny"), "20,000 characters; at most 10,000"),
         (Request(Query("q"), "tiny", ("bm26",)), "unknown route 'bm26'; known: all, adaptive"),
-        (Request(Query("q"), "tiny", ("bm25",), {"bm25": {"k": 1}}), "route bm25 has no knob 'k'"),
+        (Request(Query("q"), "tiny", ("bm25",), {"bm25": {"k": 1}}), "route bm25 has no parameter 'k'"),
         (
             Request(Query("q"), "tiny", ("hyde",), {"hyde": {"n": 9}}),
             "hyde.n: 9 is not allowed; give a whole number",

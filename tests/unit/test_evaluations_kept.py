@@ -163,7 +163,7 @@ def test_a_name_is_one_evaluations(engine, spec):
     ("change", "said"),
     [
         ({"routes": ("nothing",)}, "nothing"),
-        ({"knobs": {"hyde": {"n": 2}}}, "not among the routes"),
+        ({"parameters": {"hyde": {"n": 2}}}, "not among the routes"),
         ({"baseline": "hyde"}, "not among the routes"),
         ({"repeats": 0}, "repeats=0"),
         ({"mode": "odd"}, "plain"),

@@ -226,9 +226,9 @@ def test_the_route_reads_with_the_model_of_the_settings(tmp_path: Path, folder: 
     assert inputs["tokens read"] > inputs["tokens written"] > 0
 
 
-def ask(tmp_path: Path, **knobs: int) -> tuple[FakeEngine, object]:
+def ask(tmp_path: Path, **parameters: int) -> tuple[FakeEngine, object]:
     engine = FakeEngine(tmp_path)
-    request = Request(Query("What about a box that arrived crushed?"), "tiny", ("fid",), {"fid": knobs})
+    request = Request(Query("What about a box that arrived crushed?"), "tiny", ("fid",), {"fid": parameters})
     return engine, engine.ask(request).results[0]
 
 

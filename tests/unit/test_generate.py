@@ -126,7 +126,7 @@ def test_an_answer_is_copied_without_a_model(tmp_path):
     assert not result.abstained
 
 
-def test_the_order_of_reading_is_a_knob_and_numbers_follow_it(tmp_path):
+def test_the_order_of_reading_is_a_parameter_and_numbers_follow_it(tmp_path):
     style = AnswerStyle(order="best at both ends")
     result, llm = asked(tmp_path, {"evidence": "0.9", "answer": "So [5]."}, style=style)
     assert result.citations == (result.hits[1].passage.id,), "the second best stands last"

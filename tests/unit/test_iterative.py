@@ -12,10 +12,10 @@ from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 QUESTION = "Which photos does a crushed box need?"
 
 
-def ask(tmp_path, replies, question=QUESTION, texts=TEXTS, limits=None, answers="none", **knobs):
+def ask(tmp_path, replies, question=QUESTION, texts=TEXTS, limits=None, answers="none", **parameters):
     llm = ScriptedLLM(replies)
     engine = FakeEngine(tmp_path, llm=llm, texts=texts, **(limits or {}))
-    request = Request(Query(question), "tiny", ("iterative",), {"iterative": knobs}, answers=answers)
+    request = Request(Query(question), "tiny", ("iterative",), {"iterative": parameters}, answers=answers)
     return engine.ask(request).results[0], llm, engine
 
 
@@ -49,7 +49,7 @@ def test_it_searches_with_each_sentence_and_reads_what_was_collected_in_order(tm
 
 
 @pytest.mark.parametrize(
-    ("replies", "knobs", "limits", "reason"),
+    ("replies", "parameters", "limits", "reason"),
     [
         (["So the answer is: six."], {}, {}, "answered"),
         (["Customs may hold it.", "customs may hold it"], {}, {}, "repeated"),
@@ -60,8 +60,8 @@ def test_it_searches_with_each_sentence_and_reads_what_was_collected_in_order(tm
         (["Customs may hold it."], {}, {"route_max_tokens": 25}, "budget spent"),
     ],
 )
-def test_each_reason_to_stop(tmp_path, replies, knobs, limits, reason):
-    result, _, _ = ask(tmp_path, sentences(*replies), limits=limits, **knobs)
+def test_each_reason_to_stop(tmp_path, replies, parameters, limits, reason):
+    result, _, _ = ask(tmp_path, sentences(*replies), limits=limits, **parameters)
     assert (result.status, result.error) == ("ok", None)
     assert decisions(result)[-1] == reason
     assert decisions(result).count(reason) == 1

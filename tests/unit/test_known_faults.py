@@ -121,8 +121,8 @@ def test_a_grade_that_could_not_be_had_is_no_pass_and_is_counted(tmp_path, bad, 
             return super().complete(request, timeout=timeout, cancel=cancel)
 
     engine = FakeEngine(tmp_path, llm=Half({"grade": "0.9"}), web={"page:0-9": "web"})
-    knobs = {route: {"reranker" if route == "rerank" else "evaluator": "llm"}}
-    result = engine.ask(Request(Query("My box arrived crushed"), "tiny", (route,), knobs)).results[0]
+    parameters = {route: {"reranker" if route == "rerank" else "evaluator": "llm"}}
+    result = engine.ask(Request(Query("My box arrived crushed"), "tiny", (route,), parameters)).results[0]
     assert result.error is None
     told = [
         g

@@ -292,8 +292,8 @@ def test_candidates_cut_and_change_no_score(tmp_path):
     engine = FakeEngine(tmp_path)
 
     def asked(candidates):
-        knobs = {"learned_fusion": {"candidates": candidates}}
-        request = Request(Query("send a fragile box back"), "tiny", ("learned_fusion",), knobs)
+        parameters = {"learned_fusion": {"candidates": candidates}}
+        request = Request(Query("send a fragile box back"), "tiny", ("learned_fusion",), parameters)
         return {hit.passage.id: hit.score for hit in engine.ask(request).results[0].hits}
 
     one, all_ = asked(1), asked(100)
@@ -312,8 +312,8 @@ def test_without_weights_it_is_unavailable_with_the_way_to_get_some(tmp_path, mo
     assert "the fitted weights some of tiny need token vectors" in missing(engine, "tiny")[Need.WEIGHTS]
     files.write(tmp_path, replace(some_weights(name="plain"), lists=("bm25",), weights=((1.0, 1.0, 1.0),)))
     assert Need.WEIGHTS not in missing(engine, "tiny"), "the newest need nothing"
-    knobs = {"learned_fusion": {"weights": "../../etc/passwd"}}
-    refused = engine.ask(Request(Query("send"), "tiny", ("learned_fusion",), knobs)).results[0]
+    parameters = {"learned_fusion": {"weights": "../../etc/passwd"}}
+    refused = engine.ask(Request(Query("send"), "tiny", ("learned_fusion",), parameters)).results[0]
     assert refused.status == "failed"
     assert "there are no fitted weights '../../etc/passwd' for tiny; there are: plain, some" in refused.error
 

@@ -264,7 +264,7 @@ def replies(seed: int):
     }  # fmt: skip
 
 
-KNOBS = {
+PARAMETERS = {
     "compress": {"floor": 0.4}, "crag": {"graded": 3}, "rerank": {"candidates": 6}, "parent": {"alpha": 0.5},
     "late_interaction": {"candidates": 8}, "agentic": {"each": 2}, "decompose": {"sequential": True},
     "multistage": {"candidates": 7}, "self_reflective": {"rounds": 3, "gain": 0.0},
@@ -295,10 +295,10 @@ def test_what_readers_say_of_every_step_of_every_route_is_so(
         tmp_path_factory.mktemp("home"), llm=ScriptedLLM(replies(seed)),
         web={"w:0-9": "a seal", "x:0-9": some}, texts=corpus(count, words, seed),
     )  # fmt: skip
-    knobs = {**(KNOBS if draw.random() < 0.5 else {}), "any_steps": {"seed": seed, "steps": 8}}
+    parameters = {**(PARAMETERS if draw.random() < 0.5 else {}), "any_steps": {"seed": seed, "steps": 8}}
     with added():
         names = tuple(routes())
-        requests = [Request(Query(asked, history), "tiny", names, knobs, answers=answers)]
+        requests = [Request(Query(asked, history), "tiny", names, parameters, answers=answers)]
         for n in range(1, 9):  # of the random route more than one
             own = {"any_steps": {"seed": seed + 10_000 * n, "steps": n + 3}}
             requests.append(Request(Query(asked), "tiny", ("any_steps",), own))

@@ -300,9 +300,11 @@ def test_a_kept_vector_is_made_once_and_the_least_used_goes():
 # --- the route, through the engine
 
 
-def ask(engine, text, session="", history=(), routes=("memory", "hybrid_rrf"), answers="none", **knobs):
+def ask(engine, text, session="", history=(), routes=("memory", "hybrid_rrf"), answers="none", **parameters):
     query = Query(text, tuple(history))
-    request = Request(query, "tiny", routes, {"memory": knobs} if knobs else {}, answers, session=session)
+    request = Request(
+        query, "tiny", routes, {"memory": parameters} if parameters else {}, answers, session=session
+    )
     job = engine.start(request)
     return job.wait(20), job
 

@@ -35,9 +35,11 @@ def test_the_first_rule_that_holds_chooses(text, history, nearest, transformatio
     assert found.reason
 
 
-def ask(tmp_path, query, **knobs):
+def ask(tmp_path, query, **parameters):
     llm = ScriptedLLM(REPLIES)
-    run = FakeEngine(tmp_path, llm=llm).ask(Request(query, "tiny", ("multistage",), {"multistage": knobs}))
+    run = FakeEngine(tmp_path, llm=llm).ask(
+        Request(query, "tiny", ("multistage",), {"multistage": parameters})
+    )
     return run.results[0], [request.prompt.split("/")[0] for request in llm.requests]
 
 

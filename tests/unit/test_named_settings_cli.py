@@ -39,30 +39,30 @@ def call(capsys):
     return run
 
 
-def test_ask_takes_routes_knobs_and_evidence_of_the_settings(engine, requests, call):
-    code, out, _ = call("ask", "box", "--corpus", "tiny", "--settings", "mine", "--json")
+def test_ask_takes_routes_parameters_and_evidence_of_the_settings(engine, requests, call):
+    code, out, _ = call("ask", "box", "--corpus", "tiny", "--preset", "mine", "--json")
     assert code == 0
     (request,) = requests
     assert set(request.routes) == {"hybrid_rrf", "bm25"}
-    assert request.knobs == {"hybrid_rrf": {"k": 7}}
+    assert request.parameters == {"hybrid_rrf": {"k": 7}}
     assert request.style.evidence == 0.3
     assert {r["route"] for r in json.loads(out)["results"]} == {"hybrid_rrf", "bm25"}
 
 
-def test_a_knob_given_beside_them_stands(engine, requests, call):
+def test_a_parameter_given_beside_them_stands(engine, requests, call):
     code, *_ = call(
-        "ask", "box", "--corpus", "tiny", "--settings", "mine", "--routes", "hybrid_rrf,dense", "--knob",
+        "ask", "box", "--corpus", "tiny", "--preset", "mine", "--routes", "hybrid_rrf,dense", "--parameter",
         "hybrid_rrf.k=9",
     )  # fmt: skip
     assert code == 0
     assert requests[0].routes == ("hybrid_rrf", "dense")
-    assert requests[0].knobs == {"hybrid_rrf": {"k": "9"}}
+    assert requests[0].parameters == {"hybrid_rrf": {"k": "9"}}
 
 
 def test_without_them_nothing_changes(engine, requests, call):
     code, *_ = call("ask", "box", "--corpus", "tiny", "--routes", "bm25")
     assert code == 0
-    assert (requests[0].knobs, requests[0].style.evidence) == ({}, engine.settings.answer_evidence)
+    assert (requests[0].parameters, requests[0].style.evidence) == ({}, engine.settings.answer_evidence)
 
 
 @pytest.mark.parametrize("command", [("ask", "box", "--corpus", "tiny"), ("eval", "tiny")])
@@ -72,14 +72,14 @@ def test_what_cannot_be_used_is_one_line_of_error(engine, call, command, monkeyp
     from core.corpus.source import Source
 
     monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
-    code, _, err = call(*command, "--settings", "gone")
+    code, _, err = call(*command, "--preset", "gone")
     assert code != 0
     assert "there are no named settings 'gone'; there are: mine" in err
     old = Preset("mine", "tiny", {"hybrid_rrf": {"gone": 1}})
     monkeypatch.setattr(presets, "every", lambda *_: (old,))
-    code, _, err = call(*command, "--settings", "mine")
+    code, _, err = call(*command, "--preset", "mine")
     assert code != 0
-    assert "named settings 'mine' cannot be used as they are: route hybrid_rrf has no knob 'gone'" in err
+    assert "named settings 'mine' cannot be used as they are: route hybrid_rrf has no parameter 'gone'" in err
 
 
 def test_eval_takes_them_too(engine, requests, call, tmp_path, monkeypatch):
@@ -93,11 +93,11 @@ def test_eval_takes_them_too(engine, requests, call, tmp_path, monkeypatch):
     (tmp_path / "q.jsonl").write_text('{"id": "q1", "text": "Who reports a crushed box?", "split": "test"}')
     (tmp_path / "qrels.txt").write_text("q1 0 crushed:0-80 1")
     code, _, err = call(
-        "eval", "tiny", "--settings", "mine", "--questions", tmp_path / "q.jsonl", "--qrels",
-        tmp_path / "qrels.txt", "--knob", "hybrid_rrf.k=9", "--answers", "all", "--answer-by", "extract",
+        "eval", "tiny", "--preset", "mine", "--questions", tmp_path / "q.jsonl", "--qrels",
+        tmp_path / "qrels.txt", "--parameter", "hybrid_rrf.k=9", "--answers", "all", "--answer-by", "extract",
     )  # fmt: skip
     assert code == 0, err
     (request,) = requests
     assert set(request.routes) == {"hybrid_rrf", "bm25"}
-    assert request.knobs["hybrid_rrf"]["k"] == 9
+    assert request.parameters["hybrid_rrf"]["k"] == 9
     assert request.style.evidence == 0.3

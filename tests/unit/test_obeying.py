@@ -70,8 +70,10 @@ class Poisoned:
             )  # fmt: skip
         engine, llm = self._engines[order], ObeyingLLM()
         engine.fake_llm = llm
-        knobs = {route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}}
-        return engine.ask(Request(QUESTION, "tiny", (route,), knobs, answers=answers)).results[0], llm
+        parameters = {
+            route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}
+        }
+        return engine.ask(Request(QUESTION, "tiny", (route,), parameters, answers=answers)).results[0], llm
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +129,10 @@ def test_what_may_have_a_say_stays_within_the_caps(poisoned: Poisoned, route: st
         found, llm = poisoned(route, payload)
         assert llm.obeyed
         changed += steps(found) != steps(clean)
-        for knob in routes()[route].knobs:
-            if knob.name in ("steps", "rounds"):
+        for parameter in routes()[route].parameters:
+            if parameter.name in ("steps", "rounds"):
                 again = sum(span.name in ("search BM25", "look up words") for span in found.spans)
-                assert again <= knob.default + 1
+                assert again <= parameter.default + 1
     assert changed
 
 

@@ -69,8 +69,8 @@ def values(span) -> dict[str, object]:
 def run(tmp_path_factory) -> Run:
     engine = FakeEngine(tmp_path_factory.mktemp("home"), llm=ScriptedLLM(REPLIES), web=WEB)
     question = Query("Is a crushed box refunded?", (Turn("user", "It was express."),))
-    knobs = {"rerank": {"reranker": "llm", "candidates": 5}}
-    return engine.ask(Request(question, "tiny", tuple(routes()), knobs, answers="all"))
+    parameters = {"rerank": {"reranker": "llm", "candidates": 5}}
+    return engine.ask(Request(question, "tiny", tuple(routes()), parameters, answers="all"))
 
 
 def test_every_route_is_accepted_by_the_published_schema(run):

@@ -20,7 +20,7 @@ def test_what_is_saved_is_there_under_its_name(store):
     presets.save(store, made)
     presets.save(store, Preset("other", "web", {"bm25": {}}))
     (kept,) = presets.every(store, "support")
-    assert (kept.name, kept.knobs, kept.evidence, kept.note) == (
+    assert (kept.name, kept.parameters, kept.evidence, kept.note) == (
         "for support", {"hybrid_linear": {"alpha": 0.3}}, 0.4, made.note,
     )  # fmt: skip
     assert kept.changed
@@ -31,7 +31,7 @@ def test_what_is_saved_is_there_under_its_name(store):
 def test_saving_again_replaces_and_deleting_forgets(store):
     presets.save(store, Preset("a", "support", {"hybrid_linear": {"alpha": 0.3}}))
     presets.save(store, Preset("a", "support", {"hybrid_linear": {"alpha": 0.6}}))
-    assert presets.named(store, "a").knobs == {"hybrid_linear": {"alpha": 0.6}}
+    assert presets.named(store, "a").parameters == {"hybrid_linear": {"alpha": 0.6}}
     presets.delete(store, "a")
     with pytest.raises(BadInput, match="there are: none"):
         presets.delete(store, "a")

@@ -27,10 +27,10 @@ from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 QUESTION = "How do I report a crushed box?"
 
 
-def ask(tmp_path, route, replies, text=QUESTION, local=True, texts=TEXTS, **knobs):
+def ask(tmp_path, route, replies, text=QUESTION, local=True, texts=TEXTS, **parameters):
     llm = ScriptedLLM(replies, local=local)
     run = FakeEngine(tmp_path, llm=llm, texts=texts).ask(
-        Request(Query(text), "tiny", (route,), {route: knobs})
+        Request(Query(text), "tiny", (route,), {route: parameters})
     )
     return run.results[0], llm, run
 

@@ -48,11 +48,11 @@ def test_it_finds_what_the_engine_finds(engine, load, route):
     assert direct.hits
 
 
-def test_knobs_and_answers_are_those_that_were_chosen(engine, load):
+def test_parameters_and_answers_are_those_that_were_chosen(engine, load):
     engine.fake_llm.replies = {"evidence": "0.9", "answer": "Within 48 hours [1]."}
     made = load(module(engine, "hybrid_linear", "tiny", {"alpha": 0.1}, evidence=0.3))
-    assert made.KNOBS["alpha"] == 0.1
-    assert set(made.KNOBS) == {"alpha", "norm"}
+    assert made.PARAMETERS["alpha"] == 0.1
+    assert set(made.PARAMETERS) == {"alpha", "norm"}
     request = Request(Query(QUESTION), "tiny", ("hybrid_linear",), {"hybrid_linear": {"alpha": 0.1}})
     assert made.ask(QUESTION).hits == engine.ask(request).results[0].hits
     assert made.ask(QUESTION, answer=True).answer == "Within 48 hours [1]."
@@ -87,7 +87,7 @@ def test_no_text_leaves_the_docstring(engine, purpose):
         ("nothing", {}, "nothing"),
         ("bm25", {"file": "a-b.py"}, "Python can import"),
         ("bm25", {"file": "class.py"}, "Python can import"),
-        ("hybrid_linear", {"knobs": {"alpha": 7}}, "alpha"),
+        ("hybrid_linear", {"parameters": {"alpha": 7}}, "alpha"),
         ("bm25", {"evidence": 2.0}, "0 to 1"),
     ],
 )
@@ -103,7 +103,7 @@ def test_the_command_writes_it_once(engine, tmp_path, monkeypatch, capsys):
     presets.save(engine.store, Preset("mine", "tiny", {"hybrid_linear": {"alpha": 0.2}}, 0.4))
     monkeypatch.setattr(core.engine.engine, "shared_engine", lambda: engine)
     out = tmp_path / "chosen.py"
-    args = ["module", "hybrid_linear", "--corpus", "tiny", "--settings", "mine", "--out", str(out)]
+    args = ["module", "hybrid_linear", "--corpus", "tiny", "--preset", "mine", "--out", str(out)]
     assert main([*args, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["source"] == out.read_text()

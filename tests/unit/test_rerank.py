@@ -33,12 +33,14 @@ from tests.loopback import http, loopback
 ASKED = "send a fragile parcel back in its box"
 
 
-def run(tmp_path, llm=None, text=ASKED, engine=None, **knobs):
-    options = {key: knobs.pop(key) for key in list(knobs) if key.startswith(("reranker_", "route_"))}
-    if "setting" in knobs:
-        options["reranker"] = knobs.pop("setting")
+def run(tmp_path, llm=None, text=ASKED, engine=None, **parameters):
+    options = {
+        key: parameters.pop(key) for key in list(parameters) if key.startswith(("reranker_", "route_"))
+    }
+    if "setting" in parameters:
+        options["reranker"] = parameters.pop("setting")
     engine = engine or FakeEngine(tmp_path, llm=llm, **options)
-    return engine.ask(Request(Query(text), "tiny", ("rerank",), {"rerank": knobs})).results[0]
+    return engine.ask(Request(Query(text), "tiny", ("rerank",), {"rerank": parameters})).results[0]
 
 
 def span(result, name="rerank"):

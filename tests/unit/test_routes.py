@@ -48,14 +48,14 @@ def test_it_declares_what_it_is(name):
     assert route.title
     assert route.summary.endswith(".")
     assert route.paper, "a route names its source"
-    for knob in route.knobs:
-        assert knob.help
-        assert route.settle({})[knob.name] == knob.default, "the default is within the bounds"
-        if knob.low is not None:
-            with pytest.raises(BadInput, match=knob.name):
-                route.settle({knob.name: knob.low - 1})
-            with pytest.raises(BadInput, match=knob.name):
-                route.settle({knob.name: "nan"})
+    for parameter in route.parameters:
+        assert parameter.help
+        assert route.settle({})[parameter.name] == parameter.default, "the default is within the bounds"
+        if parameter.low is not None:
+            with pytest.raises(BadInput, match=parameter.name):
+                route.settle({parameter.name: parameter.low - 1})
+            with pytest.raises(BadInput, match=parameter.name):
+                route.settle({parameter.name: "nan"})
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -57,7 +57,7 @@ def mirrored(one):
     return RouteDiff(
         one.after,
         one.before,
-        tuple(map(mirrored, one.knobs)),
+        tuple(map(mirrored, one.parameters)),
         tuple(map(mirrored, one.result)),
         mirrored(one.ranking),
         tuple(sorted(map(mirrored, one.steps), key=repr)),
@@ -118,7 +118,7 @@ traces = st.lists(
 results = st.lists(
     st.builds(
         lambda route, k, answer, ids, spans: replace(
-            RUN.results[0], route=route, knobs={"k": k}, answer=answer, hits=hits(*ids), spans=spans
+            RUN.results[0], route=route, parameters={"k": k}, answer=answer, hits=hits(*ids), spans=spans
         ),
         few,
         st.integers(1, 2),
@@ -173,17 +173,20 @@ def mirrored_key(one):
     return key(mirrored(one))
 
 
-def test_one_knob_changed_is_exactly_that():
-    first, second = change(RUN, "bm25", knobs={"k": 60, "b": 1}), change(RUN, "bm25", knobs={"k": 10, "b": 1})
+def test_one_parameter_changed_is_exactly_that():
+    first, second = (
+        change(RUN, "bm25", parameters={"k": 60, "b": 1}),
+        change(RUN, "bm25", parameters={"k": 10, "b": 1}),
+    )
     found = run_diff(first, second)
     (route,) = found.differing
-    assert route.knobs == (Change("k", 60, 10),)
+    assert route.parameters == (Change("k", 60, 10),)
     assert (route.result, route.ranking.same, route.same_result) == ((), True, True)
     assert all(step.same for step in route.steps)
     assert (found.asked, found.settings) == ((), ())
     assert headline(found) == (
         "The same question with the same settings. 0 of 8 routes came to another result. "
-        "1 route differs in knobs or steps alone."
+        "1 route differs in parameters or steps alone."
     )
     assert (why(found, route), came_to(route)) == ("because `k` was 60 and is 10", "the result is the same")
 

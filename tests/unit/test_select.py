@@ -118,9 +118,11 @@ REPEATED = {
 QUESTION = Query("How do I send a returned item back?")
 
 
-def run(tmp_path, route, texts=REPEATED, question=QUESTION, **knobs):
+def run(tmp_path, route, texts=REPEATED, question=QUESTION, **parameters):
     result = (
-        FakeEngine(tmp_path, texts=texts).ask(Request(question, "tiny", (route,), {route: knobs})).results[0]
+        FakeEngine(tmp_path, texts=texts)
+        .ask(Request(question, "tiny", (route,), {route: parameters}))
+        .results[0]
     )
     assert (result.status, result.error) == ("ok", None)
     return result

@@ -42,10 +42,10 @@ QUESTION = "My box arrived crushed, what now?"
 KEY = "sk-very-secret-0123"
 
 
-def ask(tmp_path, script=by_default, texts=TEXTS, settings=None, **knobs):
+def ask(tmp_path, script=by_default, texts=TEXTS, settings=None, **parameters):
     engine = FakeEngine(tmp_path, texts=texts, **(settings or {}))
     engine.fake_reflection = ScriptedReflection(script)
-    request = Request(Query(QUESTION), "tiny", ("self_rag",), {"self_rag": knobs})
+    request = Request(Query(QUESTION), "tiny", ("self_rag",), {"self_rag": parameters})
     return engine.ask(request).results[0], engine.fake_reflection
 
 
@@ -193,23 +193,23 @@ def test_the_whole_route_runs_over_http(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("knobs", "p", "decision"),
+    ("parameters", "p", "decision"),
     [
         ({}, 0.9, "retrieve"), ({}, 0.21, "retrieve"), ({}, 0.19, "no retrieval"),
         ({"threshold": 0.95}, 0.9, "no retrieval"), ({"retrieve": "never"}, 0.9, "no retrieval"),
         ({"retrieve": "always"}, 0.0, "retrieve"),
     ],
 )  # fmt: skip
-def test_passages_are_fetched_where_the_model_asks_for_them(tmp_path, knobs, p, decision):
+def test_passages_are_fetched_where_the_model_asks_for_them(tmp_path, parameters, p, decision):
     def script(prompt):
         if prompt.endswith("### Response:\n"):
             return [group((RETRIEVE, NO_RETRIEVAL), (p, 1 - p))]
         return by_default(prompt)
 
-    result, model = ask(tmp_path, script, **knobs)
+    result, model = ask(tmp_path, script, **parameters)
     assert decided(result, "decide whether to retrieve") == [decision]
     told = next(span.output.why for span in result.spans if span.name == "decide whether to retrieve")
-    assert ("knob" in told) if "retrieve" in knobs else (f"{p:.2f}" in told)
+    assert ("parameter" in told) if "retrieve" in parameters else (f"{p:.2f}" in told)
     if decision == "no retrieval":
         assert (result.answer, result.hits, result.citations) == ("I know that.", (), ())
         assert model.requests[-1].messages[0].content.endswith(NO_RETRIEVAL)
@@ -433,12 +433,14 @@ def test_another_weighting_ranks_as_a_run_with_it_would(tmp_path):
     }  # fmt: skip
     script = deep(lambda title, _: table[title], 2)
     settings = {"route_max_calls": 99}
-    knobs = {"segments": 2, "beam": 5, "passages": 4}  # all explored at the first depth
-    first = tree_of(ask(tmp_path / "a", script, settings=settings, **knobs)[0])
+    parameters = {"segments": 2, "beam": 5, "passages": 4}  # all explored at the first depth
+    first = tree_of(ask(tmp_path / "a", script, settings=settings, **parameters)[0])
     for weights in ((1, 1, 0.5), (5, 0, 0), (0, 5, 0), (0, 0, 0)):
         w_rel, w_sup, w_use = weights
         again = tree_of(
-            ask(tmp_path / "b", script, settings=settings, w_rel=w_rel, w_sup=w_sup, w_use=w_use, **knobs)[0]
+            ask(
+                tmp_path / "b", script, settings=settings, w_rel=w_rel, w_sup=w_sup, w_use=w_use, **parameters
+            )[0]
         )
         anew, left = rescore(first, again.weights)
         assert left == ()

@@ -22,12 +22,12 @@ QUESTION = "My box arrived crushed"
 GOOD = "photos of all six sides"
 
 
-def ask(tmp_path, replies, question=QUESTION, texts=None, answers=(), settings=None, **knobs):
+def ask(tmp_path, replies, question=QUESTION, texts=None, answers=(), settings=None, **parameters):
     llm = ScriptedLLM({"reformulate": "photos and report within 48 hours", **replies})
     options = {} if texts is None else {"texts": texts}
     engine = FakeEngine(tmp_path, llm=llm, **options, **(settings or {}))
     request = Request(
-        Query(question), "tiny", ("self_reflective",), {"self_reflective": knobs}, **dict(answers)
+        Query(question), "tiny", ("self_reflective",), {"self_reflective": parameters}, **dict(answers)
     )
     return engine.ask(request).results[0], llm
 
@@ -135,9 +135,9 @@ def test_each_other_reason_to_stop(tmp_path):
         "rounds used up": ({}, {"gain": 0}),
         "same question": ({"reformulate": "my BOX, arrived crushed!"}, {}),
     }.items():
-        replies, knobs = given_
+        replies, parameters = given_
         replies = {**poor, "reformulate": lambda r: f"round {len(r.messages[-1].content)}", **replies}
-        result, _ = ask(tmp_path, replies, **knobs)
+        result, _ = ask(tmp_path, replies, **parameters)
         assert output(result, "keep the best round")[0].reason == reason
         assert result.hits
     result, llm = ask(tmp_path, poor, texts={})

@@ -95,9 +95,9 @@ def test_each_route_comes_to_the_same_in_a_shared_run_as_alone(
         tmp_path_factory.mktemp("home"), llm=ScriptedLLM(REPLIES, local=local), web=WEB,
         route_max_calls=calls, route_max_tokens=tokens,
     )  # fmt: skip
-    knobs = {name: BY_MODEL[name] for name in names if name in BY_MODEL and by_model}
+    parameters = {name: BY_MODEL[name] for name in names if name in BY_MODEL and by_model}
     request = Request(
-        question, "tiny", tuple(names), knobs, answers=answers, answered=tuple(names[::2]), style=style
+        question, "tiny", tuple(names), parameters, answers=answers, answered=tuple(names[::2]), style=style
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trace, "parallel", in_turn)
@@ -107,7 +107,7 @@ def test_each_route_comes_to_the_same_in_a_shared_run_as_alone(
                 replace(
                     request,
                     routes=(name,),
-                    knobs={name: knobs[name]} if name in knobs else {},
+                    parameters={name: parameters[name]} if name in parameters else {},
                     answered=tuple({name} & set(names[::2])),
                 )
             ).results[0]
@@ -194,9 +194,9 @@ def test_a_result_cut_short_by_one_routes_budget_is_nobody_elses(tmp_path):
     """`rerank` by the model runs out of calls within its step; `crag`, which grades five, gets all grades."""
     llm = ScriptedLLM({"grade": "0.6"})
     engine = FakeEngine(tmp_path, llm=llm, route_max_calls=3)
-    knobs = {"rerank": {"reranker": "llm", "candidates": 5}}
-    alone = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank",), knobs)).results[0]
-    both = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank", "crag"), knobs)).results
+    parameters = {"rerank": {"reranker": "llm", "candidates": 5}}
+    alone = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank",), parameters)).results[0]
+    both = engine.ask(Request(QUESTIONS[0], "tiny", ("rerank", "crag"), parameters)).results
     assert facts(both[0]) == facts(alone)
     states = [one.state for s in both[0].spans for one in getattr(s.output, "order", ())]
     assert states.count("scored") == 3
@@ -206,8 +206,8 @@ def test_a_route_that_cannot_pay_for_shared_work_ends_in_it(tmp_path):
     """Two grades were paid by another route: a third call of the same route's budget is not free."""
     replies = {"variants": "one way\nanother way\na third way", "grade": "0.6"}
     engine = FakeEngine(tmp_path, llm=ScriptedLLM(replies), route_max_calls=1)
-    knobs = {"multi_query": {"n": 3}, "rag_fusion": {"n": 3}}
-    request = Request(QUESTIONS[0], "tiny", ("multi_query", "rag_fusion"), knobs, answers="all")
+    parameters = {"multi_query": {"n": 3}, "rag_fusion": {"n": 3}}
+    request = Request(QUESTIONS[0], "tiny", ("multi_query", "rag_fusion"), parameters, answers="all")
     first, second = engine.ask(request).results
     assert first.answer_error == second.answer_error
     assert "budget of 1 model calls is spent" in first.answer_error

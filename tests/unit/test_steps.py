@@ -23,10 +23,10 @@ CRUSHED = Query(
 WEB = {"duty:0-50": "Customs duties on textiles depend on the HS chapter."}
 
 
-def ask(tmp_path, route, replies, query=CRUSHED, web=None, **knobs):
+def ask(tmp_path, route, replies, query=CRUSHED, web=None, **parameters):
     llm = ScriptedLLM(replies)
     run = FakeEngine(tmp_path, llm=llm, web=WEB if web is None else web).ask(
-        Request(query, "tiny", (route,), {route: knobs})
+        Request(query, "tiny", (route,), {route: parameters})
     )
     return run.results[0], llm
 
@@ -226,9 +226,9 @@ def test_golden_steps(tmp_path, route):
 def test_bm25_shares_its_search_unless_another_engine_is_chosen(tmp_path):
     question = Query("My box arrived crushed")
     routes = ("bm25", "hybrid_rrf")
-    for knobs, searches in (({}, 1), ({"bm25": {"engine": "rank-bm25"}}, 2)):
+    for parameters, searches in (({}, 1), ({"bm25": {"engine": "rank-bm25"}}, 2)):
         engine = FakeEngine(tmp_path)
-        run = engine.ask(Request(question, "tiny", routes, knobs))
+        run = engine.ask(Request(question, "tiny", routes, parameters))
         assert engine.fakes["tiny"].searches == [question.text] * searches
         assert sum(s.shared_with is not None for r in run.results for s in r.spans) == 2 - searches
 

@@ -49,7 +49,7 @@ def test_every_question_is_asked_and_nothing_is_stored(engine):
     assert found.labelled == LABELS
     assert set(found.results) == {"q1", "q2", "q3", "q4"}
     result = found.results["q1"]["hybrid_rrf"]
-    assert (result.status, result.knobs["k"]) == ("ok", 7)
+    assert (result.status, result.parameters["k"]) == ("ok", 7)
     assert fusions(result)[0].values["k"] == 7
     assert engine.store.flush()
     assert engine.store.sessions() == []
@@ -154,9 +154,9 @@ def test_a_questions_own_passage_is_no_result_where_the_set_says_so():
 CHANGES = {"k": 1, "weights.0": 0.0}
 
 
-def test_the_effect_is_that_of_running_the_route_with_those_knobs(engine):
-    knobs = {"k": 1, "bm25_weight": 0.0}
-    old, new = survey(engine, "tiny", {"hybrid_rrf": {}}), survey(engine, "tiny", {"hybrid_rrf": knobs})
+def test_the_effect_is_that_of_running_the_route_with_those_parameters(engine):
+    parameters = {"k": 1, "bm25_weight": 0.0}
+    old, new = survey(engine, "tiny", {"hybrid_rrf": {}}), survey(engine, "tiny", {"hybrid_rrf": parameters})
     assert old.wait(20)
     assert new.wait(20)
     (fusion,) = fusions(old.results["q1"]["hybrid_rrf"])

@@ -1,4 +1,6 @@
-"""Sweeps: what is done again is what a run with the knob finds, and a choice is shown to hold, or not."""
+"""Sweeps: what is done again is what a run with the parameter finds, and a choice is shown to hold, or
+not.
+"""
 
 import json
 import random
@@ -24,7 +26,7 @@ from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
 from core.evaluation.tuning.sweep_text import counted, told
-from core.routes.declare import KnobSpec
+from core.routes.declare import ParameterSpec
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from ui.charts.sweep import sweep_curve, sweep_map, sweep_told
@@ -73,10 +75,10 @@ def engine(tmp_path_factory):
     return FakeEngine(tmp_path_factory.mktemp("home"), llm=llm, texts=texts(), web={"w:0-9": "the web"})
 
 
-def evaluated(engine, folder, names, knobs, found=None):
+def evaluated(engine, folder, names, parameters, found=None):
     found = found or labelled()
-    spec = Spec("tiny", tuple(names), knobs, split="all")
-    ready = Prepared(spec, found, Plan("tiny", tuple(names), knobs), names[0], (), None)
+    spec = Spec("tiny", tuple(names), parameters, split="all")
+    ready = Prepared(spec, found, Plan("tiny", tuple(names), parameters), names[0], (), None)
     perform(engine, ready, out=folder)
     return experiment_store.opened(folder)
 
@@ -89,13 +91,15 @@ def evaluation(engine, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def again(evaluation):
-    """The rankings of a route at other values of a knob, done again; read and measured once."""
-    return cache(lambda route, knob: sweep_subject.Rankings(sweep_subject.subject(evaluation, route, [knob])))
+    """The rankings of a route at other values of a parameter, done again; read and measured once."""
+    return cache(
+        lambda route, parameter: sweep_subject.Rankings(sweep_subject.subject(evaluation, route, [parameter]))
+    )
 
 
-def fresh(engine, evaluation, route, knobs):
+def fresh(engine, evaluation, route, parameters):
     """The metrics of new runs by question."""
-    given_ = {**SET.get(route, {}), **knobs}
+    given_ = {**SET.get(route, {}), **parameters}
     found, whole = runner.run(engine, evaluation.labelled, Plan("tiny", (route,), {route: given_}))
     assert whole
     hits = {q: by[route].hits for q, by in found.items() if by[route].status == "ok"}
@@ -103,10 +107,10 @@ def fresh(engine, evaluation, route, knobs):
 
 
 TUNED = [
-    (name, knob)
+    (name, parameter)
     for name in NO_MODEL + ASKING
-    for knob in routes()[name].knobs
-    if knob.tunes and knob.tunes not in ("by", "floor")
+    for parameter in routes()[name].parameters
+    if parameter.tunes and parameter.tunes not in ("by", "floor")
 ]
 HOW = {
     ("hybrid_rrf", "k"): "fusion", ("hybrid_rrf", "dense_weight"): "fusion",
@@ -122,19 +126,19 @@ HOW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("route", "knob"), TUNED, ids=[f"{r}.{k.name}" for r, k in TUNED])
-def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route, knob):
-    rankings = again(route, knob.name)
+@pytest.mark.parametrize(("route", "parameter"), TUNED, ids=[f"{r}.{k.name}" for r, k in TUNED])
+def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route, parameter):
+    rankings = again(route, parameter.name)
     subject = rankings.subject
-    assert subject.way.how == HOW.get((route, knob.name), "run")
+    assert subject.way.how == HOW.get((route, parameter.name), "run")
 
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data):
-        value = data.draw(st.sampled_from(sweep_grid.default(knob, subject.now[0])))
-        if knob.type is float and data.draw(st.booleans()):
-            value = data.draw(st.floats(knob.low, knob.high))
-        anew = fresh(engine, evaluation, route, {knob.name: value})
+        value = data.draw(st.sampled_from(sweep_grid.default(parameter, subject.now[0])))
+        if parameter.type is float and data.draw(st.booleans()):
+            value = data.draw(st.floats(parameter.low, parameter.high))
+        anew = fresh(engine, evaluation, route, {parameter.name: value})
         for metric in sweep.METRICS:
             told = rankings.stored((value,), metric)
             assert told == {q: anew[q][metric] for q in told if q in anew}
@@ -144,7 +148,7 @@ def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route
     assert set(rankings.stored(subject.now, "map")) == set(subject.way.results)
 
 
-def test_two_knobs_of_one_step_are_done_again_together(engine, evaluation):
+def test_two_parameters_of_one_step_are_done_again_together(engine, evaluation):
     subject = sweep_subject.subject(evaluation, "hybrid_rrf", ["k", "dense_weight"])
     rankings = sweep_subject.Rankings(subject)
     for point in ((1, 0.3), (1000, 4.0), (7, 1.0)):
@@ -155,12 +159,12 @@ def test_two_knobs_of_one_step_are_done_again_together(engine, evaluation):
 
 def test_what_follows_is_not_empty(again):
     """Every way tells something about another value than the one in use."""
-    for (route, knob), how in HOW.items():
-        rankings = again(route, knob)
+    for (route, parameter), how in HOW.items():
+        rankings = again(route, parameter)
         now = rankings.subject.now[0]
-        spec = next(one for one in routes()[route].knobs if one.name == knob)
+        spec = next(one for one in routes()[route].parameters if one.name == parameter)
         others = [value for value in sweep_grid.default(spec, now) if value != now]
-        assert any(rankings.stored((value,), "ndcg@10") for value in others), (route, knob, how)
+        assert any(rankings.stored((value,), "ndcg@10") for value in others), (route, parameter, how)
 
 
 def test_one_route_is_read_as_the_whole_run_is(evaluation):
@@ -180,7 +184,7 @@ def test_one_route_is_read_as_the_whole_run_is(evaluation):
 
 def test_the_value_in_use_has_the_figures_of_the_evaluation(evaluation):
     for route in ("hybrid_rrf", "mmr", "rag_fusion"):
-        subject = sweep_subject.subject(evaluation, route, [routes()[route].knobs[0].name])
+        subject = sweep_subject.subject(evaluation, route, [routes()[route].parameters[0].name])
         rankings = sweep_subject.Rankings(subject)
         for metric in sweep.METRICS:
             values = rankings.stored(subject.now, metric)
@@ -189,30 +193,30 @@ def test_the_value_in_use_has_the_figures_of_the_evaluation(evaluation):
             assert sum(values.values()) / len(values) == pytest.approx(mean)
 
 
-def knob(kind=float, low=0.0, high=1.0, choices=(), default=0.5):
-    return KnobSpec("it", kind, default, "", low, high, choices)
+def parameter(kind=float, low=0.0, high=1.0, choices=(), default=0.5):
+    return ParameterSpec("it", kind, default, "", low, high, choices)
 
 
 @pytest.mark.parametrize(
     ("spec", "now", "values"),
     [
-        (knob(), 0.5, (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)),
-        (knob(), 0.25, (0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)),
-        (knob(bool), True, (False, True)),
-        (knob(str, choices=("a", "b", "c")), "b", ("a", "b", "c")),
-        (knob(int, 1, 8), 3, (1, 2, 3, 4, 5, 6, 7, 8)),
-        (knob(int, 1, 1000), 60, (1, 3, 7, 20, 50, 60, 140, 400, 1000)),
-        (knob(float, 0, 10), 1.0, (0, 0.1, 0.17, 0.3, 0.5, 0.8, 1, 1.3, 2, 3.6, 6, 10)),
-        (knob(float, -1, 1), 0.25, (-1, -0.8, -0.6, -0.4, -0.2, 0, 0.2, 0.25, 0.4, 0.6, 0.8, 1)),
+        (parameter(), 0.5, (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)),
+        (parameter(), 0.25, (0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)),
+        (parameter(bool), True, (False, True)),
+        (parameter(str, choices=("a", "b", "c")), "b", ("a", "b", "c")),
+        (parameter(int, 1, 8), 3, (1, 2, 3, 4, 5, 6, 7, 8)),
+        (parameter(int, 1, 1000), 60, (1, 3, 7, 20, 50, 60, 140, 400, 1000)),
+        (parameter(float, 0, 10), 1.0, (0, 0.1, 0.17, 0.3, 0.5, 0.8, 1, 1.3, 2, 3.6, 6, 10)),
+        (parameter(float, -1, 1), 0.25, (-1, -0.8, -0.6, -0.4, -0.2, 0, 0.2, 0.25, 0.4, 0.6, 0.8, 1)),
     ],
 )
 def test_the_usual_grid_follows_the_range(spec, now, values):
     assert sweep_grid.default(spec, now) == values
 
 
-def test_the_usual_grid_of_every_knob_is_allowed_and_short():
+def test_the_usual_grid_of_every_parameter_is_allowed_and_short():
     for route in routes().values():
-        for one in route.knobs:
+        for one in route.parameters:
             for paired in (False, True):
                 grid = sweep_grid.default(one, one.default, paired=paired)
                 assert one.default in grid
@@ -223,18 +227,18 @@ def test_the_usual_grid_of_every_knob_is_allowed_and_short():
 
 
 def test_a_grid_is_read_as_written():
-    assert sweep_grid.read("0.2, 0.1,0.2", knob(), "r") == (0.1, 0.2)
-    assert sweep_grid.read("0..1 step 0.25", knob(), "r") == (0, 0.25, 0.5, 0.75, 1)
-    assert sweep_grid.read("0 .. 0.5 step 0.2, 1", knob(), "r") == (0, 0.2, 0.4, 1)
-    assert sweep_grid.read("1..4", knob(int, 1, 8), "r") == (1, 2, 3, 4)
-    assert sweep_grid.read("b,a", knob(str, choices=("a", "b")), "r") == ("b", "a")
+    assert sweep_grid.read("0.2, 0.1,0.2", parameter(), "r") == (0.1, 0.2)
+    assert sweep_grid.read("0..1 step 0.25", parameter(), "r") == (0, 0.25, 0.5, 0.75, 1)
+    assert sweep_grid.read("0 .. 0.5 step 0.2, 1", parameter(), "r") == (0, 0.2, 0.4, 1)
+    assert sweep_grid.read("1..4", parameter(int, 1, 8), "r") == (1, 2, 3, 4)
+    assert sweep_grid.read("b,a", parameter(str, choices=("a", "b")), "r") == ("b", "a")
     for text, said in (
         ("", "is empty"), ("0..2", "'2' is not allowed"), ("1..0", "low <= high"), ("0..1 step x", "s > 0"),
         ("0..1 step -1", "s > 0"), ("0..1 step 0.001", "at most 41"), ("nan", "'nan' is not allowed"),
         (",".join(f"{n / 100}" for n in range(60)), "more than 41 values"), ("0..1 step nan", "s > 0"),
     ):  # fmt: skip
         with pytest.raises(BadInput, match=said):
-            sweep_grid.read(text, knob(), "r")
+            sweep_grid.read(text, parameter(), "r")
     with pytest.raises(BadInput, match="8 x 7 values are 56 pairs"):
         sweep_grid.cells(tuple(range(8)), tuple(range(7)))
 
@@ -246,7 +250,9 @@ class Given:
         questions = tuple(Question(q, Query(q), split=q[:-2]) for q in values[now])
         labelled_ = LabelledSet("given", questions, {})
         evaluation = SimpleNamespace(labelled=labelled_, name="given")
-        path = SimpleNamespace(results=dict.fromkeys(values[now]), knobs=(knob(),), untouched=(), ran={})
+        path = SimpleNamespace(
+            results=dict.fromkeys(values[now]), parameters=(parameter(),), untouched=(), ran={}
+        )
         self.subject = sweep_subject.Subject(evaluation, path, "route", now, ("q9",), 3)
         self._values = values
 
@@ -255,7 +261,7 @@ class Given:
 
 
 def given_values(dev, test):
-    """Two values of a knob: 0 in use, 1 with these differences."""
+    """Two values of a parameter: 0 in use, 1 with these differences."""
     names = [f"dev{n:02}" for n in range(len(dev))] + [f"test{n:02}" for n in range(len(test))]
     return Given({(0,): dict.fromkeys(names, 0.5), (1,): dict(zip(names, (0.5 + d for d in (*dev, *test)),
                                                                 strict=True))}, (0,))  # fmt: skip
@@ -380,17 +386,17 @@ def test_a_corpus_indexed_again_is_not_compared(engine, evaluation, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("route", "knobs", "said"),
+    ("route", "parameters", "said"),
     [
         ("nine", ["k"], "route 'nine' is not in evaluation tiny; it has: hybrid_rrf"),
-        ("hybrid_rrf", ["q"], "no knob 'q'; it has: k, dense_weight, bm25_weight"),
-        ("hybrid_rrf", ["k", "k"], "give one knob, or two different ones"),
-        ("hybrid_rrf", [], "knobs none: give one knob"),
+        ("hybrid_rrf", ["q"], "no parameter 'q'; it has: k, dense_weight, bm25_weight"),
+        ("hybrid_rrf", ["k", "k"], "give one parameter, or two different ones"),
+        ("hybrid_rrf", [], "parameters none: give one parameter"),
     ],
 )
-def test_what_cannot_be_tried_is_said(evaluation, route, knobs, said):
+def test_what_cannot_be_tried_is_said(evaluation, route, parameters, said):
     with pytest.raises(BadInput, match=said):
-        sweep_subject.subject(evaluation, route, knobs)
+        sweep_subject.subject(evaluation, route, parameters)
 
 
 def test_charts_draw_what_is_known_and_escape_names(evaluation):
@@ -453,10 +459,10 @@ def test_the_command_asks_no_model_unless_told_to(home, engine, capsys):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("mine", "hybrid_rrf"), "give ROUTE.KNOB"),
-        (("mine", "hybrid_rrf.k", "rerank.candidates"), "two knobs of one route"),
+        (("mine", "hybrid_rrf"), "give ROUTE.PARAMETER"),
+        (("mine", "hybrid_rrf.k", "rerank.candidates"), "two parameters of one route"),
         (("mine", "hybrid_rrf.k", "--metric", "f1"), "metric 'f1'; give one of ndcg@10"),
-        (("mine", "hybrid_rrf.k", "--grid", "q=1"), "give KNOB=VALUES for one of k"),
+        (("mine", "hybrid_rrf.k", "--grid", "q=1"), "give PARAMETER=VALUES for one of k"),
         (("none", "hybrid_rrf.k"), "holds no evaluation"),
     ],
 )

@@ -25,14 +25,16 @@ def ask(
     answers="none",
     tables=None,
     style=None,
-    **knobs,
+    **parameters,
 ):
     llm = ScriptedLLM(replies)
     engine = FakeEngine(tmp_path, llm=llm)
     if tables is not None:
         engine.tables = lambda _corpus, _need: tables
     style = style or AnswerStyle()
-    run = engine.ask(Request(Query(question), "tiny", (route,), {route: knobs}, answers=answers, style=style))
+    run = engine.ask(
+        Request(Query(question), "tiny", (route,), {route: parameters}, answers=answers, style=style)
+    )
     return run.results[0], llm
 
 

@@ -212,10 +212,10 @@ def test_the_need_says_what_is_missing(tmp_path):
 # The route.
 
 
-def ask(tmp_path, question="How do I send a fragile item back?", texts=TEXTS, **knobs):
+def ask(tmp_path, question="How do I send a fragile item back?", texts=TEXTS, **parameters):
     engine = FakeEngine(tmp_path, texts=texts)
     return engine.ask(
-        Request(Query(question), "tiny", ("late_interaction",), {"late_interaction": knobs})
+        Request(Query(question), "tiny", ("late_interaction",), {"late_interaction": parameters})
     ).results[0]
 
 
@@ -242,8 +242,10 @@ def test_hits_are_in_the_order_of_the_loops(tmp_path, candidates):
 
 def test_few_candidates_are_the_first_of_each_list_and_the_searches_stay_those_of_others(tmp_path):
     engine = FakeEngine(tmp_path)
-    knobs = {"late_interaction": {"candidates": 1}}
-    run = engine.ask(Request(Query("crushed box photos"), "tiny", ("hybrid_rrf", "late_interaction"), knobs))
+    parameters = {"late_interaction": {"candidates": 1}}
+    run = engine.ask(
+        Request(Query("crushed box photos"), "tiny", ("hybrid_rrf", "late_interaction"), parameters)
+    )
     result = next(r for r in run.results if r.route == "late_interaction")
     found = [span for span in result.spans if span.hits is not None]
     assert [len(span.hits) for span in found[:2]] == [1, 7]
@@ -260,8 +262,8 @@ def test_equal_passages_come_in_the_order_of_ids(tmp_path):
     for candidates in (0, 100):
         engine = FakeEngine(tmp_path / str(candidates))
         engine.fakes["tiny"] = corpus
-        knobs = {"late_interaction": {"candidates": candidates}}
-        result = engine.ask(Request(Query("same"), "tiny", ("late_interaction",), knobs)).results[0]
+        parameters = {"late_interaction": {"candidates": candidates}}
+        result = engine.ask(Request(Query("same"), "tiny", ("late_interaction",), parameters)).results[0]
         assert [hit.passage.id for hit in result.hits] == ["a:0-9", "b:0-9", "c:0-9"]
 
 
@@ -336,8 +338,8 @@ def test_a_colbert_model_is_used_by_name_from_the_command_line_on(tmp_path, monk
     assert record["name"] == "tokens"
     assert record["model"].startswith(f"{folder}@")
     asked = ["ask", "within hours", "--corpus", "mine", "--routes", "late_interaction", "--json"]
-    for knob in (["--knob", "late_interaction.candidates=0"], []):
-        assert main([*asked, *knob]) == 0
+    for parameter in (["--parameter", "late_interaction.candidates=0"], []):
+        assert main([*asked, *parameter]) == 0
         (result,) = json.loads(capsys.readouterr().out)["results"]
         span = deque(result["spans"], 1).pop()
         assert (span["output"].get("model") or span["output"]["reranker"]) == str(folder)

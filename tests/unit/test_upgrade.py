@@ -414,9 +414,9 @@ def test_lists_named_by_the_steps_of_the_route_that_did_the_work_are_found_here(
 
 
 def test_only_a_value_that_is_the_parameters_is_taken_as_set_by_it():
-    def fused(**knobs):
+    def fused(**parameters):
         spans = ((*BM25, ["a"]), (*RRF, {"lists": [1], "k": 60, "weights": [1.0, 2.0]}, None, ["a"]))
-        return read(stored(*spans, hits=["a"], route="hybrid_rrf", knobs=knobs)).spans[1].set_by
+        return read(stored(*spans, hits=["a"], route="hybrid_rrf", parameters=parameters)).spans[1].set_by
 
     assert fused(k=60, bm25_weight=1.0, dense_weight=2.0) == {
         "k": "k", "weights.0": "bm25_weight", "weights.1": "dense_weight",

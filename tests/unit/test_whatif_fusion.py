@@ -1,4 +1,6 @@
-"""Fusion done again from stored lists: the same as the run, and the same as a new run with other knobs."""
+"""Fusion done again from stored lists: the same as the run, and the same as a new run with other
+parameters.
+"""
 
 import json
 import math
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from core.analysis.what_if.fusion import counterpart, fusions, outcome, recompute, shares
 from core.analysis.what_if.fusion_change import arrow, list_names, moved, rows
 from core.analysis.what_if.fusion_change import given as given_shares
-from core.analysis.what_if.parameters import as_knobs, controls, sets
+from core.analysis.what_if.parameters import as_parameters, controls, sets
 from core.domain.errors import BadInput
 from core.domain.outputs import Embedding, Rerank, Search, Selection, Written
 from core.domain.outputs import Fusion as Fused
@@ -54,8 +56,8 @@ def engine(tmp_path_factory):
     return FakeEngine(tmp_path_factory.mktemp("home"), llm=llm, texts=texts(), web={"w:0-9": "the web"})
 
 
-def one(engine, route, knobs):
-    result = engine.ask(Request(QUESTION, "tiny", (route,), {route: knobs}, stored=False)).results[0]
+def one(engine, route, parameters):
+    result = engine.ask(Request(QUESTION, "tiny", (route,), {route: parameters}, stored=False)).results[0]
     assert (result.status, result.error) == ("ok", None)
     return result
 
@@ -96,38 +98,43 @@ def test_the_shares_of_a_score_add_up_to_it(everything):
                         assert share == 0 or id in {hit.passage.id for hit in ranking}
 
 
-def value_of(knob, draw):
-    if knob.choices:
-        return draw(st.sampled_from(knob.choices))
-    if knob.type is int:
-        return draw(st.integers(int(knob.low), int(knob.high)))
-    low = 0.1 if knob.name.endswith("weight") else knob.low  # with 0 some lists are not searched
-    high = 0.99 if knob.tunes == "alpha" else knob.high
+def value_of(parameter, draw):
+    if parameter.choices:
+        return draw(st.sampled_from(parameter.choices))
+    if parameter.type is int:
+        return draw(st.integers(int(parameter.low), int(parameter.high)))
+    low = 0.1 if parameter.name.endswith("weight") else parameter.low  # with 0 some lists are not searched
+    high = 0.99 if parameter.tunes == "alpha" else parameter.high
     return round(draw(st.floats(low, high)), 3)
 
 
 @pytest.mark.parametrize("name", list(TUNED))
 @settings(max_examples=8, deadline=None)
 @given(st.data())
-def test_other_knobs_give_what_a_new_run_gives(engine, name, data):
+def test_other_parameters_give_what_a_new_run_gives(engine, name, data):
     route, on = routes()[name], ON.get(name, {})
     first = one(engine, name, on)
-    own = [knob for knob in route.knobs if knob.name in TUNED[name]]
+    own = [parameter for parameter in route.parameters if parameter.name in TUNED[name]]
     assert len(own) == len(TUNED[name])
     fusion = next(one for one in reversed(fusions(first)) if one.span.set_by)
-    wanted = {knob.name: value_of(knob, data.draw) for knob in own}
+    wanted = {parameter.name: value_of(parameter, data.draw) for parameter in own}
     changes = {
-        name: value for knob in own for name, value in sets(knob, fusion.span, wanted[knob.name]).items()
+        name: value
+        for parameter in own
+        for name, value in sets(parameter, fusion.span, wanted[parameter.name]).items()
     }
     again = one(engine, name, {**on, **wanted})
     made = outcome(first, fusion, recompute(fusion, changes))
     assert made.hits == tuple((hit.passage.id, hit.score) for hit in again.hits)
-    kept = as_knobs(route, fusion.span, changes)
+    kept = as_parameters(route, fusion.span, changes)
     assert kept == wanted
-    moved_ = {control.knob: control for control in controls(route, fusion, [])}
-    for knob in own:
-        control = moved_[knob.name]
-        assert control.changes(wanted[knob.name]) in ({}, sets(knob, fusion.span, wanted[knob.name]))
+    moved_ = {control.parameter: control for control in controls(route, fusion, [])}
+    for parameter in own:
+        control = moved_[parameter.name]
+        assert control.changes(wanted[parameter.name]) in (
+            {},
+            sets(parameter, fusion.span, wanted[parameter.name]),
+        )
         assert control.low != 0 or "weights.2" not in control.names
 
 
@@ -143,10 +150,10 @@ def test_what_a_parameter_tunes_is_what_it_sets_of_a_step(everything, engine):
     }
     missing = []
     for name, route in routes().items():
-        for knob in route.knobs:
-            argument = "weights" if knob.tunes == "alpha" else knob.tunes
-            if argument and (name, knob.name, argument) not in recorded:
-                missing.append((name, knob.name, knob.tunes))
+        for parameter in route.parameters:
+            argument = "weights" if parameter.tunes == "alpha" else parameter.tunes
+            if argument and (name, parameter.name, argument) not in recorded:
+                missing.append((name, parameter.name, parameter.tunes))
     assert missing == []
 
 
@@ -328,39 +335,39 @@ def test_the_counterpart_is_the_step_over_as_many_lists():
     assert counterpart(replace(other, origin=Link("hits", 3, 2)), fusion, ranks=True) is None
 
 
-def test_only_what_knobs_set_can_be_kept(everything):
+def test_only_what_parameters_set_can_be_kept(everything):
     route = routes()["hybrid_rrf"]
     result = next(r for r in everything.results if r.route == "hybrid_rrf")
     (fusion,) = fusions(result)
-    assert as_knobs(route, fusion.span, {"k": 9, "weights.1": 2}) == {"k": 9, "dense_weight": 2.0}
-    assert as_knobs(route, fusion.span, {"pool": 9}) is None
-    assert as_knobs(route, fusion.span, {"k": 9, "pool": 9}) is None
+    assert as_parameters(route, fusion.span, {"k": 9, "weights.1": 2}) == {"k": 9, "dense_weight": 2.0}
+    assert as_parameters(route, fusion.span, {"pool": 9}) is None
+    assert as_parameters(route, fusion.span, {"k": 9, "pool": 9}) is None
     with pytest.raises(BadInput, match="from 1 to 1000"):
-        as_knobs(route, fusion.span, {"k": 0})
+        as_parameters(route, fusion.span, {"k": 0})
     pair = routes()["step_back"]
     both = Span(
         1, None, "fuse", "CHAIN", 0, 0, {"weights": [1.0, 1.0, 0.5, 0.5]},
         set_by={"weights.2": "weight", "weights.3": "weight"},
     )  # fmt: skip
-    assert as_knobs(pair, both, {"weights.2": 2.0, "weights.3": 2.0}) == {"weight": 2.0}
-    assert as_knobs(pair, both, {"weights.2": 2.0}) is None, "the other list would move too"
-    assert as_knobs(pair, both, {"weights.3": 2.0}) is None
-    assert as_knobs(pair, both, {"weights.2": 0.5}) == {"weight": 0.5}
+    assert as_parameters(pair, both, {"weights.2": 2.0, "weights.3": 2.0}) == {"weight": 2.0}
+    assert as_parameters(pair, both, {"weights.2": 2.0}) is None, "the other list would move too"
+    assert as_parameters(pair, both, {"weights.3": 2.0}) is None
+    assert as_parameters(pair, both, {"weights.2": 0.5}) == {"weight": 0.5}
     shared = routes()["hybrid_linear"]
     half = replace(both, args={"weights": [0.5, 0.5]}, set_by={"weights.1": "alpha"})
-    assert as_knobs(shared, half, {"weights.0": 1 - 0.7, "weights.1": 0.7}) == {"alpha": 0.7}
-    assert as_knobs(shared, half, {"weights.1": 0.7}) is None, "the other list gets what is left of 1"
+    assert as_parameters(shared, half, {"weights.0": 1 - 0.7, "weights.1": 0.7}) == {"alpha": 0.7}
+    assert as_parameters(shared, half, {"weights.1": 0.7}) is None, "the other list gets what is left of 1"
 
 
-def test_a_knob_of_another_step_is_not_taken_for_this_one():
+def test_a_parameter_of_another_step_is_not_taken_for_this_one():
     """The step's k is 60, as is the route's, which set nothing of it."""
     route = routes()["hybrid_rrf"]
     result = by_hand()
     spans = (*result.spans[:3], replace(result.spans[3], set_by={"weights.0": "bm25_weight"}))
     (fusion,) = fusions(replace(result, spans=spans))
     found = {control.name: control for control in controls(route, fusion, ["words", "vectors"])}
-    assert (found["k"].knob, found["weights.1"].knob) == (None, None)
-    assert found["weights.0"].knob == "bm25_weight"
+    assert (found["k"].parameter, found["weights.1"].parameter) == (None, None)
+    assert found["weights.0"].parameter == "bm25_weight"
     assert found["weights.0"].label == "weight of words"
     assert found["weights.0"].changes(1.0) == {}
     assert found["weights.0"].changes(2.0) == {"weights.0": 2.0}

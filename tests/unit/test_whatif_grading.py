@@ -11,7 +11,7 @@ from core.analysis.grades import decided, findings, held
 from core.analysis.run_view import Recorded, gradings, strippings
 from core.analysis.thresholds import changed, told
 from core.analysis.what_if.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
-from core.analysis.what_if.saved_parameters import threshold_knobs
+from core.analysis.what_if.saved_parameters import threshold_parameters
 from core.analysis.what_if.scored import floor_of, gates, nears, reaching, refloored
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Grading, PassageGrade, Round, Selection
@@ -52,12 +52,17 @@ def case(present, *values, split="dev"):
 def asked(tmp_path):
     """Run one route over a tiny corpus by the real steps; the result has its spans."""
 
-    def ask(route, replies=None, answers="none", style=None, **knobs):
+    def ask(route, replies=None, answers="none", style=None, **parameters):
         engine = FakeEngine(tmp_path, texts=TEXTS, llm=ScriptedLLM(replies or {}))
         more = {"style": style} if style else {}
         run = engine.ask(
             Request(
-                Query("My box arrived crushed"), "tiny", (route,), {route: knobs}, answers=answers, **more
+                Query("My box arrived crushed"),
+                "tiny",
+                (route,),
+                {route: parameters},
+                answers=answers,
+                **more,
             )
         )
         (result,) = run.results
@@ -282,16 +287,16 @@ def test_a_round_that_was_kept_is_a_decision_and_other_selections_are_none(asked
     assert decisions(asked("mmr")) == []
 
 
-# Knobs.
+# Parameters.
 
 
-def test_thresholds_become_the_knobs_of_their_own_step(asked):
+def test_thresholds_become_the_parameters_of_their_own_step(asked):
     crag = asked("crag", evaluator="lightweight")
     (grading,) = gradings(crag)
-    assert crag.knobs["high"] == 0.0 < grading.output.high, "as calibrated"
+    assert crag.parameters["high"] == 0.0 < grading.output.high, "as calibrated"
 
     def kept(result, span, changes):
-        return threshold_knobs(routes()[result.route], span, changes)
+        return threshold_parameters(routes()[result.route], span, changes)
 
     assert kept(crag, grading.span, {"high": 0.7}) == {"high": 0.7}
     assert kept(crag, grading.span, {"low": 0.0}) == {"low": 0.001}, "0 stands for the calibrated one"
@@ -304,11 +309,13 @@ def test_thresholds_become_the_knobs_of_their_own_step(asked):
     writes = {"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1].", "closed-answer": "Tuesday."}
     unsure = asked("confidence", {**writes, "confidence": "50"}, threshold=0.58)
     first, second = gates(unsure)
-    assert (first.threshold, second.threshold) == (0.58, unsure.knobs["threshold"])
+    assert (first.threshold, second.threshold) == (0.58, unsure.parameters["threshold"])
     assert (first.span.name, second.span.name) == ("decide by confidence", "is the answer in the passages")
     assert kept(unsure, first.span, {"threshold": 0.5}) == {"threshold": 0.5}
     other = kept(unsure, second.span, {"threshold": 0.5})
-    assert other is None, "the route's knob of that name is another step's, though their values are equal"
+    assert other is None, (
+        "the route's parameter of that name is another step's, though their values are equal"
+    )
 
 
 # Over many questions.
@@ -447,8 +454,8 @@ def test_the_curves_are_the_tallies():
 def test_a_run_without_models_asks_neither_a_model_nor_the_web(tmp_path, models):
     web = {"web/a:0-40": "A crushed box is photographed."}
     engine = FakeEngine(tmp_path, texts=TEXTS, web=web)
-    knobs = {"crag": {"low": 0.998, "high": 0.999}}  # nothing that was found is trusted
-    run = engine.ask(Request(Query(QUESTION), "tiny", ("crag",), knobs, models=models))
+    parameters = {"crag": {"low": 0.998, "high": 0.999}}  # nothing that was found is trusted
+    run = engine.ask(Request(Query(QUESTION), "tiny", ("crag",), parameters, models=models))
     (result,) = run.results
     (grading,) = gradings(result)
     assert result.status == "ok"

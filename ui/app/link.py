@@ -70,11 +70,11 @@ def restore(run: Run) -> None:
     turned: dict[str, dict[str, Any]] = {}
     for result in run.results:
         if result.route in here:
-            kept, unknown = settled(routes()[result.route], result.knobs)
+            kept, unknown = settled(routes()[result.route], result.parameters)
             defaults = routes()[result.route].settle({})
             turned[result.route] = {name: value for name, value in kept.items() if value != defaults[name]}
             gone += unknown
-    st.session_state[state.KNOBS] = turned
+    st.session_state[state.PARAMETERS] = turned
     answers = run.settings.get("answers")
     st.session_state[state.ANSWERS] = answers if answers in list(ANSWERS) else "none"
     answered = texts(run.settings.get("answered")) if answers == "selected" else []

@@ -14,50 +14,53 @@ from ui.app.markup import md
 from ui.app.routes import also
 
 BEFORE = "inputs_before"  # the inputs as they were before the last "keep", for Undo
-KEPT = "kept_knobs"  # (run, route, knobs) of the last "keep"
+KEPT = "kept_parameters"  # (run, route, parameters) of the last "keep"
 INPUTS = (
-    state.QUESTION, state.CORPUS, state.TURNS, state.SAID, state.ROUTES, state.KNOBS, state.ANSWERS,
+    state.QUESTION, state.CORPUS, state.TURNS, state.SAID, state.ROUTES, state.PARAMETERS, state.ANSWERS,
     state.ANSWERED, state.ANSWER_BY, state.ANSWER_ORDER, state.SESSION, state.EVIDENCE,
 )  # fmt: skip
 
 
-def offer(run: Run, route: Route, knobs: Mapping[str, Any] | None, lacking: str) -> None:
-    """A button that keeps `knobs` of `route` for the next run, with Undo; `lacking` says why there are none.
+def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking: str) -> None:
+    """A button that keeps `parameters` of `route` for the next run, with Undo; `lacking` says why there are
+    none.
 
-    `knobs` are {} where nothing was changed.
+    `parameters` are {} where nothing was changed.
     """
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
-            "Keep as knobs",
-            key="keep_knobs",
-            disabled=not knobs,
+            "Keep as parameters",
+            key="keep_parameters",
+            disabled=not parameters,
             on_click=keep,
-            args=(run, route, dict(knobs or {})),
-            help="Puts the values into the next run's knobs, with this run's question and routes",
+            args=(run, route, dict(parameters or {})),
+            help="Puts the values into the next run's parameters, with this run's question and routes",
         )
-        if knobs:
-            st.caption(md(", ".join(f"{name} = {_text(value)}" for name, value in knobs.items())))
-        elif knobs is None:
+        if parameters:
+            st.caption(md(", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())))
+        elif parameters is None:
             st.caption(md(lacking))
     _kept(run)
 
 
-def keep(run: Run, route: Route, knobs: dict[str, Any]) -> None:
-    """Restore what was asked in `run`, with `knobs` of `route` changed; the inputs as they were are kept."""
+def keep(run: Run, route: Route, parameters: dict[str, Any]) -> None:
+    """Restore what was asked in `run`, with `parameters` of `route` changed; the inputs as they were are
+    kept.
+    """
     now = st.session_state
     before = inputs()
     link.restore(run)
     now[state.CORPUS] = run.corpus
-    changed = {**now[state.KNOBS].get(route.name, {}), **knobs}
-    default = {knob.name: knob.default for knob in route.knobs}
-    now[state.KNOBS] = {
-        **now[state.KNOBS],
+    changed = {**now[state.PARAMETERS].get(route.name, {}), **parameters}
+    default = {parameter.name: parameter.default for parameter in route.parameters}
+    now[state.PARAMETERS] = {
+        **now[state.PARAMETERS],
         route.name: {name: value for name, value in changed.items() if value != default[name]},
     }
     also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
     now[link.ADOPTED] = (run.id, None, None)  # the way to Compare must not restore the run over it
-    now[BEFORE], now[KEPT] = before, (run.id, route.title, dict(knobs))
+    now[BEFORE], now[KEPT] = before, (run.id, route.title, dict(parameters))
 
 
 def undo() -> None:
@@ -83,14 +86,14 @@ def put_back(before: Mapping[str, Any]) -> None:
 
 
 def _kept(run: Run) -> None:
-    of_run, title, knobs = st.session_state.get(KEPT, (None, "", {}))
+    of_run, title, parameters = st.session_state.get(KEPT, (None, "", {}))
     if of_run != run.id:
         return
-    said = ", ".join(f"{name} = {_text(value)}" for name, value in knobs.items())
+    said = ", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="kept"):
         st.success(md(f"Kept for the next run: {title} with {said}."))
         opened.to("compare.py", "To Compare: Ctrl+Enter (⌘ Enter) runs it")
-        st.button("Undo", key="undo_knobs", on_click=undo, type="tertiary")
+        st.button("Undo", key="undo_parameters", on_click=undo, type="tertiary")
 
 
 def _text(value: Any) -> str:

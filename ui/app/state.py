@@ -19,8 +19,8 @@ TURNS = "turns"  # the conversation before the question, as it was put into the 
 SAID = (
     "said"  # the same with what was edited since: survives a visit to another page, which the editor does not
 )
-VERSION = "turns_version"  # new editors of turns and knobs are made when they are replaced from outside
-KNOBS = "knobs"  # {route: {knob: value}}, only what differs from the defaults
+VERSION = "turns_version"  # new editors of turns and parameters are made when they are replaced from outside
+PARAMETERS = "parameters"  # {route: {parameter: value}}, only what differs from the defaults
 ANSWERS = "answers"
 ANSWERED = "answered"
 ANSWER_BY = "answer_by"
@@ -55,9 +55,9 @@ def editor_key() -> str:
     return f"turns:{st.session_state.get(VERSION, 0)}"
 
 
-def knob_key(route: str, knob: str) -> str:
-    """The key of a knob's widget."""
-    return f"knob:{route}:{knob}:{st.session_state.get(VERSION, 0)}"
+def parameter_key(route: str, parameter: str) -> str:
+    """The key of a parameter's widget."""
+    return f"parameter:{route}:{parameter}:{st.session_state.get(VERSION, 0)}"
 
 
 def said() -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""A metric against the values of a knob, or of two."""
+"""A metric against the values of a parameter, or of two."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST = 0.02  # half the height of a picture of equal values
 
 
 def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
-    """The mean at each value of one knob on the questions to choose on, with the 95 % interval of the
+    """The mean at each value of one parameter on the questions to choose on, with the 95 % interval of the
     difference drawn about the mean in use: a bar that reaches the dashed line shows no difference. What was
     chosen is shown once more on the held-out questions.
     """
@@ -64,7 +64,7 @@ def sweep_curve(curve: Curve, *, dark: bool = False) -> Figure:
 
 
 def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
-    """The mean at each pair of values of two knobs; framed are the pair in use and the one chosen."""
+    """The mean at each pair of values of two parameters; framed are the pair in use and the one chosen."""
     import plotly.graph_objects as go
 
     subject = curve.subject

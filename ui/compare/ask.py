@@ -46,7 +46,7 @@ def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
         _conversation()
         session_memory.menu()
         _route_menu(gaps)
-        _knob_menu()
+        _parameter_menu()
         presets.menu(corpus)
         _answer_menu()
     return run, stop
@@ -59,7 +59,7 @@ def request(corpus: str) -> Request:
         raise BadInput("no route is chosen; choose at least one under Routes")
     if len(names) > MOST:
         raise BadInput(f"{len(names)} routes are chosen; at most {MOST} are compared at once")
-    given: Mapping[str, Any] = st.session_state.get(state.KNOBS, {})
+    given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS, {})
     return Request(
         Query(st.session_state[state.QUESTION] or "", state.history()),
         corpus,
@@ -170,12 +170,14 @@ def _choose(names: list[str]) -> None:
     st.session_state[state.ROUTES] = names
 
 
-def _knob_menu() -> None:
-    given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.KNOBS, {})
+def _parameter_menu() -> None:
+    given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.PARAMETERS, {})
     turned = sum(map(len, given.values()))
-    with st.popover(f"Knobs ({turned} changed)" if turned else "Knobs", key="knobs_menu"):
-        having = [route.name for route in by_family() if route.knobs]
-        name = st.selectbox("Knobs of", having, format_func=title, key="knobs_of", persist_state="session")
+    with st.popover(f"Parameters ({turned} changed)" if turned else "Parameters", key="parameters_menu"):
+        having = [route.name for route in by_family() if route.parameters]
+        name = st.selectbox(
+            "Parameters of", having, format_func=title, key="parameters_of", persist_state="session"
+        )
         if name:
             given[name] = parameters.draw(routes()[name], given.get(name, {}))
 

@@ -40,42 +40,48 @@ def menu(corpus: str) -> None:
 
 
 def in_place() -> Preset | None:
-    """The named settings that the knobs are those of; None where they were changed since, or never put."""
+    """The named settings that the parameters are those of; None where they were changed since, or never
+    put.
+    """
     if APPLIED not in st.session_state:
         return None
     preset: Preset = st.session_state[APPLIED][0]
-    knobs = {name: values for name, values in st.session_state.get(state.KNOBS, {}).items() if values}
-    same = knobs == changed(preset) and st.session_state.get(state.EVIDENCE) == preset.evidence
+    parameters = {
+        name: values for name, values in st.session_state.get(state.PARAMETERS, {}).items() if values
+    }
+    same = parameters == changed(preset) and st.session_state.get(state.EVIDENCE) == preset.evidence
     return preset if same else None
 
 
 def changed(preset: Preset) -> dict[str, dict[str, object]]:
-    """The knobs of the settings that are not at their defaults, by route; BadInput as `settled`."""
+    """The parameters of the settings that are not at their defaults, by route; BadInput as `settled`."""
     found = {}
     for name, values in settled(preset).items():
-        default = {knob.name: knob.default for knob in routes()[name].knobs}
-        if other := {knob: value for knob, value in values.items() if value != default[knob]}:
+        default = {parameter.name: parameter.default for parameter in routes()[name].parameters}
+        if other := {parameter: value for parameter, value in values.items() if value != default[parameter]}:
             found[name] = other
     return found
 
 
 def apply(preset: Preset) -> None:
-    """Put the knobs of the settings in place of those of the inputs, and their routes among those chosen."""
+    """Put the parameters of the settings in place of those of the inputs, and their routes among those
+    chosen.
+    """
     now = st.session_state
     now.pop(FAILED, None)
     try:
-        knobs = changed(preset)
+        parameters = changed(preset)
     except RouteScopeError as error:
         now[FAILED] = str(error)
         return
     now[APPLIED] = (preset, next_run.inputs())
-    now[state.KNOBS] = knobs
-    also(*preset.knobs)
+    now[state.PARAMETERS] = parameters
+    also(*preset.parameters)
     if preset.evidence is None:
         now.pop(state.EVIDENCE, None)
     else:
         now[state.EVIDENCE] = preset.evidence
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
 
 
 def undo() -> None:

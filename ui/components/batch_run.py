@@ -20,16 +20,21 @@ EVERY = 0.4  # seconds between looks at one under way
 
 
 def surveyed(
-    corpus: str, result: RouteResult, knobs: Mapping[str, Any], key: str = "labelled", *, models: bool = True
+    corpus: str,
+    result: RouteResult,
+    parameters: Mapping[str, Any],
+    key: str = "labelled",
+    *,
+    models: bool = True,
 ) -> Survey | None:
-    """The finished survey of a route with `knobs` over the labelled questions of `corpus`.
+    """The finished survey of a route with `parameters` over the labelled questions of `corpus`.
 
     Without `models` a route that only makes use of a model or the web goes without. None while there is no
     survey: then a button to begin it, its progress, or the reason is on the page. When it ends the page is
     drawn again.
     """
     opening.wait_for(corpus)
-    engine, routes = state.engine(), {result.route: knobs}
+    engine, routes = state.engine(), {result.route: parameters}
     try:
         known = surveys.begun(engine, corpus, routes, models=models)
         if known is None:

@@ -1,4 +1,4 @@
-"""Widgets for a route's knobs, drawn from their declaration."""
+"""Widgets for a route's parameters, drawn from their declaration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.routes.declare import KnobSpec, Route
+from core.routes.declare import ParameterSpec, Route
 from ui.app import state
 from ui.app.markup import md
 
@@ -14,26 +14,30 @@ FINE = 200  # a range with more whole numbers than this gets a number field, not
 
 
 def draw(route: Route, given: dict[str, Any]) -> dict[str, Any]:
-    """The route's knobs as widgets; returns the values that differ from the defaults."""
+    """The route's parameters as widgets; returns the values that differ from the defaults."""
     changed: dict[str, Any] = {}
-    for knob in route.knobs:
-        value = widget(knob, given.get(knob.name, knob.default), state.knob_key(route.name, knob.name))
-        if value is not None and value != knob.default:
-            changed[knob.name] = value
+    for parameter in route.parameters:
+        value = widget(
+            parameter,
+            given.get(parameter.name, parameter.default),
+            state.parameter_key(route.name, parameter.name),
+        )
+        if value is not None and value != parameter.default:
+            changed[parameter.name] = value
     return changed
 
 
-def widget(knob: KnobSpec, value: Any, key: str) -> Any:
-    """One knob as a widget that shows `value`; returns what is chosen, None where a field is emptied."""
-    label, note = md(knob.name.replace("_", " ")), md(knob.help)
-    if knob.choices:
-        return st.selectbox(label, knob.choices, knob.choices.index(value), key=key, help=note)
-    if knob.type is bool:
+def widget(parameter: ParameterSpec, value: Any, key: str) -> Any:
+    """One parameter as a widget that shows `value`; returns what is chosen, None where a field is emptied."""
+    label, note = md(parameter.name.replace("_", " ")), md(parameter.help)
+    if parameter.choices:
+        return st.selectbox(label, parameter.choices, parameter.choices.index(value), key=key, help=note)
+    if parameter.type is bool:
         return st.toggle(label, value, key=key, help=note)
-    if knob.type is str:
+    if parameter.type is str:
         return st.text_input(label, value, key=key, help=note)
-    low, high = knob.low, knob.high
-    if knob.type is int:
+    low, high = parameter.low, parameter.high
+    if parameter.type is int:
         whole = (None if low is None else int(low), None if high is None else int(high))
         if whole[0] is not None and whole[1] is not None and whole[1] - whole[0] <= FINE:
             return st.slider(label, whole[0], whole[1], int(value), key=key, help=note)

@@ -1,10 +1,10 @@
-"""The offer to keep thresholds that were tried as knobs of the next run."""
+"""The offer to keep thresholds that were tried as parameters of the next run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.analysis.what_if.saved_parameters import threshold_knobs
+from core.analysis.what_if.saved_parameters import threshold_parameters
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Span
 from core.routes.registry import routes
@@ -19,9 +19,9 @@ def offer(
     if route is None:
         return
     changes = {name: value for name, value in tried.items() if value != stored[name]}
-    lacking = f"{route.title} has no knob for this, so it cannot be kept."
+    lacking = f"{route.title} has no parameter for this, so it cannot be kept."
     try:
-        knobs = threshold_knobs(route, span, changes)
+        parameters = threshold_parameters(route, span, changes)
     except BadInput as error:
-        knobs, lacking = None, str(error)
-    next_run.offer(run, route, knobs, lacking)
+        parameters, lacking = None, str(error)
+    next_run.offer(run, route, parameters, lacking)

@@ -1,4 +1,4 @@
-"""How the routes of a new evaluation are asked: knobs, baseline, timing, answers and rounds."""
+"""How the routes of a new evaluation are asked: parameters, baseline, timing, answers and rounds."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def hold(name: str, options: list[Any], usual: Any = None) -> None:
 
 
 def how(spec: Spec, corpus: str) -> Spec:
-    """Knobs, baseline, timing, answers and repeats."""
+    """Parameters, baseline, timing, answers and repeats."""
     place = st.container(horizontal=True, vertical_alignment="bottom")
-    knobs, evidence = _knobs(place, spec, corpus)
+    parameters, evidence = _parameters(place, spec, corpus)
     hold("baseline", list(spec.routes))
     baseline = place.selectbox(
         "Baseline", spec.routes, key="ev_baseline", persist_state="session", width=220,
@@ -60,10 +60,12 @@ def how(spec: Spec, corpus: str) -> Spec:
     hold("answers", list(answers))
     by = place.selectbox("Answers", list(answers), key="ev_answers", format_func=lambda one: answers[one],
                          persist_state="session", width=220)  # fmt: skip
-    found = replace(spec, knobs=knobs, evidence=evidence, baseline=baseline, timing=timing)
+    found = replace(spec, parameters=parameters, evidence=evidence, baseline=baseline, timing=timing)
     if by != "none":
         found = replace(found, answers=True, answer_by=by)
-    asking = [name for name in spec.routes if routes()[name].asks(routes()[name].settle(knobs.get(name, {})))]
+    asking = [
+        name for name in spec.routes if routes()[name].asks(routes()[name].settle(parameters.get(name, {})))
+    ]
     if not asking and by != "model":
         return found
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
@@ -79,10 +81,12 @@ def how(spec: Spec, corpus: str) -> Spec:
     return replace(found, repeats=int(rounds))
 
 
-def _knobs(place: DeltaGenerator, spec: Spec, corpus: str) -> tuple[dict[str, dict[str, Any]], float | None]:
-    """The knobs of the chosen routes, and the evidence that named settings ask for."""
+def _parameters(
+    place: DeltaGenerator, spec: Spec, corpus: str
+) -> tuple[dict[str, dict[str, Any]], float | None]:
+    """The parameters of the chosen routes, and the evidence that named settings ask for."""
     store = state.engine().store
-    given: Mapping[str, Any] = st.session_state.get(state.KNOBS) or {}
+    given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS) or {}
     named = {one.name: one for one in presets.every(store, corpus)} if store is not None else {}
     compared = {name: dict(values) for name, values in given.items() if values and name in spec.routes}
     turned = sum(map(len, compared.values()))
@@ -90,11 +94,11 @@ def _knobs(place: DeltaGenerator, spec: Spec, corpus: str) -> tuple[dict[str, di
     options = [DEFAULTS, *([COMPARE] if turned else []), *(f"preset:{name}" for name in named)]
     hold("knobs", options)
     chosen = place.selectbox(
-        "Knobs", options, key="ev_knobs", persist_state="session", width=280,
+        "Parameters", options, key="ev_parameters", persist_state="session", width=280,
         format_func=lambda one: labels.get(one) or f"settings “{one.removeprefix('preset:')}”",
     )  # fmt: skip
     if chosen == COMPARE:
         return compared, None
     if preset := named.get(chosen.removeprefix("preset:")) if chosen != DEFAULTS else None:
-        return {n: dict(v) for n, v in preset.knobs.items() if n in spec.routes and v}, preset.evidence
+        return {n: dict(v) for n, v in preset.parameters.items() if n in spec.routes and v}, preset.evidence
     return {}, None

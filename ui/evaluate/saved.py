@@ -139,13 +139,13 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
     sample = f"a sample of {figures['sample']['of']}" if figures.get("sample") else ""
     mode = f"mode {spec['mode']}" if spec.get("mode") else ""
     timing = {"shared": "routes run together", "isolated": "routes run one after the other"}
-    knobs = ", ".join(f"{title(route)} {key} = {value}" for route, given in spec["knobs"].items()
+    parameters = ", ".join(f"{title(route)} {key} = {value}" for route, given in spec["knobs"].items()
                       for key, value in given.items())  # fmt: skip
     parts = [
         f"Corpus {one.corpus}", source, mode, sample, f"{one.done} of {one.total} questions asked",
         f"{one.routes} routes", timing.get(str(figures.get("timing")), ""),
-        "with answers" if spec.get("answers") else "", f"knobs: {knobs}" if knobs else "", one.state,
-        f"{one.changed[:16].replace('T', ' ')} UTC",
+        "with answers" if spec.get("answers") else "", f"parameters: {parameters}" if parameters else "",
+        one.state, f"{one.changed[:16].replace('T', ' ')} UTC",
     ]  # fmt: skip
     return " · ".join(part for part in parts if part)
 

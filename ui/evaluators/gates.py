@@ -55,7 +55,10 @@ def draw(run: Run) -> None:
         saved_thresholds.offer(run, gate.result, gate.span, {gate.name: at}, {gate.name: stored})
     elif changed:
         st.caption(
-            md("For all routes alike it is a setting, answer_evidence, and no knob: see Settings and health.")
+            md(
+                "For all routes alike it is a setting, answer_evidence, and no parameter: see "
+                "Settings and health."
+            )
             if name.startswith(EVIDENCE)
             else "Several routes decide by it: try it on one of them alone to keep it."
         )

@@ -51,11 +51,12 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *
 
 
 def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
-    """The grades of every labelled question by the route with the knobs of this run; asks no model."""
-    known = surveyed(run.corpus, result, dict(result.knobs), "grades", models=False)
+    """The grades of every labelled question by the route with the parameters of this run; asks no model."""
+    known = surveyed(run.corpus, result, dict(result.parameters), "grades", models=False)
     if known is None:
         st.caption(
-            "Asks every labelled question by this route with the knobs of this run, without a language model"
+            "Asks every labelled question by this route with the parameters of this run, "
+            "without a language model"
             " and without the web; nothing of it is stored."
         )
         return None
@@ -74,7 +75,9 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
     except RouteScopeError as error:
         st.caption(md(str(error)))
         return None
-    knobs = " ".join(f"--knob {result.route}.{name}={value}" for name, value in result.knobs.items())
+    parameters = " ".join(
+        f"--parameter {result.route}.{name}={value}" for name, value in result.parameters.items()
+    )
     st.caption(
         md(
             f"This evaluator asks a model: {calls} calls a question, about"
@@ -83,7 +86,8 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
         )
     )
     st.code(
-        f"python -m core eval {run.corpus} --routes {result.route} --split dev {knobs}".strip(), language=None
+        f"python -m core eval {run.corpus} --routes {result.route} --split dev {parameters}".strip(),
+        language=None,
     )
     results = _runs(
         engine.settings.home.as_posix(), run.corpus, run.fingerprint, result.route, _newest(run), run.id

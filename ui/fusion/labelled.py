@@ -47,10 +47,10 @@ def draw(run: Run, result: RouteResult, fusion: Fusion, changes: Mapping[str, An
 
 
 def _settled(result: RouteResult) -> dict[str, Any]:
-    """The knobs of the run that this version has."""
+    """The parameters of the run that this version has."""
     route = routes()[result.route]
     known: dict[str, Any] = {}
-    for name, value in result.knobs.items():
+    for name, value in result.parameters.items():
         try:
             known |= {name: route.settle({name: value})[name]}
         except BadInput:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from core.analysis.run_view import worked
 from core.analysis.what_if.fusion import Fusion, Outcome, fusions, outcome, recompute, shares
 from core.analysis.what_if.fusion_change import Row, arrow, list_names, moved, places, rows
-from core.analysis.what_if.parameters import as_knobs
+from core.analysis.what_if.parameters import as_parameters
 from core.analysis.what_if.parameters import controls as controls_of
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run, Scored
@@ -66,9 +66,9 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     also = [id for id, grade in gold.items() if grade > 0] + ([passage] if passage else [])
     _bars(run, fusion, rows(fusion, before, fused, parts, gold, limit=TOP, also=also), names)
     if route is not None:
-        lacking = f"{route.title} has no knob for all that is changed, so it cannot be kept."
-        knobs = as_knobs(route, fusion.span, changes) if changes else {}
-        next_run.offer(run, route, knobs, lacking)
+        lacking = f"{route.title} has no parameter for all that is changed, so it cannot be kept."
+        parameters = as_parameters(route, fusion.span, changes) if changes else {}
+        next_run.offer(run, route, parameters, lacking)
         labelled.draw(run, result, fusion, changes, ranks=made.hits is not None)
 
 

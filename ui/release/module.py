@@ -40,10 +40,10 @@ def draw(measured: Measured, decision: Decision) -> None:
         st.error(md(str(error)))
         return
     st.caption(
-        "A module that imports `core` and asks the engine that these pages ask, with the knobs of this "
+        "A module that imports `core` and asks the engine that these pages ask, with the parameters of this "
         "evaluation: it finds the same hits. Put RouteScope's checkout on PYTHONPATH; import it, or run it."
     )
     st.download_button("Download", source, file_name=FILE, mime="text/x-python", on_click="ignore")
     st.code(source, language="python")
-    st.caption("The same on the command line, with knobs as ROUTE.NAME=VALUE:")
+    st.caption("The same on the command line, with parameters as ROUTE.NAME=VALUE:")
     st.code(f"python -m core module {name} --corpus {spec['corpus']} --out {FILE}", language="bash")

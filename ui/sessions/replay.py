@@ -96,7 +96,7 @@ def form(run: Run) -> None:
         st.error("None of the routes of this run is here, so there is nothing to run.")
         return
     changes: dict[str, Callable[[Request], Request]] = {
-        "A knob of a route": _knob,
+        "A parameter of a route": _parameter,
         "Routes": _routes,
         "Corpus": _corpus,
         "Question": _question,
@@ -105,7 +105,7 @@ def form(run: Run) -> None:
         "Nothing": lambda request: request,
     }
     what = st.segmented_control(
-        "Change", list(changes), default="A knob of a route", key="again_what", required=True
+        "Change", list(changes), default="A parameter of a route", key="again_what", required=True
     )
     request = changes[what or "Nothing"](found.request)
     if request == found.request:
@@ -130,32 +130,32 @@ def told(found: Again) -> None:
         st.caption("All that this run used is here.")
 
 
-def _knob(request: Request) -> Request:
-    having = [name for name in request.routes if routes()[name].knobs]
+def _parameter(request: Request) -> Request:
+    having = [name for name in request.routes if routes()[name].parameters]
     if not having:
-        st.info("None of these routes has a knob; change something else.")
+        st.info("None of these routes has a parameter; change something else.")
         return request
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Route", having, format_func=title, key="again_route", width=280)
         route = routes()[name]
-        by_name = {knob.name: knob for knob in route.knobs}
-        knob = by_name[
+        by_name = {parameter.name: parameter for parameter in route.parameters}
+        parameter = by_name[
             st.selectbox(
-                "Knob",
+                "Parameter",
                 list(by_name),
                 format_func=lambda one: one.replace("_", " "),
-                key=f"again_knob:{name}",
+                key=f"again_parameter:{name}",
                 width=240,
             )
         ]
-    now = route.settle(request.knobs.get(name, {}))
+    now = route.settle(request.parameters.get(name, {}))
     with st.container(width=540):
-        chosen = parameters.widget(knob, now[knob.name], f"again:{name}:{knob.name}")
-    st.caption(md(f"It was {value(now[knob.name])}. {knob.help}"))
+        chosen = parameters.widget(parameter, now[parameter.name], f"again:{name}:{parameter.name}")
+    st.caption(md(f"It was {value(now[parameter.name])}. {parameter.help}"))
     if chosen is None:
         return request
-    turned: Mapping[str, Any] = {**request.knobs.get(name, {}), knob.name: chosen}
-    return replace(request, knobs={**request.knobs, name: turned})
+    turned: Mapping[str, Any] = {**request.parameters.get(name, {}), parameter.name: chosen}
+    return replace(request, parameters={**request.parameters, name: turned})
 
 
 def _routes(request: Request) -> Request:
@@ -171,7 +171,7 @@ def _routes(request: Request) -> Request:
     return replace(
         request,
         routes=tuple(chosen),
-        knobs={name: turned for name, turned in request.knobs.items() if name in chosen},
+        parameters={name: turned for name, turned in request.parameters.items() if name in chosen},
         answered=tuple(name for name in request.answered if name in chosen),
     )
 

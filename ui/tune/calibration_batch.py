@@ -18,12 +18,12 @@ from ui.components import batch_run
 
 
 def surveyed(evaluation: Evaluation, route: str) -> Survey | None:
-    """The route over the labelled questions of the corpus, with the evaluation's knobs; None, and how to get
-    it on the page, while there is none.
+    """The route over the labelled questions of the corpus, with the evaluation's parameters; None, and how to
+    get it on the page, while there is none.
     """
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
-    knobs = dict((evaluation.spec.get("knobs") or {}).get(route, {}))
-    if surveys.begun(state.engine(), corpus, {route: knobs}, models=False) is None:
+    parameters = dict((evaluation.spec.get("knobs") or {}).get(route, {}))
+    if surveys.begun(state.engine(), corpus, {route: parameters}, models=False) is None:
         st.caption(
             md(
                 f"The evaluation has no steps of {title(route)}. It can be asked all labelled questions of"
@@ -36,7 +36,7 @@ def surveyed(evaluation: Evaluation, route: str) -> Survey | None:
             st.code(command, language=None)
             return None
     result = RouteResult(route, routes()[route].title, "ok", 0.0)
-    return batch_run.surveyed(corpus, result, knobs, "calibrate", models=False)
+    return batch_run.surveyed(corpus, result, parameters, "calibrate", models=False)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the scores")

@@ -136,11 +136,11 @@ def use(route: Route, found: FittedWeights) -> None:
     """Choose the route with these weights for the next run; the inputs as they were are kept for Undo."""
     now = st.session_state
     now[next_run.BEFORE] = next_run.inputs()
-    knob = next(knob.name for knob in route.knobs if knob.type is str)
+    parameter = next(parameter.name for parameter in route.parameters if parameter.type is str)
     now[state.CORPUS] = found.corpus
-    now[state.KNOBS] = {**now.get(state.KNOBS, {}), route.name: {knob: found.name}}
+    now[state.PARAMETERS] = {**now.get(state.PARAMETERS, {}), route.name: {parameter: found.name}}
     also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
     now[USED] = found.name
 
 

@@ -1,4 +1,4 @@
-"""Sweeps: a knob of a measured route over a grid of values, and what of the differences is shown."""
+"""Sweeps: a parameter of a measured route over a grid of values, and what of the differences is shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown,
 from core.evaluation.tuning.sweep_load import results
 from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
 from core.evaluation.tuning.sweep_text import counted, difference, told
-from core.routes.declare import KnobSpec, Route
+from core.routes.declare import ParameterSpec, Route
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.markup import cut, md, show, tag
@@ -26,7 +26,13 @@ from ui.charts.sweep import sweep_curve, sweep_map, sweep_told
 from ui.tune import sweep_run as sweeping_run
 from ui.tune import sweep_save
 
-ROUTE, KNOB, SECOND, METRIC, GRID = "sweep_route", "sweep_knob", "sweep_knob2", "sweep_metric", "sweep_grid"
+ROUTE, PARAMETER, SECOND, METRIC, GRID = (
+    "sweep_route",
+    "sweep_parameter",
+    "sweep_parameter2",
+    "sweep_metric",
+    "sweep_grid",
+)
 NONE = "none"
 Where = tuple[str, tuple[float, ...]]  # an evaluation's folder and stamp
 
@@ -40,22 +46,28 @@ def draw() -> None:
 
 
 def _of(evaluation: Evaluation) -> None:
-    offered = [name for name in evaluation.routes if name in known_routes() and _knobs(known_routes()[name])]
+    offered = [
+        name for name in evaluation.routes if name in known_routes() and _parameters(known_routes()[name])
+    ]
     if not offered:
-        st.subheader("No route of this evaluation has a knob", anchor=False)
-        st.caption("Measure a route with knobs, and try their values here.")
+        st.subheader("No route of this evaluation has a parameter", anchor=False)
+        st.caption("Measure a route with parameters, and try their values here.")
         st.page_link("evaluate.py", label="Go to Evaluate")
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        free = [name for name in offered if any(knob.tunes for knob in _knobs(known_routes()[name]))]
+        free = [
+            name
+            for name in offered
+            if any(parameter.tunes for parameter in _parameters(known_routes()[name]))
+        ]
         usual = (free or offered)[0]
         name = _one("route", ROUTE, "Route", offered, lambda one: cut(routes.title(one), 60), 260, usual)
         route = known_routes()[name]
-        names = [knob.name for knob in _knobs(route)]
-        tuned = [knob.name for knob in _knobs(route) if knob.tunes] or names
-        first = _one("knob", f"{KNOB}:{name}", "Knob", names, _plain, 200, tuned[0])
+        names = [parameter.name for parameter in _parameters(route)]
+        tuned = [parameter.name for parameter in _parameters(route) if parameter.tunes] or names
+        first = _one("knob", f"{PARAMETER}:{name}", "Parameter", names, _plain, 200, tuned[0])
         others = [NONE, *(one for one in names if one != first)]
-        second = _one("knob2", f"{SECOND}:{name}", "Second knob", others, _plain, 180, NONE)
+        second = _one("knob2", f"{SECOND}:{name}", "Second parameter", others, _plain, 180, NONE)
         metric = _one(
             "metric", METRIC, "Metric", list(METRICS), METRICS.__getitem__, 160, next(iter(METRICS))
         )
@@ -87,9 +99,9 @@ def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None
     bar.empty()
 
 
-def _knobs(route: Route) -> list[KnobSpec]:
+def _parameters(route: Route) -> list[ParameterSpec]:
     """Those whose values can be listed: not free text."""
-    return [knob for knob in route.knobs if knob.type is not str or knob.choices]
+    return [parameter for parameter in route.parameters if parameter.type is not str or parameter.choices]
 
 
 def _one(
@@ -109,8 +121,10 @@ def _one(
 
 
 def _grids(route: Route, chosen: tuple[str, ...], now: Point) -> tuple[Point, ...] | None:
-    """The points to try, from a field for each knob; None, with what is wrong, where one cannot be read."""
-    by_name = {knob.name: knob for knob in route.knobs}
+    """The points to try, from a field for each parameter; None, with what is wrong, where one cannot be
+    read.
+    """
+    by_name = {parameter.name: parameter for parameter in route.parameters}
     grids: list[Grid] = []
     try:
         for at, (column, name) in enumerate(zip(st.columns(len(chosen)), chosen, strict=True)):
@@ -125,18 +139,18 @@ def _grids(route: Route, chosen: tuple[str, ...], now: Point) -> tuple[Point, ..
         return None
 
 
-def _grid(route: str, knob: KnobSpec, now: Any, at: int, *, paired: bool) -> Grid:
-    param, key = ("grid", "grid2")[at], f"{GRID}:{route}:{knob.name}:{paired}"
-    usual = written(default(knob, now, paired=paired))
+def _grid(route: str, parameter: ParameterSpec, now: Any, at: int, *, paired: bool) -> Grid:
+    param, key = ("grid", "grid2")[at], f"{GRID}:{route}:{parameter.name}:{paired}"
+    usual = written(default(parameter, now, paired=paired))
     address.take(param, key, str)
     if not str(st.session_state.get(key) or "").strip():
         st.session_state[key] = usual
     text: str = st.text_input(
-        f"Values of {md(knob.name)}", key=key, persist_state="session",
-        help=md(f"{knob.help}. Written as 0, 0.1, 0.2 or 0..1 step 0.1; {shown(now)} is in use"),
+        f"Values of {md(parameter.name)}", key=key, persist_state="session",
+        help=md(f"{parameter.help}. Written as 0, 0.1, 0.2 or 0..1 step 0.1; {shown(now)} is in use"),
     )  # fmt: skip
     address.keep(param, text if text != usual else None)
-    return read(text, knob, route)
+    return read(text, parameter, route)
 
 
 def _shown(found: Curve) -> None:
@@ -147,7 +161,9 @@ def _shown(found: Curve) -> None:
     show(body)
     alike = {one.effect.delta for one in found.tried if one.effect}
     if alike == {0.0} and not found.waiting:
-        st.caption(f"{METRICS[found.metric]} is the same at every value: the knob does not change it here.")
+        st.caption(
+            f"{METRICS[found.metric]} is the same at every value: the parameter does not change it here."
+        )
     build = sweep_curve if len(found.subject.names) == 1 else sweep_map
     plot(build(found, dark=dark()), "sweep_chart", sweep_told(found, sentences))
     st.caption(md(_legend(found)))
@@ -202,19 +218,19 @@ def _plain(name: str) -> str:
     return cut(name.replace("_", " "), 40)
 
 
-def _rankings(where: Where, route: str, knobs: tuple[str, ...], evaluation: Evaluation) -> Rankings:
-    return _measured(where, route, knobs, evaluation, _loaded(where, route, evaluation))
+def _rankings(where: Where, route: str, parameters: tuple[str, ...], evaluation: Evaluation) -> Rankings:
+    return _measured(where, route, parameters, evaluation, _loaded(where, route, evaluation))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _measured(
     where: Where,  # noqa: ARG001 - part of the cache key
     route: str,
-    knobs: tuple[str, ...],
+    parameters: tuple[str, ...],
     _evaluation: Evaluation,
     _results: dict[str, RouteResult],
 ) -> Rankings:
-    return Rankings(subject(_evaluation, route, knobs, loaded=_results))
+    return Rankings(subject(_evaluation, route, parameters, loaded=_results))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the route's steps")

@@ -78,9 +78,9 @@ def _asking(running: Running, todo: Todo) -> None:
     given = " ".join(
         f"--grid '{name}={', '.join(dict.fromkeys(map(shown, values)))}'" for name, values in grids
     )
-    knobs = " ".join(f"{about.route}.{name}" for name in about.names)
+    parameters = " ".join(f"{about.route}.{name}" for name in about.names)
     st.caption("Or on the command line:")
-    st.code(f"python -m core sweep {about.evaluation.name} {knobs} {given} --ask", language=None)
+    st.code(f"python -m core sweep {about.evaluation.name} {parameters} {given} --ask", language=None)
 
 
 @st.fragment(run_every=EVERY)

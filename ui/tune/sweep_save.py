@@ -1,4 +1,4 @@
-"""A value of a sweep, kept as knobs of the next run or among named settings; both can be undone."""
+"""A value of a sweep, kept as parameters of the next run or among named settings; both can be undone."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ def draw(curve: Curve, route: Route) -> None:
         )  # fmt: skip
         values = about.values(point)
         st.button(
-            "Keep as knobs", key="sweep_keep", on_click=keep, args=(route, values, corpus),
-            help="Puts the value into the knobs of Compare's next run",
+            "Keep as parameters", key="sweep_keep", on_click=keep, args=(route, values, corpus),
+            help="Puts the value into the parameters of Compare's next run",
         )  # fmt: skip
     st.caption(md(note(curve, point) + "."))
     _kept(route)
     preset_saving.offer(
         "sweep", Setting(about.route, about.values(point)), corpus, note(curve, point),
-        f"{about.evaluation.name} knobs",
+        f"{about.evaluation.name} parameters",
     )  # fmt: skip
 
 
 def keep(route: Route, values: dict[str, Any], corpus: str) -> None:
-    """Make `values` the route's knobs of the next run; the inputs as they were are kept for Undo."""
+    """Make `values` the route's parameters of the next run; the inputs as they were are kept for Undo."""
     now = st.session_state
     before = {name: now[name] for name in next_run.INPUTS if name in now}
     default = route.settle({})
-    changed = {**now.get(state.KNOBS, {}).get(route.name, {}), **values}
+    changed = {**now.get(state.PARAMETERS, {}).get(route.name, {}), **values}
     now[state.CORPUS] = corpus
-    now[state.KNOBS] = {
-        **now.get(state.KNOBS, {}),
+    now[state.PARAMETERS] = {
+        **now.get(state.PARAMETERS, {}),
         route.name: {name: value for name, value in changed.items() if value != default[name]},
     }
     also(route.name)
-    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the knobs' widgets are made anew
+    now[state.VERSION] = now.get(state.VERSION, 0) + 1  # the parameters' widgets are made anew
     now[next_run.BEFORE], now[next_run.KEPT] = before, (_mine(route), route.title, dict(values))
 
 

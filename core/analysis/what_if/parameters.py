@@ -8,7 +8,7 @@ from typing import Any
 
 from core.analysis.what_if.fusion import Fusion
 from core.domain.types import Span
-from core.routes.declare import KnobSpec, Route
+from core.routes.declare import ParameterSpec, Route
 
 MAX_K, MAX_WEIGHT = 1000, 10.0  # where no parameter says what is sensible
 SHARE = "alpha"  # what a parameter means that sets the second weight of two; the first is the rest of 1
@@ -17,8 +17,8 @@ SHARE = "alpha"  # what a parameter means that sets the second weight of two; th
 @dataclass(frozen=True, slots=True)
 class Control:
     """One setting of a fusion that can be moved. `names` are the settings that it sets to its value, `rest`
-    those that get what is left of 1; `low` and `high` are None for a choice; `knob` is the route's parameter,
-    None where it has none for it.
+    those that get what is left of 1; `low` and `high` are None for a choice; `parameter` is the route's
+    parameter, None where it has none for it.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Control:
     whole: bool = False
     choices: tuple[str, ...] = ()
     help: str = ""
-    knob: str | None = None
+    parameter: str | None = None
 
     def changes(self, value: Any) -> dict[str, Any]:
         """What moving it to `value` changes; nothing where it stays."""
@@ -41,13 +41,13 @@ class Control:
         return {**dict.fromkeys(self.names, value), **rest}
 
 
-def sets(knob: KnobSpec, span: Span, value: Any) -> dict[str, Any]:
+def sets(parameter: ParameterSpec, span: Span, value: Any) -> dict[str, Any]:
     """What `value` of a route's parameter sets of a step: {} where it set nothing of it."""
-    found = {name: value for name, parameter in span.set_by.items() if parameter == knob.name}
-    return {**found, "weights.0": 1 - value} if found and knob.tunes == SHARE else found
+    found = {name: value for name, setter in span.set_by.items() if setter == parameter.name}
+    return {**found, "weights.0": 1 - value} if found and parameter.tunes == SHARE else found
 
 
-def as_knobs(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[str, Any] | None:
+def as_parameters(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[str, Any] | None:
     """The parameters of `route` that make its next run do what `changes` does to the step `span`.
 
     `changes` are by the argument of the step ("k", "weights.0", "low"...). None where some change has no
@@ -56,17 +56,17 @@ def as_knobs(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[str, 
     """
     found: dict[str, Any] = {}
     met: set[str] = set()
-    for knob in route.knobs:
-        own = [name for name, parameter in span.set_by.items() if parameter == knob.name]
+    for parameter in route.parameters:
+        own = [name for name, setter in span.set_by.items() if setter == parameter.name]
         if not own:
             continue
         value = changes.get(own[0], argument(span, own[0]))
-        wanted = sets(knob, span, value)
+        wanted = sets(parameter, span, value)
         if wanted.keys().isdisjoint(changes):
             continue
         if any(changes.get(name, argument(span, name)) != one for name, one in wanted.items()):
             return None
-        found[knob.name] = route.settle({knob.name: value})[knob.name]
+        found[parameter.name] = route.settle({parameter.name: value})[parameter.name]
         met.update(wanted)
     return found if met >= set(changes) else None
 
@@ -89,32 +89,45 @@ def controls(route: Route | None, fusion: Fusion, names: Sequence[str]) -> list[
 
     `names` are what the lists are called.
     """
-    groups: list[tuple[KnobSpec | None, tuple[str, ...]]] = [
-        (knob, own)
-        for knob in (route.knobs if route is not None else ())
-        if (own := tuple(n for n, p in fusion.span.set_by.items() if p == knob.name and n in fusion.values))
+    groups: list[tuple[ParameterSpec | None, tuple[str, ...]]] = [
+        (parameter, own)
+        for parameter in (route.parameters if route is not None else ())
+        if (
+            own := tuple(
+                n for n, p in fusion.span.set_by.items() if p == parameter.name and n in fusion.values
+            )
+        )
     ]
-    taken = {name for knob, own in groups for name in (*own, *_rest(knob))}
+    taken = {name for parameter, own in groups for name in (*own, *_rest(parameter))}
     groups += [(None, (name,)) for name in fusion.values if name not in taken]
     if fusion.method != "marginal" and _longest(fusion) > 1:
         groups.append((None, ("pool",)))
     order = ("weights", "norm", "k", "lam", "pool")
     groups.sort(key=lambda group: (not _rest(group[0]), order.index(group[1][0].partition(".")[0]), group[1]))
-    return [_control(group, fusion, knob, names) for knob, group in groups]
+    return [_control(group, fusion, parameter, names) for parameter, group in groups]
 
 
-def _control(group: tuple[str, ...], fusion: Fusion, knob: KnobSpec | None, names: Sequence[str]) -> Control:
-    rest = _rest(knob)
-    name, help, called = SHARE if rest else group[0], knob.help if knob else "", knob.name if knob else None
+def _control(
+    group: tuple[str, ...], fusion: Fusion, parameter: ParameterSpec | None, names: Sequence[str]
+) -> Control:
+    rest = _rest(parameter)
+    name, help, called = (
+        SHARE if rest else group[0],
+        parameter.help if parameter else "",
+        parameter.name if parameter else None,
+    )
     value = fusion.values.get(group[0], _longest(fusion))  # the pool of a fusion is no setting of the step
     if name == "norm":
         choices = ("min_max", "dbsf")
-        return Control(name, "normalisation", value, group, choices=choices, help=help, knob=called)
+        return Control(name, "normalisation", value, group, choices=choices, help=help, parameter=called)
     low, high = _bounds(fusion, name)
-    if knob is not None:
-        low, most = (low if knob.low is None else knob.low), (high if knob.high is None else knob.high)
+    if parameter is not None:
+        low, most = (
+            (low if parameter.low is None else parameter.low),
+            (high if parameter.high is None else parameter.high),
+        )
         high = min(high, most) if fusion.method == "marginal" else most
-    if knob is not None and name.startswith("weights.") and int(name.partition(".")[2]) > 1:
+    if parameter is not None and name.startswith("weights.") and int(name.partition(".")[2]) > 1:
         low = max(low, 0.1)  # a list besides a route's own two is not searched at all with weight 0
     if name == "pool" and fusion.method != "marginal":
         help = "how many passages of each list are fused; all of them in the run"
@@ -126,9 +139,9 @@ def _control(group: tuple[str, ...], fusion: Fusion, knob: KnobSpec | None, name
     return Control(name, label, value, group, rest, low, high, whole, (), help, called)
 
 
-def _rest(knob: KnobSpec | None) -> tuple[str, ...]:
+def _rest(parameter: ParameterSpec | None) -> tuple[str, ...]:
     """The settings that a parameter leaves the rest of 1 to."""
-    return ("weights.0",) if knob is not None and knob.tunes == SHARE else ()
+    return ("weights.0",) if parameter is not None and parameter.tunes == SHARE else ()
 
 
 def _longest(fusion: Fusion) -> int:

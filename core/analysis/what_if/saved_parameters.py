@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from core.analysis.what_if.parameters import as_knobs
+from core.analysis.what_if.parameters import as_parameters
 from core.domain.types import Span
 from core.routes.declare import Route
 
@@ -13,11 +13,11 @@ CALIBRATED = ("low", "high")  # thresholds whose parameter at 0 stands for the c
 LEAST = 0.001  # given in place of 0 for those
 
 
-def threshold_knobs(route: Route, span: Span, changes: Mapping[str, float]) -> dict[str, Any] | None:
+def threshold_parameters(route: Route, span: Span, changes: Mapping[str, float]) -> dict[str, Any] | None:
     """The parameters that make `changes` (by the argument of the step), as
-    `core.analysis.what_if.parameters.as_knobs`.
+    `core.analysis.what_if.parameters.as_parameters`.
     """
-    return as_knobs(
+    return as_parameters(
         route,
         span,
         {name: value or LEAST if name in CALIBRATED else value for name, value in changes.items()},

@@ -93,7 +93,7 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
     """Under which settings it was measured, as names and values."""
     figures, run = measured.figures, _first_run(measured)
     told: Mapping[str, Any] = run.settings if run else {}
-    knobs = used_knobs(measured, decision.chosen or decision.nearest or decision.baseline)
+    parameters = used_parameters(measured, decision.chosen or decision.nearest or decision.baseline)
     split = figures.get("split")
     return [
         ("evaluation", measured.name),
@@ -101,7 +101,10 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
         ("corpus", str(figures.get("corpus", UNKNOWN))),
         ("corpus fingerprint", str(figures.get("fingerprint", UNKNOWN))),
         ("first question asked", run.created if run else UNKNOWN),
-        ("knobs of the route", ", ".join(f"{name} = {value}" for name, value in knobs.items()) or "none"),
+        (
+            "parameters of the route",
+            ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "none",
+        ),
         ("language model", f"{told['llm']}, {told.get('llm endpoint', '')}" if "llm" in told else UNKNOWN),
         ("embedder", str(told.get("embedder", UNKNOWN))),
         ("timing", str(figures.get("timing", UNKNOWN))),
@@ -113,8 +116,10 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
     ]
 
 
-def used_knobs(measured: Measured, route: str) -> dict[str, Any]:
-    """The knobs a route was measured with, those at their defaults too; as given where it is not known."""
+def used_parameters(measured: Measured, route: str) -> dict[str, Any]:
+    """The parameters a route was measured with, those at their defaults too; as given where it is not
+    known.
+    """
     from core.routes.registry import routes
 
     spec = measured.evaluation.spec if measured.evaluation else {}
@@ -122,7 +127,7 @@ def used_knobs(measured: Measured, route: str) -> dict[str, Any]:
     known = routes().get(route)
     try:
         return dict(known.settle(given)) if known else given
-    except BadInput:  # measured by another version, whose knobs were others
+    except BadInput:  # measured by another version, whose parameters were others
         return given
 
 

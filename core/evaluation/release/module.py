@@ -37,7 +37,7 @@ from core.domain.types import AnswerStyle, Query, RouteResult, Turn
 CORPUS = {corpus!r}
 FINGERPRINT = {fingerprint!r}  # the state of the corpus that the route was measured on
 ROUTE = {route!r}
-KNOBS = {knobs}
+PARAMETERS = {parameters}
 EVIDENCE = {evidence!r}  # P(Yes) of evidence below which no answer is written; None: as the settings say
 
 
@@ -64,8 +64,8 @@ def ask(question: str, history: tuple[Turn, ...] = (), *, answer: bool = False) 
     )
     run = engine().ask(
         Request(
-            Query(question, history), CORPUS, (ROUTE,), {{ROUTE: KNOBS}}, answers="all" if answer else "none",
-            timing="isolated", style=style, stored=False,
+            Query(question, history), CORPUS, (ROUTE,), {{ROUTE: PARAMETERS}}, answers="all" if answer else
+            "none", timing="isolated", style=style, stored=False,
         )
     )
     result = run.results[0]
@@ -89,15 +89,15 @@ def module(
     engine: Engine,
     route: str,
     corpus: str,
-    knobs: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     *,
     evidence: float | None = None,
     purpose: str = "the route that was chosen",
     file: str = "route.py",
 ) -> str:
-    """The source of the module; BadInput for a route, knob or file name that is not allowed.
+    """The source of the module; BadInput for a route, parameter or file name that is not allowed.
 
-    Knobs at their defaults are written too, so that a later default changes nothing.
+    Parameters at their defaults are written too, so that a later default changes nothing.
     """
     (chosen,) = pick([route])
     stem = file.removesuffix(".py")
@@ -109,5 +109,5 @@ def module(
     return _TEMPLATE.format(
         title=_PLAIN.sub(" ", chosen.title), purpose=_PLAIN.sub(" ", purpose), file=f"{stem}.py",
         corpus=opened.name, fingerprint=opened.fingerprint, route=chosen.name,
-        knobs=pformat(dict(chosen.settle(knobs or {})), width=100), evidence=evidence,
+        parameters=pformat(dict(chosen.settle(parameters or {})), width=100), evidence=evidence,
     )  # fmt: skip

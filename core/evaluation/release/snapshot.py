@@ -11,7 +11,7 @@ from typing import Any
 from core.analysis.metrics import COMPARED
 from core.domain.errors import BadInput
 from core.evaluation.answers import ANSWERS_COMPARED
-from core.evaluation.release.facts import asked_on, used_knobs, version
+from core.evaluation.release.facts import asked_on, used_parameters, version
 from core.evaluation.release.figures import number
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
@@ -102,7 +102,7 @@ def _route(measured: Measured, decision: Decision, route: str, metrics: list[str
         "calls": one.calls,
         "tokens": one.tokens,
         "cost": one.cost,
-        "knobs": used_knobs(measured, route),
+        "knobs": used_parameters(measured, route),
     }
 
 

@@ -1,1 +1,1 @@
-"""Knobs, thresholds and weights chosen on labelled questions."""
+"""Parameters, thresholds and weights chosen on labelled questions."""

@@ -1,4 +1,6 @@
-"""Runs routes over every labelled question of a corpus and keeps their spans, to try other knobs on them."""
+"""Runs routes over every labelled question of a corpus and keeps their spans, to try other parameters on
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from core.evaluation.dataset import Found, LabelledSet, Question
 
 MODELS = frozenset((Need.LLM, Need.SELF_RAG))
-Knobs = Mapping[str, Mapping[str, Any]]  # by route
+Parameters = Mapping[str, Mapping[str, Any]]  # by route
 
 
 class Survey(BackgroundJob):
@@ -42,13 +44,20 @@ class Survey(BackgroundJob):
         labelled: LabelledSet,
         corpus: str,
         fingerprint: str,
-        knobs: Knobs,
+        parameters: Parameters,
         models: bool = True,
         name: str = "",
     ) -> None:
-        super().__init__(f"{', '.join(knobs)} over {corpus}", len(labelled.questions), engine.settings.home)
-        self.labelled, self.corpus, self.fingerprint, self.knobs = labelled, corpus, fingerprint, knobs
-        self.name = name  # of corpus, routes and knobs: equal for equal ones
+        super().__init__(
+            f"{', '.join(parameters)} over {corpus}", len(labelled.questions), engine.settings.home
+        )
+        self.labelled, self.corpus, self.fingerprint, self.parameters = (
+            labelled,
+            corpus,
+            fingerprint,
+            parameters,
+        )
+        self.name = name  # of corpus, routes and parameters: equal for equal ones
         self._models = models
         self.results: dict[str, dict[str, RouteResult]] = {}
         self._engine = engine
@@ -72,7 +81,12 @@ class Survey(BackgroundJob):
 
     def _ask(self, question: Question) -> dict[str, RouteResult]:
         request = Request(
-            question.query, self.corpus, tuple(self.knobs), self.knobs, stored=False, models=self._models
+            question.query,
+            self.corpus,
+            tuple(self.parameters),
+            self.parameters,
+            stored=False,
+            models=self._models,
         )
         self._job = self._engine.start(request)
         return {result.route: self._once(result) for result in self._job.wait().results}
@@ -84,8 +98,9 @@ class Survey(BackgroundJob):
         )
 
 
-def survey(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> Survey:
-    """The survey of `routes` (name -> knobs, those left out at their defaults) over the labelled questions of
+def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> Survey:
+    """The survey of `routes` (name -> parameters, those left out at their defaults) over the labelled
+    questions of
     `corpus`: the known one, or begun now. One that failed or was stopped is begun anew. Without `models` a
     route that only makes use of a model or the web goes without.
 
@@ -104,13 +119,13 @@ def survey(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -
     )
 
 
-def begun(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> Survey | None:
+def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> Survey | None:
     """The survey of `routes` if it was begun in this process, else None; begins nothing."""
     settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
     return jobs.latest(Survey, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
 
 
-def check(engine: Engine, corpus: str, routes: Knobs, *, models: bool = True) -> None:
+def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> None:
     """Whether `routes` can be surveyed; raises BadInput or Unavailable with the reason and what to do."""
     chosen = pick(list(routes))
     settled = {route.name: route.settle(routes[route.name]) for route in chosen}
@@ -166,8 +181,14 @@ def counted(labelled: LabelledSet, question: str, hits: Scored) -> Scored:
     return tuple(hit for hit in hits if hit[0] != question)
 
 
-def _key(engine: Engine, corpus: str, fingerprint: str, settled: Knobs, models: bool) -> str:
+def _key(engine: Engine, corpus: str, fingerprint: str, settled: Parameters, models: bool) -> str:
     home = str(engine.settings.home)
     return json.dumps(
-        [home, corpus, fingerprint, models, sorted((name, dict(knobs)) for name, knobs in settled.items())]
+        [
+            home,
+            corpus,
+            fingerprint,
+            models,
+            sorted((name, dict(parameters)) for name, parameters in settled.items()),
+        ]
     )

@@ -1,4 +1,4 @@
-"""A chosen threshold as a knob or setting, and named settings that hold it."""
+"""A chosen threshold as a parameter or setting, and named settings that hold it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.analysis.what_if.saved_parameters import LEAST, threshold_knobs
+from core.analysis.what_if.saved_parameters import LEAST, threshold_parameters
 from core.domain.errors import BadInput
 from core.evaluation.tuning.targets import Target
 from core.routes.registry import pick, routes
@@ -17,16 +17,20 @@ EVIDENCE = "answer_evidence"  # the setting that a preset's `evidence` stands in
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What makes a route decide by another threshold: knobs of it, or the evidence that all routes need."""
+    """What makes a route decide by another threshold: parameters of it, or the evidence that all routes
+    need.
+    """
 
     route: str
-    knobs: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     evidence: float | None = None
 
     @property
     def name(self) -> str:
         """What it sets, as a note begins with it."""
-        return EVIDENCE if self.evidence is not None else ", ".join(f"{self.route}.{n}" for n in self.knobs)
+        return (
+            EVIDENCE if self.evidence is not None else ", ".join(f"{self.route}.{n}" for n in self.parameters)
+        )
 
 
 def setting(target: Target, threshold: float) -> Setting:
@@ -38,17 +42,17 @@ def setting(target: Target, threshold: float) -> Setting:
     route = routes().get(target.route)
     if route is None or target.span is None:
         raise BadInput(f"this version has no route {target.route!r}, so the threshold cannot be saved")
-    knobs = threshold_knobs(route, target.span, {target.name: threshold})
-    if not knobs:
+    parameters = threshold_parameters(route, target.span, {target.name: threshold})
+    if not parameters:
         raise BadInput(
-            f"{route.title} has no knob for the threshold of “{target.step}”, so it cannot be saved"
+            f"{route.title} has no parameter for the threshold of “{target.step}”, so it cannot be saved"
         )
-    return Setting(target.route, knobs)
+    return Setting(target.route, parameters)
 
 
 def merged(before: Preset | None, name: str, corpus: str, chosen: Setting, note: str) -> Preset:
     """Named settings with `chosen` put in; what else `before` sets stays. `note` is a line on where it comes
-    from and stands in place of an earlier one on the same knob.
+    from and stands in place of an earlier one on the same parameter.
 
     BadInput for settings of another corpus, or two thresholds the wrong way round.
     """
@@ -57,13 +61,13 @@ def merged(before: Preset | None, name: str, corpus: str, chosen: Setting, note:
         raise BadInput(
             f"named settings {name!r} were made for corpus {kept.corpus}, not {corpus}; give another name"
         )
-    knobs = {route: dict(values) for route, values in kept.knobs.items()}
-    if chosen.knobs:
-        knobs[chosen.route] = {**knobs.get(chosen.route, {}), **chosen.knobs}
+    parameters = {route: dict(values) for route, values in kept.parameters.items()}
+    if chosen.parameters:
+        parameters[chosen.route] = {**parameters.get(chosen.route, {}), **chosen.parameters}
     begins = f"{chosen.name}: "
     lines = [line for line in kept.note.splitlines() if not line.startswith(begins)]
     evidence = kept.evidence if chosen.evidence is None else chosen.evidence
-    after = replace(kept, knobs=knobs, evidence=evidence, note="\n".join([*lines, begins + note]))
+    after = replace(kept, parameters=parameters, evidence=evidence, note="\n".join([*lines, begins + note]))
     _in_order(after)
     return after
 
@@ -79,16 +83,19 @@ def changes(before: Preset | None, after: Preset) -> list[str]:
 
 
 def settled(preset: Preset) -> dict[str, dict[str, Any]]:
-    """The knobs by route, checked; BadInput names the route or knob that this version has not, or the value
-    it does not allow.
+    """The parameters by route, checked; BadInput names the route or parameter that this version has not, or
+    the value it does not allow.
     """
     try:
-        found = {route.name: route for route in pick(list(preset.knobs))} if preset.knobs else {}
-        whole = {name: found[name].settle(values) for name, values in preset.knobs.items()}
+        found = {route.name: route for route in pick(list(preset.parameters))} if preset.parameters else {}
+        whole = {name: found[name].settle(values) for name, values in preset.parameters.items()}
         _in_order(preset)
     except BadInput as error:
         raise BadInput(f"named settings {preset.name!r} cannot be used as they are: {error}") from None
-    return {name: {knob: whole[name][knob] for knob in given} for name, given in preset.knobs.items()}
+    return {
+        name: {parameter: whole[name][parameter] for parameter in given}
+        for name, given in preset.parameters.items()
+    }
 
 
 def told(preset: Preset) -> str:
@@ -98,19 +105,21 @@ def told(preset: Preset) -> str:
 
 def _values(preset: Preset) -> dict[str, Any]:
     found = {
-        f"{route}.{name}": value for route, values in preset.knobs.items() for name, value in values.items()
+        f"{route}.{name}": value
+        for route, values in preset.parameters.items()
+        for name, value in values.items()
     }
     return found if preset.evidence is None else {**found, EVIDENCE: preset.evidence}
 
 
 def _in_order(preset: Preset) -> None:
     """BadInput where a route's lower threshold is above its upper one."""
-    for name, values in preset.knobs.items():
+    for name, values in preset.parameters.items():
         route = routes().get(name)
         given = {
-            knob.tunes: values[knob.name]
-            for knob in (route.knobs if route else ())
-            if knob.name in values and knob.tunes in ("low", "high")
+            parameter.tunes: values[parameter.name]
+            for parameter in (route.parameters if route else ())
+            if parameter.name in values and parameter.tunes in ("low", "high")
         }
         low, high = given.get("low", 0), given.get("high", 0)
         if low > LEAST and high > LEAST and low > high:

@@ -1,4 +1,4 @@
-"""A metric against the values of a route's knobs over the labelled questions of an evaluation."""
+"""A metric against the values of a route's parameters over the labelled questions of an evaluation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Tried:
 class Curve:
     """A metric over a grid. `best` is the point with the highest mean among those complete, the one in use if
     it is as high; `held` its effect on the held-out questions, None where it is the one in use or there are
-    none. `untouched` questions never went by the step that the knobs set.
+    none. `untouched` questions never went by the step that the parameters set.
     """
 
     subject: Subject

@@ -1,4 +1,4 @@
-"""Which values of a knob are tried: by its range, or as they are written."""
+"""Which values of a parameter are tried: by its range, or as they are written."""
 
 from __future__ import annotations
 
@@ -8,52 +8,60 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.domain.errors import BadInput
-from core.routes.declare import KnobSpec
+from core.routes.declare import ParameterSpec
 
-MOST = 41  # values of one knob
+MOST = 41  # values of one parameter
 CELLS = 49  # pairs of two
-WHOLE, PARTS, PAIRED = 8, 10, 5  # values of a whole number; steps of a fraction; values of each of two knobs
+WHOLE, PARTS, PAIRED = (
+    8,
+    10,
+    5,
+)  # values of a whole number; steps of a fraction; values of each of two parameters
 WIDE = 100  # a range this many times its low end is walked by factors, not by steps
 _RANGE = re.compile(r"(?P<low>\S+?)\s*\.\.\s*(?P<high>\S+)(?:\s+step\s+(?P<step>\S+))?")
 Grid = tuple[Any, ...]
 
 
-def default(knob: KnobSpec, now: Any, *, paired: bool = False) -> Grid:
+def default(parameter: ParameterSpec, now: Any, *, paired: bool = False) -> Grid:
     """The values tried unless others are asked for, in order, the one in use (`now`) among them.
 
     All of a choice or switch; of free text the one in use alone; up to 8 whole numbers; 11 fractions; by
-    factors where the range is wide. Fewer where two knobs are tried together (`paired`).
+    factors where the range is wide. Fewer where two parameters are tried together (`paired`).
     """
-    if knob.choices:
-        return tuple(knob.choices)
-    if knob.type is bool:
+    if parameter.choices:
+        return tuple(parameter.choices)
+    if parameter.type is bool:
         return (False, True)
-    if knob.type is str:
+    if parameter.type is str:
         return (now,)
-    count = PAIRED if paired else WHOLE if knob.type is int else PARTS + 1
-    return tuple(sorted({now, *(knob.read(_kind(knob, one), "grid") for one in _spread(knob, now, count))}))
+    count = PAIRED if paired else WHOLE if parameter.type is int else PARTS + 1
+    return tuple(
+        sorted(
+            {now, *(parameter.read(_kind(parameter, one), "grid") for one in _spread(parameter, now, count))}
+        )
+    )
 
 
-def read(text: str, knob: KnobSpec, owner: str) -> Grid:
+def read(text: str, parameter: ParameterSpec, owner: str) -> Grid:
     """Values from "0, 0.1, 0.2" or "0..1 step 0.1"; each once, numbers in order.
 
-    Raises BadInput that names the value which the knob does not allow, and what it does.
+    Raises BadInput that names the value which the parameter does not allow, and what it does.
     """
     values: list[Any] = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         found = _RANGE.fullmatch(part)
-        steps = [part] if found is None or knob.choices else _steps(found, knob, owner)
-        values += [knob.read(one, owner) for one in steps]
+        steps = [part] if found is None or parameter.choices else _steps(found, parameter, owner)
+        values += [parameter.read(one, owner) for one in steps]
         if len(values) > MOST:
             break
     values = list(dict.fromkeys(values))
     if not values:
         raise BadInput(
-            f'grid {text!r} of {owner}.{knob.name} is empty; give "0, 0.1, 0.2" or "0..1 step 0.1"'
+            f'grid {text!r} of {owner}.{parameter.name} is empty; give "0, 0.1, 0.2" or "0..1 step 0.1"'
         )
     if len(values) > MOST:
-        raise BadInput(f"the grid of {owner}.{knob.name} has more than {MOST} values; give fewer")
-    return tuple(values) if knob.choices else tuple(sorted(values))
+        raise BadInput(f"the grid of {owner}.{parameter.name} has more than {MOST} values; give fewer")
+    return tuple(values) if parameter.choices else tuple(sorted(values))
 
 
 def written(values: Sequence[Any]) -> str:
@@ -62,14 +70,14 @@ def written(values: Sequence[Any]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of a knob as people write it."""
+    """A value of a parameter as people write it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def cells(first: Grid, second: Grid) -> tuple[tuple[Any, Any], ...]:
-    """All pairs of two knobs' values; BadInput where there are too many."""
+    """All pairs of two parameters' values; BadInput where there are too many."""
     if len(first) * len(second) > CELLS:
         raise BadInput(
             f"{len(first)} x {len(second)} values are {len(first) * len(second)} pairs; "
@@ -78,11 +86,11 @@ def cells(first: Grid, second: Grid) -> tuple[tuple[Any, Any], ...]:
     return tuple((a, b) for a in first for b in second)
 
 
-def _spread(knob: KnobSpec, now: Any, count: int) -> list[float]:
-    """`count` numbers over the knob's range; around the value in use where it has none."""
-    low = float(knob.low) if knob.low is not None else min(0.0, float(now))
-    high = float(knob.high) if knob.high is not None else max(1.0, 2 * float(now))
-    if knob.type is int and high - low < count:
+def _spread(parameter: ParameterSpec, now: Any, count: int) -> list[float]:
+    """`count` numbers over the parameter's range; around the value in use where it has none."""
+    low = float(parameter.low) if parameter.low is not None else min(0.0, float(now))
+    high = float(parameter.high) if parameter.high is not None else max(1.0, 2 * float(now))
+    if parameter.type is int and high - low < count:
         return [low + one for one in range(int(high - low) + 1)]
     if low >= 0 and high > 1 and high >= WIDE * max(low, 0.01 * high):
         least = max(low, high / WIDE if low == 0 else low)
@@ -99,21 +107,24 @@ def _round(value: float) -> float:
     return one if abs(one - value) <= 0.1 * value else float(f"{value:.2g}")
 
 
-def _kind(knob: KnobSpec, value: float) -> Any:
-    return round(value) if knob.type is int else value
+def _kind(parameter: ParameterSpec, value: float) -> Any:
+    return round(value) if parameter.type is int else value
 
 
-def _steps(found: re.Match[str], knob: KnobSpec, owner: str) -> list[Any]:
-    low, high = (knob.read(found[end], owner) for end in ("low", "high"))
+def _steps(found: re.Match[str], parameter: ParameterSpec, owner: str) -> list[Any]:
+    low, high = (parameter.read(found[end], owner) for end in ("low", "high"))
     try:
-        step = float(found["step"] or (1 if knob.type is int else (high - low) / PARTS or 1))
+        step = float(found["step"] or (1 if parameter.type is int else (high - low) / PARTS or 1))
     except ValueError:
         step = math.nan
     if not (step > 0 and math.isfinite(step)) or high < low:
         raise BadInput(
-            f"grid {found[0]!r} of {owner}.{knob.name}: give low..high step s, with low <= high and s > 0"
+            f"grid {found[0]!r} of {owner}.{parameter.name}: give low..high step s, with low <= "
+            f"high and s > 0"
         )
     count = math.floor((high - low) / step + 1e-9) + 1
     if count > MOST:
-        raise BadInput(f"grid {found[0]!r} of {owner}.{knob.name} has {count} values; give at most {MOST}")
-    return [_kind(knob, round(low + n * step, 9)) for n in range(count)]
+        raise BadInput(
+            f"grid {found[0]!r} of {owner}.{parameter.name} has {count} values; give at most {MOST}"
+        )
+    return [_kind(parameter, round(low + n * step, 9)) for n in range(count)]

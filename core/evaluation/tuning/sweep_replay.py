@@ -16,7 +16,7 @@ from core.analysis.what_if.scored import Gate, gates
 from core.domain.errors import BadInput
 from core.domain.outputs import Grading, Round
 from core.domain.types import RouteResult, Scored, Span
-from core.routes.declare import KnobSpec, Route
+from core.routes.declare import ParameterSpec, Route
 
 OWN = 2  # a route's own lists; one besides them is not searched at all with weight 0
 How = Literal["fusion", "decisions", "run"]
@@ -26,7 +26,7 @@ Keeps = Callable[[str, Any], bool]  # (argument, another value of it) -> whether
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How other values of `knobs` are tried on a route's results, each "status ok".
+    """How other values of `parameters` are tried on a route's results, each "status ok".
 
     "fusion": the step that they set is done again. "decisions": the ranking stays where every decision that
     they set stays. "run": it takes a run. `steps` are the questions' fusions; `untouched` questions went by
@@ -34,75 +34,85 @@ class Way:
     """
 
     how: How
-    knobs: tuple[KnobSpec, ...]
+    parameters: tuple[ParameterSpec, ...]
     ran: Values
     results: Mapping[str, RouteResult]
     steps: Mapping[str, Fusion] = field(default_factory=dict)
     untouched: frozenset[str] = frozenset()
 
     def rankings(self, question: str, values: Values) -> tuple[Scored, ...]:
-        """The question's ranking with `values` of the knobs; () where it takes a run.
+        """The question's ranking with `values` of the parameters; () where it takes a run.
 
         Two where a list lost all its weight: with what only that list has at the end, and without, as a route
         may leave out a search that weighs nothing. What both say holds.
         """
         result = self.results[question]
-        if all(values[knob.name] == self.ran.get(knob.name) for knob in self.knobs):
+        if all(values[parameter.name] == self.ran.get(parameter.name) for parameter in self.parameters):
             return (_stored(result),)
         if question in self.untouched:
             return (_stored(result),)
         if self.how == "decisions":
-            same = all(_same(result, knob, self.ran, values) for knob in self.knobs)
+            same = all(_same(result, parameter, self.ran, values) for parameter in self.parameters)
             return (_stored(result),) if same else ()
         step = self.steps.get(question)
         if step is None:
             return ()
-        changes = [sets(knob, step.span, values[knob.name]) for knob in self.knobs]
+        changes = [sets(parameter, step.span, values[parameter.name]) for parameter in self.parameters]
         return _again(result, step, {name: value for one in changes for name, value in one.items()})
 
 
 def way(route: Route, names: Sequence[str], results: Mapping[str, RouteResult], ran: Values) -> Way:
-    """How other values of the knobs `names` are tried on `results`, by question; BadInput for no knob.
+    """How other values of the parameters `names` are tried on `results`, by question; BadInput for no
+    parameter.
 
     `ran` are the values that the results were made with, those left out at the defaults.
     """
     ran = route.settle(ran)
-    by_name = {knob.name: knob for knob in route.knobs}
+    by_name = {parameter.name: parameter for parameter in route.parameters}
     for name in names:
         if name not in by_name:
             known = ", ".join(by_name) or "none"
-            raise BadInput(f"route {route.name} has no knob {name!r}; it has: {known}")
-    knobs = tuple(by_name[name] for name in names)
-    touched = {q: [span for span in result.spans if _set(span, knobs)] for q, result in results.items()}
-    unset = {knob.name for knob in knobs} - {
+            raise BadInput(f"route {route.name} has no parameter {name!r}; it has: {known}")
+    parameters = tuple(by_name[name] for name in names)
+    touched = {q: [span for span in result.spans if _set(span, parameters)] for q, result in results.items()}
+    unset = {parameter.name for parameter in parameters} - {
         name for spans in touched.values() for span in spans for name in span.set_by.values()
     }
     none = frozenset(question for question, spans in touched.items() if not spans)
     made: Way | None = None
     if not unset:  # else it does what no step tells
-        steps = {q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, knobs))}
+        steps = {
+            q: found for q, spans in touched.items() if (found := _fusion(results[q], spans, parameters))
+        }
         if steps:
-            made = Way("fusion", knobs, ran, results, steps, none)
+            made = Way("fusion", parameters, ran, results, steps, none)
         elif any(
-            spans and all(_same(results[q], knob, ran, ran) for knob in knobs) for q, spans in touched.items()
+            spans and all(_same(results[q], parameter, ran, ran) for parameter in parameters)
+            for q, spans in touched.items()
         ):
-            made = Way("decisions", knobs, ran, results, {}, none)
-    return made or Way("run", knobs, ran, results)
+            made = Way("decisions", parameters, ran, results, {}, none)
+    return made or Way("run", parameters, ran, results)
 
 
-def _set(span: Span, knobs: Sequence[KnobSpec]) -> bool:
+def _set(span: Span, parameters: Sequence[ParameterSpec]) -> bool:
     """Whether one of the parameters set an argument of the step."""
-    return any(knob.name in span.set_by.values() for knob in knobs)
+    return any(parameter.name in span.set_by.values() for parameter in parameters)
 
 
-def _fusion(result: RouteResult, touched: Sequence[Span], knobs: Sequence[KnobSpec]) -> Fusion | None:
+def _fusion(
+    result: RouteResult, touched: Sequence[Span], parameters: Sequence[ParameterSpec]
+) -> Fusion | None:
     """The fusion that makes the route's ranking, where it is all that the parameters set."""
     if len(touched) != 1:
         return None
     step = next((one for one in fusions(result) if one.span.id == touched[0].id and not one.lack), None)
     if step is None or outcome(result, step, step.span.hits or ()).hits is None:
         return None
-    return step if all(sets(knob, step.span, 0).keys() <= step.values.keys() for knob in knobs) else None
+    return (
+        step
+        if all(sets(parameter, step.span, 0).keys() <= step.values.keys() for parameter in parameters)
+        else None
+    )
 
 
 def _again(result: RouteResult, fusion: Fusion, changes: Values) -> tuple[Scored, ...]:
@@ -125,13 +135,13 @@ def _again(result: RouteResult, fusion: Fusion, changes: Values) -> tuple[Scored
     return (hits,) if without == hits else (hits, without)
 
 
-def _same(result: RouteResult, knob: KnobSpec, ran: Values, values: Values) -> bool:
+def _same(result: RouteResult, parameter: ParameterSpec, ran: Values, values: Values) -> bool:
     """Whether every step that the parameter sets is known to decide as it did, with all of `values`."""
     keep = _keeps(result, ran, values)
     return all(
         span.id in keep and keep[span.id](name, value)
         for span in result.spans
-        for name, value in sets(knob, span, values[knob.name]).items()
+        for name, value in sets(parameter, span, values[parameter.name]).items()
     )
 
 

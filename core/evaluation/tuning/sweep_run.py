@@ -78,7 +78,7 @@ class Running(BackgroundJob):
             subject.labelled, questions=tuple(q for q in subject.labelled.questions if q.id in wanted)
         )
         route = subject.route
-        plan = Plan(_corpus(subject), (route,), {route: subject.knobs(point)})
+        plan = Plan(_corpus(subject), (route,), {route: subject.parameters(point)})
 
         def follow(done: int, _total: int) -> None:
             self.finished = before + done
@@ -96,7 +96,7 @@ class Running(BackgroundJob):
 
 
 def running(engine: Engine, subject: Subject) -> Running:
-    """The runs of this process at points of `subject`'s knobs, whether any are under way or not."""
+    """The runs of this process at points of `subject`'s parameters, whether any are under way or not."""
     return jobs.keep(Running, _key(engine, subject), lambda: Running(engine, subject))
 
 
@@ -106,7 +106,7 @@ def lacking(engine: Engine, subject: Subject, todo: Todo) -> dict[Point, str]:
     gaps = missing(engine, _corpus(subject))
     found = {}
     for point in todo:
-        needed = route.needed(route.settle(subject.knobs(point)))
+        needed = route.needed(route.settle(subject.parameters(point)))
         if reason := next((gaps[need] for need in needed if need in gaps), None):
             found[point] = reason
     return found
@@ -115,7 +115,7 @@ def lacking(engine: Engine, subject: Subject, todo: Todo) -> dict[Point, str]:
 def asking(subject: Subject, todo: Todo) -> dict[Point, Sequence[str]]:
     """What of `todo` may ask a language model."""
     (route,) = pick([subject.route])
-    return {point: ids for point, ids in todo.items() if route.asks(route.settle(subject.knobs(point)))}
+    return {point: ids for point, ids in todo.items() if route.asks(route.settle(subject.parameters(point)))}
 
 
 def _comparable(engine: Engine, subject: Subject) -> None:
@@ -135,7 +135,7 @@ def cost(subject: Subject, todo: Todo) -> Cost:
     """What running `todo` takes."""
     (route,) = pick([subject.route])
     count = sum(map(len, todo.values()))
-    asks = any(route.asks(route.settle(subject.knobs(point))) for point in todo)
+    asks = any(route.asks(route.settle(subject.parameters(point))) for point in todo)
     asked = route.asks(route.settle(subject.way.ran))
     seen = [
         by[subject.route]

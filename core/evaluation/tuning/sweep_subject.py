@@ -1,4 +1,4 @@
-"""A route of an evaluation with knobs to try on it, and its metrics at any of their values."""
+"""A route of an evaluation with parameters to try on it, and its metrics at any of their values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from core.evaluation.tuning.sweep_load import Progress, results
 from core.evaluation.tuning.sweep_replay import Way, way
 from core.routes.registry import pick
 
-Point = tuple[Any, ...]  # one value for each knob
+Point = tuple[Any, ...]  # one value for each parameter
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A route of an evaluation with knobs to try on it, and its results with their steps.
+    """A route of an evaluation with parameters to try on it, and its results with their steps.
 
     `results` are those of the labelled questions at which the route ended well; `failed` labelled questions
     it did not, `unlabelled` ones have no relevant passage.
@@ -41,15 +41,15 @@ class Subject:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The knobs tried."""
-        return tuple(knob.name for knob in self.way.knobs)
+        """The parameters tried."""
+        return tuple(parameter.name for parameter in self.way.parameters)
 
     def values(self, point: Point) -> dict[str, Any]:
-        """A point by knob."""
+        """A point by parameter."""
         return dict(zip(self.names, point, strict=True))
 
-    def knobs(self, point: Point) -> dict[str, Any]:
-        """All knobs that a run at a point is made with, those left out at the defaults."""
+    def parameters(self, point: Point) -> dict[str, Any]:
+        """All parameters that a run at a point is made with, those left out at the defaults."""
         return {**self.way.ran, **self.values(point)}
 
 
@@ -110,19 +110,22 @@ class Rankings:
 def subject(
     evaluation: Evaluation,
     route: str,
-    knobs: Sequence[str],
+    parameters: Sequence[str],
     progress: Progress = lambda _done, _total: None,
     loaded: Mapping[str, RouteResult] | None = None,
 ) -> Subject:
-    """The route with `knobs` to try; BadInput for a route or knob that is not there, or without any labels.
+    """The route with `parameters` to try; BadInput for a route or parameter that is not there, or without any
+    labels.
 
     `loaded` are its results of the labelled questions where they were read before.
     """
     if route not in evaluation.routes:
         known = ", ".join(evaluation.routes)
         raise BadInput(f"route {route!r} is not in evaluation {evaluation.name}; it has: {known}")
-    if not 1 <= len(set(knobs)) == len(knobs) <= 2:
-        raise BadInput(f"knobs {', '.join(knobs) or 'none'}: give one knob, or two different ones")
+    if not 1 <= len(set(parameters)) == len(parameters) <= 2:
+        raise BadInput(
+            f"parameters {', '.join(parameters) or 'none'}: give one parameter, or two different ones"
+        )
     labelled = [id for id in evaluation.questions if evaluation.labelled.labelled(id)]
     if not labelled:
         raise BadInput(
@@ -134,8 +137,8 @@ def subject(
         raise BadInput(f"route {route} ended well at no labelled question of {evaluation.name}")
     (known_route,) = pick([route])
     ran = known_route.settle(evaluation.spec.get("knobs", {}).get(route, {}))
-    path = way(known_route, knobs, good, ran)
+    path = way(known_route, parameters, good, ran)
     return Subject(
-        evaluation, path, route, tuple(ran[name] for name in knobs),
+        evaluation, path, route, tuple(ran[name] for name in parameters),
         tuple(id for id in labelled if id not in good), len(evaluation.questions) - len(labelled),
     )  # fmt: skip

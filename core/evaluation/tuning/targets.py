@@ -32,11 +32,11 @@ class Judged:
 class Target:
     """A threshold of a step of a route.
 
-    `name` is the input of the step that it is, as knobs tune it; `unit` is what is scored. The step acts on a
-    score `from` the threshold on or `below` it: `act` says what it does then, `positive` what makes that
+    `name` is the input of the step that it is, as parameters tune it; `unit` is what is scored. The step acts
+    on a score `from` the threshold on or `below` it: `act` says what it does then, `positive` what makes that
     right for a score from the threshold on. `probability`: the scores claim to be one. `by_settings`: all
     routes alike have it from the setting `answer_evidence`. `stored` counts the thresholds that the results
-    were made with; `ran` and `span` are the knobs and the step of one of them, to find the knob.
+    were made with; `ran` and `span` are the parameters and the step of one of them, to find the parameter.
     """
 
     route: str

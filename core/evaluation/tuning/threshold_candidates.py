@@ -70,8 +70,12 @@ def quoted(settings: Settings, spec: Mapping[str, object]) -> Mapping[str, Seque
 
 
 def having(names: frozenset[str] = DECIDED) -> list[Route]:
-    """The routes with a knob for one of the thresholds `names`."""
-    return [route for route in routes().values() if any(knob.tunes in names for knob in route.knobs)]
+    """The routes with a parameter for one of the thresholds `names`."""
+    return [
+        route
+        for route in routes().values()
+        if any(parameter.tunes in names for parameter in route.parameters)
+    ]
 
 
 def surveyable() -> list[Route]:

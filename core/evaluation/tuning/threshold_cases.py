@@ -221,7 +221,7 @@ def _target(
     def make(name: str, acts: Acts, act: str, *, by_settings: bool = False) -> Target:
         return Target(
             result.route, span.name, name, unit, acts, act, positive, probability, by_settings,
-            ran=result.knobs, span=span,
+            ran=result.parameters, span=span,
         )  # fmt: skip
 
     return make

@@ -111,7 +111,7 @@ class _Route:
         return Span(
             span.id, span.parent, span.name, span.kind, span.start_ms, span.ms, args, output,
             span.hits if span.ranks else None, links,
-            set_by(self._result.route, self._result.knobs, span.name, args), attributes, span.tokens,
+            set_by(self._result.route, self._result.parameters, span.name, args), attributes, span.tokens,
             span.cost, span.calls, span.shared_with, span.cached, span.error,
         )  # fmt: skip
 

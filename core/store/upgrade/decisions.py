@@ -61,7 +61,8 @@ WRITTEN = {"choose an action": "input", "reason one sentence": "sentence"}  # th
 def decision(span: Earlier) -> Document:
     """A mapping with what was decided and why; fields of its own are its details."""
     given = dict(table(span.output))
-    document: Document = {"type": "decision", "decision": given.pop("decision"), "why": given.pop("why", "")}
+    why = str(given.pop("why", "")).replace("the knob ", "the parameter ")  # what parameters were called then
+    document: Document = {"type": "decision", "decision": given.pop("decision"), "why": why}
     document["ways"] = WAYS.get(span.name, ())
     if span.name in SCORES:
         document["score"] = given.pop(SCORES[span.name], None)
