@@ -54,6 +54,7 @@ def _of(evaluation: Evaluation) -> None:
         st.caption("Measure a route with parameters, and try their values here.")
         st.page_link("evaluate.py", label="Go to Evaluate")
         return
+    address.renamed({"knob": "parameter", "knob2": "parameter2"})
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         free = [
             name
@@ -65,9 +66,9 @@ def _of(evaluation: Evaluation) -> None:
         route = known_routes()[name]
         names = [parameter.name for parameter in _parameters(route)]
         tuned = [parameter.name for parameter in _parameters(route) if parameter.tunes] or names
-        first = _one("knob", f"{PARAMETER}:{name}", "Parameter", names, _plain, 200, tuned[0])
+        first = _one("parameter", f"{PARAMETER}:{name}", "Parameter", names, _plain, 200, tuned[0])
         others = [NONE, *(one for one in names if one != first)]
-        second = _one("knob2", f"{SECOND}:{name}", "Second parameter", others, _plain, 180, NONE)
+        second = _one("parameter2", f"{SECOND}:{name}", "Second parameter", others, _plain, 180, NONE)
         metric = _one(
             "metric", METRIC, "Metric", list(METRICS), METRICS.__getitem__, 160, next(iter(METRICS))
         )
