@@ -6,6 +6,7 @@ PORT ?= 8501
 MODEL ?= default          # `make run MODEL=fast` takes the smaller model
 MUTATE ?=                 # e.g. "trace --sample 40 --seed 3"
 MINUTES ?= 60             # how long `make soak` takes
+NAME ?=                   # of the route that `make route` writes
 TORCH_ARGS ?=             # e.g. an index of CPU-only builds
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -20,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup test test-unit test-slow test-browser test-models test-bench test-trust test-mutation soak lint format bench shots docs clean
+.PHONY: run setup test test-unit test-slow test-browser test-models test-bench test-trust test-mutation soak lint format route bench shots docs clean
 
 run: setup  ## install, fetch models, build corpora, open the dashboard
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -42,8 +43,6 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	touch $@
 
 test: $(VENV)/.installed-dev lint  ## everything: style, types, unit, pages, small models, headless browser
-	scripts/ensure-chromium
-	$(PY) -m core models pull smollm2-135m
 	$(MAKE) test-unit test-slow
 
 test-unit: $(VENV)/.installed-dev
@@ -58,9 +57,11 @@ soak: $(VENV)/.installed-dev  ## ten people for an hour while models die and cor
 test-slow: test-browser test-models  ## one after the other: a page waits badly where a model takes the processors
 
 test-browser: $(VENV)/.installed-dev  ## a test that fails is tried once more, and the summary says so
+	scripts/ensure-chromium
 	$(PYTEST) -n 2 --dist loadfile -m browser --reruns 1 tests/browser
 
 test-models: $(VENV)/.installed-dev
+	$(PY) -m core models pull smollm2-135m
 	$(PYTEST) -n 2 --dist loadfile -m "model or bench" $(REAL)
 
 test-bench: $(VENV)/.installed-dev  ## SciFact against the published figures, dense ones too: minutes at first
@@ -80,6 +81,9 @@ lint: $(VENV)/.installed-dev
 format: $(VENV)/.installed-dev
 	$(PY) -m ruff check --fix-only .
 	$(PY) -m ruff format .
+
+route: $(VENV)/.installed  ## write a new route and its test: make route NAME=my_route
+	@$(PY) -m scripts.new_route "$(strip $(NAME))"
 
 bench: $(VENV)/.installed-dev setup  ## write bench/results.json
 	$(PY) -m bench.run --model

@@ -1,4 +1,4 @@
-"""Measure what the README quotes: `python -m bench.run [--model]`, into bench/results.json.
+"""Measure what docs/figures.md quotes under Speed: `python -m bench.run [--model]`, into bench/results.json.
 
 Ratios are taken side by side in one run, because absolute times drift with the machine and the hour.
 `--model` adds the routes that ask the language model, with an empty cache: some minutes.

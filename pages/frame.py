@@ -48,6 +48,7 @@ navigation = st.navigation(
         "System": [
             st.Page("settings.py", title="Settings and health", icon=":material/settings:"),
             st.Page("shortcuts.py", title="Shortcuts", icon=":material/keyboard:"),
+            st.Page("glossary.py", title="Glossary", icon=":material/dictionary:"),
         ],
     },
     expanded=True,

@@ -30,6 +30,7 @@ QUESTIONS = (
     ("present.py", "Present", "How do I show this to a team?"),
     ("corpus.py", "Corpus", "What is searched, how is it cut, what is in it twice?"),
     ("settings.py", "Settings and health", "What works here, and what does not?"),
+    ("glossary.py", "Glossary", "What does a term mean, and where does it come from?"),
 )
 
 rows = [

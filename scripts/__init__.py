@@ -1,1 +1,4 @@
-"""Things a developer runs by hand."""
+"""Commands for developers: screenshots, recordings, the tables of docs/figures.md, new routes.
+
+May import anything; only tests and `bench` import it.
+"""

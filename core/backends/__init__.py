@@ -1,1 +1,4 @@
-"""Real things behind Protocols (see `base`): embedder, indexes, LLM, web search."""
+"""Models and indexes behind the Protocols of `base`: embedder, BM25, vectors, language model, web search.
+
+Knows texts, vectors and scores, and no corpus or route. May import the domain.
+"""

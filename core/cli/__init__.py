@@ -1,4 +1,7 @@
-"""The command line: commands load when asked for; every error becomes one line and an exit code."""
+"""The command line, `python -m core`: one module for each command, loaded when it is asked for.
+
+Every error becomes one line and an exit code. May import all of `core`; nothing imports it.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""One file a route; `core.routes.registry.routes()` finds them."""
+"""The routes: one file each, which is found by being here. `make route NAME=my_route` writes one.
+
+`registry` finds them; a route imports how routes are declared, the steps, and the domain's types, and nothing
+else.
+"""

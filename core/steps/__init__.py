@@ -1,4 +1,7 @@
-"""The traced verbs that routes are made of, one module a family."""
+"""The traced verbs that routes are made of, one module for each family; `Steps` has them all.
+
+May import the domain, backends and corpus.
+"""
 
 from core.steps.agent import Agent
 from core.steps.analyse import Analyse

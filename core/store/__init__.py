@@ -1,4 +1,7 @@
-"""Keeps every run in one SQLite file: saved while it grows, found again, opened exactly as it was."""
+"""Every run in one SQLite file: saved while it grows, found again, opened exactly as it was.
+
+May import the rooms below: domain, backends, corpus, steps, routes. What runs routes writes here.
+"""
 
 from __future__ import annotations
 

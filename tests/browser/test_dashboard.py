@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 ROOT = Path(__file__).resolve().parents[2]
 RUN_PAGES = ("/", "/why", "/transform", "/fusion", "/evaluators", "/latency")
 DECIDE = ("/label", "/evaluate", "/tune", "/release")
-PAGES = (*RUN_PAGES, *DECIDE, "/sessions", "/present", "/corpus", "/settings", "/shortcuts")
+PAGES = (*RUN_PAGES, *DECIDE, "/sessions", "/present", "/corpus", "/settings", "/shortcuts", "/glossary")
 
 
 @pytest.fixture(scope="module")
@@ -288,3 +288,16 @@ def test_an_export_of_a_hostile_run_is_the_run(home, tmp_path, address):
     with closing(Store(tmp_path / "again.sqlite")) as again:
         assert again.import_bundle(bundle) == ["evil"]
         assert replace(again.load("evil")) == evil
+
+
+def test_a_mark_opens_its_term_beside_the_page(tab):
+    page = tab("/latency?run=good")
+    settle(page)
+    mark = page.locator("a.rs-term[href*='critical']")
+    with page.context.expect_page() as opened:
+        mark.click()
+    other = opened.value
+    other.wait_for_selector(".rs-glossary-asked")
+    assert other.url.endswith("/glossary?term=critical+path")
+    assert other.locator(".rs-glossary-asked dt").inner_text() == "Critical path"
+    assert page.url.endswith("/latency?run=good"), "what was chosen there stays"

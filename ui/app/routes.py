@@ -14,6 +14,8 @@ from core.engine.availability import why_not
 from core.routes.declare import Route
 from core.routes.registry import routes
 from ui.app import state
+from ui.app.glossary import of_source
+from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, tag
 
 
@@ -57,7 +59,7 @@ def _directory(lacks: tuple[tuple[Need, str], ...]) -> Markup:
             rows.append(
                 tag(
                     "tr",
-                    tag("td", route.title, css="nowrap"),
+                    tag("td", marked(route.title, of_source(route.paper)), css="nowrap"),
                     tag(
                         "td",
                         route.summary,

@@ -9,6 +9,7 @@ from core.analysis.rank_overlap import PERSISTENCE, Overlap, alone, overlap, wei
 from core.analysis.run_view import title_of
 from core.domain.types import Run
 from ui.app import address
+from ui.app.help_mark import term
 from ui.app.markup import EMPTY, cut, join, md, show, tag
 from ui.app.routes import title
 from ui.components.grid import View
@@ -28,7 +29,12 @@ def draw(run: Run, view: View) -> None:
     st.session_state.setdefault("persistence", 0.9)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         measure = st.segmented_control(
-            "Alike means", list(MEASURES.values()), required=True, key="overlap", persist_state="session"
+            "Alike means",
+            list(MEASURES.values()),
+            required=True,
+            key="overlap",
+            persist_state="session",
+            help=term("RBO"),
         )
         p = 0.9
         if measure == RBO:

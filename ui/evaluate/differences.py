@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.evaluation import effects, leaderboard
 from core.evaluation.naming import named
+from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.routes import title
@@ -76,14 +77,21 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
         }
         for route, one in found.items()
     ]
-    signed = st.column_config.NumberColumn(format="%+.3f")
-    plain = st.column_config.NumberColumn(format="%.3f")
+    signed = {"Difference": None, "95 % from": "confidence interval", "to": "confidence interval"}
+    plain = {
+        "p": "permutation test", "p (Holm)": "Holm correction", "d_z": "effect size",
+        "Superior": "superiority", "Could be shown": "detectable difference",
+    }  # fmt: skip
     tables.show(
         pd.DataFrame(rows), hide_index=True, width="stretch", key="evaluate_differences",
         column_config={
             "Route": st.column_config.TextColumn(pinned=True),
-            **dict.fromkeys(("Difference", "95 % from", "to"), signed),
-            **dict.fromkeys(("p", "p (Holm)", "d_z", "Superior", "Could be shown"), plain),
+            **{name: _number("%+.3f", key) for name, key in signed.items()},
+            **{name: _number("%.3f", key) for name, key in plain.items()},
         },
         alt="Differences from the baseline with intervals and p-values",
     )  # fmt: skip
+
+
+def _number(form: str, key: str | None) -> Any:
+    return st.column_config.NumberColumn(format=form, help=term(key) if key else None)

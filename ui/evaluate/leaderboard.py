@@ -9,7 +9,8 @@ import streamlit as st
 from core.analysis.token_usage import Totals, price
 from core.evaluation import leaderboard
 from core.evaluation.naming import named
-from ui.app import state
+from ui.app import help_mark, state
+from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import title
 from ui.components import tables
@@ -80,15 +81,21 @@ def _table(look: Look) -> None:
     frame = frame.drop(columns=empty)
     if look.metric in ANSWERED and named(look.metric) in frame:
         frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
-    three = {name: st.column_config.NumberColumn(format="%.3f") for name in frame if name not in COUNTS}
+    told = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED)}
+    three = {
+        name: st.column_config.NumberColumn(format="%.3f", help=told.get(name, help_mark.metric(name)))
+        for name in frame
+        if name not in COUNTS
+    }
+    time = term("p50 and p95", "Of the route alone.")
     tables.show(
         frame, hide_index=True, width="stretch", key="leaderboard",
         height="content",
         column_config={
             **three,
             "Route": st.column_config.TextColumn(pinned=True),
-            "p50 ms": st.column_config.NumberColumn(format="%.1f", help="Median time of the route alone"),
-            "p95 ms": st.column_config.NumberColumn(format="%.1f", help="95th percentile, alone"),
+            "p50 ms": st.column_config.NumberColumn(format="%.1f", help=time),
+            "p95 ms": st.column_config.NumberColumn(format="%.1f", help=time),
             "tokens a question": st.column_config.NumberColumn(format="%.0f"),
             "cost of 1,000": st.column_config.NumberColumn(format="%.4g", help="Of 1,000 such questions"),
             "scored": st.column_config.NumberColumn(help="Questions the metrics of rankings are over"),

@@ -21,6 +21,7 @@ from core.evaluation import background, dataset, experiment_index, experiment_st
 from core.evaluation.spec import SEED, Spec
 from core.routes.registry import routes
 from ui.app import address, opening, state
+from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import by_family, directory, title
 from ui.evaluate.options import hold, how
@@ -83,7 +84,7 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
     hold("split", splits, "test" if "test" in splits else ALL)
     split = place.selectbox(
         "Split", splits, key="ev_split", persist_state="session", width=130,
-        help="Choose settings on dev; look at test once, at the end",
+        help=term("held-out questions", "Choose settings on dev; look at test once, at the end."),
     )  # fmt: skip
     counts = Counter(kinds[split])
     modes = sorted(mode for mode in counts if mode)

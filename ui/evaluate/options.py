@@ -15,6 +15,7 @@ from core.routes.registry import routes
 from core.store import presets
 from ui.app import state
 from ui.app.answer_style import BY, ORDERS
+from ui.app.help_mark import term
 from ui.app.routes import title
 
 DEFAULTS, COMPARE = "defaults", "compare"
@@ -43,7 +44,7 @@ def how(spec: Spec, corpus: str) -> Spec:
     baseline = place.selectbox(
         "Baseline", spec.routes, key="ev_baseline", persist_state="session", width=220,
         format_func=title,
-        help="What the others are compared with: the route in use today",
+        help=term("baseline"),
     )  # fmt: skip
     now = state.engine().settings
     hold("timing", list(TIMINGS), now.timing)

@@ -9,6 +9,7 @@ from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.naming import named
 from ui.app import address, evaluated, opened
+from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.routes import title
 from ui.app.tabs import tabs
@@ -98,7 +99,7 @@ def _look(evaluation: Evaluation) -> Look:
         st.session_state[BASELINE] = usual
     baseline: str = st.selectbox(
         "Baseline", names, key=BASELINE, format_func=title, width=230,
-        persist_state="session", help="The others are compared with it; another one is computed at once",
+        persist_state="session", help=term("baseline", "Another one is computed at once."),
     )  # fmt: skip
     found = figures(evaluation, baseline)
     options = leaderboard.metrics(found)

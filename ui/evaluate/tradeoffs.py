@@ -14,6 +14,7 @@ from core.evaluation.naming import named
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
 from ui.app import address, state
+from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.routes import title
@@ -41,7 +42,7 @@ def draw(look: Look) -> None:
 
 
 def _front(look: Look) -> None:
-    st.markdown("##### Quality and its cost")
+    st.markdown("##### Quality and its cost", help=term("Pareto front"))
     found = {cost: one for cost in COSTS if (one := points(look, cost)) is not None}
     address.take("cost", COST, address.one_of(list(found)))
     if st.session_state.get(COST) not in found:

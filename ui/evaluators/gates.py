@@ -8,6 +8,7 @@ from markupsafe import Markup
 from core.analysis.what_if.scored import Gate, gates
 from core.domain.types import Run
 from ui.app import address
+from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, tag
 from ui.components import saved_thresholds
 
@@ -43,7 +44,15 @@ def draw(run: Run) -> None:
         address.take("gate_at", key, _share)
         st.session_state.setdefault(key, min(1.0, max(0.0, round(stored, 3))))
         tried = st.slider(
-            "Threshold", 0.0, 1.0, step=0.001, format="%.3f", key=key, width=420, persist_state="session"
+            "Threshold",
+            0.0,
+            1.0,
+            step=0.001,
+            format="%.3f",
+            key=key,
+            width=420,
+            persist_state="session",
+            help=term("threshold"),
         )
     changed = tried != round(stored, 3)
     address.keep("gate", name if name != names[0] else None)

@@ -17,12 +17,16 @@ from core.domain.types import RouteResult, Run, Scored
 from core.evaluation.tuning.fusion_effect import SHOWN, of_question
 from core.routes.registry import routes
 from ui.app import address, next_run, opened, picked
+from ui.app.glossary import of_metric
+from ui.app.help_mark import marked, term
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import dark, plot
 from ui.charts.shares import named, share_bars, told
 from ui.fusion import controls, labelled
 
 ROUTE, STEP = "fusion_route", "fusion_step"
+# The Glossary's term for each way to make a list.
+METHODS = {"rrf": "RRF", "linear": "linear fusion", "fitted": "linear fusion", "marginal": "MMR"}
 TOP = 10  # passages whose scores are drawn
 
 
@@ -144,7 +148,11 @@ def _ranks(
 
 
 def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
-    head = tag("tr", tag("th", "This question"), *(tag("th", label, css="num") for label in SHOWN.values()))
+    head = tag(
+        "tr",
+        tag("th", "This question"),
+        *(tag("th", marked(label, of_metric(name)), css="num") for name, label in SHOWN.items()),
+    )
     cells = [
         tag("td", f"{a:.3f} → ", tag("b", f"{b:.3f}", css=_up(b - a)), css="num")
         for a, b in ((before[name], after[name]) for name in SHOWN)
@@ -154,7 +162,7 @@ def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
 
 
 def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> None:
-    st.markdown("##### What each score is made of")
+    st.markdown("##### What each score is made of", help=term(METHODS[fusion.method]))
     words = told(shown[:TOP], names)
     inside = " The number in a part is the passage's rank in that list."
     st.caption(md(words + (inside if fusion.method != "marginal" else "")))

@@ -11,6 +11,7 @@ from core.evaluation.labels import agreement
 from core.evaluation.labels.agreement import LEVELS, Agreement
 from core.evaluation.labels.bands import landis_koch
 from core.evaluation.labels.types import Desk
+from ui.app.help_mark import mark, marked
 from ui.app.markup import join, md, show, tag
 from ui.label import settle, suggested
 
@@ -78,7 +79,10 @@ def _told(found: Sequence[Agreement]) -> None:
 
 
 def _table(found: Sequence[Agreement]) -> Markup:
-    heads = ("", "Passages", "Same grade", "Kappa", "Linear weights", "Quadratic weights")
+    heads = (
+        "", "Passages", "Same grade", marked("Kappa", "Cohen's kappa"),
+        marked("Linear weights", "weighted kappa"), marked("Quadratic weights", "weighted kappa"),
+    )  # fmt: skip
     rows = [
         tag(
             "tr",
@@ -93,10 +97,10 @@ def _table(found: Sequence[Agreement]) -> Markup:
     head = tag("tr", *(tag("th", text, css="num" if at else "") for at, text in enumerate(heads)))
     note = (
         "Kappa counts every difference alike; weights count a difference by its size, or by its square. In "
-        "brackets: where kappa lies with 95 % confidence, by drawing the questions again."
+        "brackets: where kappa lies with 95 % confidence, by drawing the questions again. "
     )
     table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
-    return join([tag("div", table, css="rs-label-wide"), tag("div", note, css="dim")])
+    return join([tag("div", table, css="rs-label-wide"), tag("div", note, mark("bootstrap"), css="dim")])
 
 
 def _number(value: float | None, form: str) -> Markup:

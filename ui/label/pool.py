@@ -15,6 +15,7 @@ from core.evaluation.labels.types import Desk
 from core.routes.registry import routes
 from ui.app import corpora, redraw, state
 from ui.app.evaluated import reopened
+from ui.app.help_mark import term
 from ui.app.markup import cut, md
 from ui.app.routes import by_family, title
 from ui.components import tables
@@ -35,7 +36,8 @@ def draw(desk: Desk) -> None:
         st.subheader("No passages to judge yet", anchor=False)
         st.caption(
             "Routes find them: the best passages of each route together are the pool. A passage that only "
-            "one route finds is judged as well, so no route is measured by what another one found."
+            "one route finds is judged as well, so no route is measured by what another one found.",
+            help=term("pool"),
         )
     under_way = pool.under_way(state.engine(), desk.set.name)
     if under_way is not None and not under_way.done:
@@ -60,7 +62,7 @@ def _held(found: Coverage) -> None:
         lines.append(f"{found.empty} questions have none yet.")
     if found.unnamed:
         lines.append(f"{found.unnamed:,} came with imported labels, and no route found them.")
-    st.markdown(md(" ".join(lines)))
+    st.markdown(md(" ".join(lines)), help=term("pool"))
     if found.shares:
         frame = pd.DataFrame(
             {

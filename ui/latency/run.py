@@ -11,6 +11,7 @@ from core.analysis.timeline import ALONE, lead, path_told
 from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run, Span
 from ui.app import address
+from ui.app.help_mark import mark, marked
 from ui.app.markup import EMPTY, cut, join, show, tag
 from ui.app.plot import plot
 from ui.charts.style import KINDS
@@ -142,7 +143,7 @@ def spans(result: RouteResult) -> Markup:
         )
         for span in listed
     ]  # fmt: skip
-    heads = [tag("th", "Step"), tag("th", "", css="wide")]
+    heads = [tag("th", marked("Step", "span")), tag("th", "", css="wide")]
     heads += [tag("th", text, css="num") for text in ("From", "Took")]
     heads.append(tag("th", "Kind, and whose time it is"))
     table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table")
@@ -153,7 +154,7 @@ def spans(result: RouteResult) -> Markup:
         "div",
         tag("p", path_told(result), f" {gap}", dir="auto"),
         table,
-        tag("div", f"{key}{more}", css="dim"),
+        tag("div", f"{key}{more} ", mark("critical path"), css="dim"),
         css="rs rs-block rs-latency-route",
     )
 

@@ -15,6 +15,7 @@ from core.domain.format import milliseconds
 from core.domain.types import Run
 from core.store.traces import Traces
 from ui.app import state
+from ui.app.help_mark import term
 from ui.app.markup import md, show, tag
 from ui.app.plot import plot
 from ui.charts.percentiles import SHOWN, range_plot
@@ -140,7 +141,8 @@ def _table(rows: list[Latency]) -> None:
         **{f"p{p}": [_shown(one.at[p]) for one in rows] for p in NEEDED},
         "Largest": [milliseconds(one.largest) for one in rows],
     }
-    tables.show(pd.DataFrame(columns), hide_index=True, key="latency_table")
+    about = {name: st.column_config.Column(help=term("p50 and p95")) for name in ("p50", "p95")}
+    tables.show(pd.DataFrame(columns), hide_index=True, key="latency_table", column_config=about)
 
 
 def _shown(ms: float | None) -> str:

@@ -11,8 +11,7 @@ import streamlit as st
 from core.evaluation.naming import named
 from core.evaluation.release.criteria import Criteria, derived
 from core.evaluation.release.measured import Measured
-from ui.app import address
-from ui.app.markup import md
+from ui.app import address, help_mark
 
 NONE = "none"  # in the address: no limit
 METRIC = "release_metric"
@@ -29,11 +28,12 @@ class Limit:
     told: str
     least: float | None = 0.0
     most: float | None = None
+    about: str | None = None  # the Glossary's term
 
 
 LIMITS = (
     Limit("minimum", "min", "Mean at least", 0.01, "Empty: no least value; the best is looked for.", None),
-    Limit("max_p95_ms", "p95", "p95 at most (ms)", 50.0, "95 of 100 questions are through by then."),
+    Limit("max_p95_ms", "p95", "p95 at most (ms)", 50.0, "Of the route alone.", about="p50 and p95"),
     Limit("max_tokens", "tokens", "Tokens at most", 100.0, "Of the language model, a question, on average."),
     Limit("max_calls", "calls", "Model calls at most", 0.5, "Of the language model, a question, on average."),
     Limit("max_cost", "cost", "Price of 1,000 at most", 0.1, "1,000 questions at the prices in Settings."),
@@ -41,6 +41,7 @@ LIMITS = (
     Limit(
         "max_unjudged", "unjudged", "Unjudged at most", 0.01,
         "Share of the first ten, 0 to 1; above it a route is not decided on: label more.", most=1.0,
+        about="unjudged passage",
     ),
 )  # fmt: skip
 
@@ -54,7 +55,7 @@ def chosen(measured: Measured) -> Criteria:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="release_limits"):
         metric: str = st.selectbox(
             "Quality is", metrics, key=METRIC, width=200, persist_state="session",
-            format_func=named,
+            format_func=named, help=help_mark.metric(st.session_state[METRIC]),
         )  # fmt: skip
         address.keep("metric", None if metric == metrics[0] else metric)
         begin = derived(measured, metric)
@@ -64,11 +65,11 @@ def chosen(measured: Measured) -> Criteria:
     with st.container(horizontal=True, gap="medium"):
         no_loss = _switch(
             "loss", "No kind of question may be shown to be worse than with the baseline", begin.no_loss,
-            f"The baseline is {measured.title(measured.baseline)}.",
+            f"The baseline is {measured.title(measured.baseline)}.", "baseline",
         )  # fmt: skip
         cheaper = _switch(
             "cheapest", "Ship the cheapest that is not shown to be worse than the best", begin.cheaper,
-            "Off: the best by the mean is shipped, whatever it costs.",
+            "Off: the best by the mean is shipped, whatever it costs.", "permutation test",
         )  # fmt: skip
     return Criteria(metric, no_loss=no_loss, cheaper=cheaper, **limits)
 
@@ -80,7 +81,8 @@ def _limit(one: Limit, of: str, begin: float | None) -> float | None:
     st.session_state.setdefault(key, begin)
     value: float | None = st.number_input(
         one.label, value=None, min_value=one.least, max_value=one.most, step=one.step, key=key, width=160,
-        help=one.told, placeholder="no limit", format="%.0f" if one.step >= 50 else "%.2f",
+        help=help_mark.term(one.about, one.told) if one.about else one.told,
+        placeholder="no limit", format="%.0f" if one.step >= 50 else "%.2f",
         persist_state="session",
     )  # fmt: skip
     same = value == begin or (value is not None and begin is not None and abs(value - begin) < 1e-9)
@@ -88,11 +90,11 @@ def _limit(one: Limit, of: str, begin: float | None) -> float | None:
     return value
 
 
-def _switch(parameter: str, label: str, begin: bool, told: str) -> bool:
+def _switch(parameter: str, label: str, begin: bool, told: str, about: str) -> bool:
     key = f"release_{parameter}"
     address.take(parameter, key, {"yes": True, "no": False}.__getitem__)
     st.session_state.setdefault(key, begin)
-    value = st.toggle(label, key=key, help=md(told), persist_state="session")
+    value = st.toggle(label, key=key, help=help_mark.term(about, told), persist_state="session")
     address.keep(parameter, None if value == begin else "yes" if value else "no")
     return bool(value)
 

@@ -20,6 +20,7 @@ from core.evaluation.release.report import report
 from core.evaluation.release.selection_stability import HOW
 from core.evaluation.release.snapshot import snapshot
 from ui.app import evaluated, opened, state
+from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.tabs import tabs
@@ -44,6 +45,7 @@ def draw() -> None:
 def _decided(measured: Measured, evaluation: Evaluation) -> None:
     verdict = st.container()
     with st.expander("What a route must meet", expanded=True, key="release_criteria"):
+        st.caption("A route that misses one of these limits is not shipped.", help=term("release criteria"))
         criteria = releasing_criteria.chosen(measured)
     decision = _decision(
         str(evaluation.folder), experiment_store.stamp(evaluation.folder), measured.prices, criteria, measured
@@ -75,12 +77,12 @@ def _verdict(decision: Decision) -> None:
 
 def _table(measured: Measured, decision: Decision) -> None:
     show(table.table(decision))
-    st.markdown("**What the labelled set can and cannot show**")
+    st.markdown("**What the labelled set can and cannot show**", help=term("detectable difference"))
     st.markdown("\n".join(f"- {md(said)}" for said in limits(measured, decision)))
 
 
 def _sure(decision: Decision) -> None:
-    st.markdown(md(text.sure(decision)))
+    st.markdown(md(text.sure(decision)), help=term("bootstrap"))
     found = decision.sureness
     if found is None:
         return

@@ -10,6 +10,7 @@ from core.domain.format import milliseconds
 from core.evaluation.release.checks import Check, number
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.text import brief, limit
+from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, join, tag
 
 SIGNS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "cannot be told": "?"}
@@ -23,7 +24,13 @@ def table(decision: Decision) -> Markup:
         tag("th", name, tag("div", limit(check), css="dim") if limit(check) else EMPTY)
         for name, check in checks.items()
     ]
-    head = tag("tr", tag("th", "route"), *heads, tag("th", "p50", css="num"), tag("th", "tokens", css="num"))
+    head = tag(
+        "tr",
+        tag("th", "route"),
+        *heads,
+        tag("th", marked("p50", "p50 and p95"), css="num"),
+        tag("th", "tokens", css="num"),
+    )
     body = [_row(one, decision) for one in ordered]
     drawn = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-release-table")
     return tag("div", drawn, _legend(), css="rs rs-wide")

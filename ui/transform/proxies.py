@@ -13,7 +13,8 @@ from core.analysis.term_contributions import Marker
 from core.domain.text import searchable
 from core.domain.types import Passage, Run
 from ui.app import picked
-from ui.app.markup import join, show, tag
+from ui.app.help_mark import mark
+from ui.app.markup import EMPTY, join, show, tag
 from ui.components.rewrites import passage as titled
 from ui.transform.vectors import Space, space
 
@@ -81,7 +82,9 @@ def _beside(
         f"{nearer} of {len(proxies)} imagined passages are nearer to " if proxies else "Beside ",
         titled(run, id, gold),
         f"{which} than the question is." if proxies else f"{which}.",
-        tag("span", f" Cosines by {known.embedder}. {known.note}", css="dim"),
+        " ",
+        mark("HyDE") if proxies else EMPTY,
+        tag("span", f" Cosines by {known.embedder}. {known.note} ", mark("cosine similarity"), css="dim"),
         dir="auto",
     )
     said = [f"{len(texts) - MOST} more texts are left out."] if len(texts) > MOST else []

@@ -11,6 +11,7 @@ from core.evaluation.tuning.calibrate import Calibration, Measured, Objective, S
 from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
 from core.evaluation.tuning.curves import Curve, curve, reliable
 from core.evaluation.tuning.targets import Target
+from ui.app.help_mark import term
 from ui.app.markup import EMPTY, md, show, tag
 from ui.app.plot import dark, plot
 from ui.charts.calibration import curves
@@ -92,7 +93,7 @@ def _curves(target: Target, parts: Split, where: tuple[str, ...], found: Calibra
     figure = curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”", dark=dark())
     plot(figure, "cal_curves", f"Precision and recall against the threshold. {said}")
     show(tag("div", tag("h3", "Are the scores probabilities?", css="rs-part"), css="rs"))
-    st.caption(md(reliability_told(target)))
+    st.caption(md(reliability_told(target)), help=term("calibration"))
     of_all = reliable(target, target.cases)
     if of_all is not None:
         by = {f"all {of_all.n:,} cases": of_all}

@@ -1,0 +1,24 @@
+from typing import Annotated
+
+from core.domain.types import Answer, Query
+from core.routes.declare import Parameter, route
+from core.steps import Steps
+
+
+@route(
+    "New route",
+    family="hybrid",
+    paper="Cormack, Clarke & Buettcher 2009, doi:10.1145/1571941.1572114",  # the source of your method
+)
+def new_route(
+    query: Query,
+    do: Steps,
+    *,
+    k: Annotated[
+        int, Parameter(1, 1000, "added to each rank: larger evens out the top ranks", tunes="k")
+    ] = 60,
+) -> Answer:
+    """Fuse BM25 and dense search by reciprocal rank."""
+    words = do.sparse(query.text)
+    meaning = do.dense(query.text)
+    return do.answer(query.text, do.rrf((words, meaning), k))

@@ -1,0 +1,513 @@
+"""The terms that pages use: one sentence and one source each. Data only; `ui.app.help_mark` puts it on
+pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`key` is how pages and addresses name it; `name` how the Glossary heads it; `sentence` what it is.
+
+    `source` is author, year, title and venue, and `url` where to read it.
+    """
+
+    key: str
+    name: str
+    sentence: str
+    source: str
+    url: str
+
+
+def _arxiv(number: str) -> str:
+    return f"https://arxiv.org/abs/{number}"
+
+
+def _doi(number: str) -> str:
+    return f"https://doi.org/{number}"
+
+
+_BOOK = "https://nlp.stanford.edu/IR-book/html/htmledition"
+_MANNING = (
+    "Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, Cambridge University Press"
+)
+_ALCE = "Gao, Yen, Yu & Chen 2023, Enabling Large Language Models to Generate Text with Citations, EMNLP"
+_POWER = "Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, 2nd edition, Routledge"
+
+_ALL = (
+    # Metrics of rankings
+    Term(
+        "nDCG", "nDCG (normalized discounted cumulative gain)",
+        "Adds up the relevance grades of a ranking, counting lower ranks less, and divides by the sum that "
+        "the best possible order would get, so that 1 is a perfect ranking.",
+        "Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4)",
+        _doi("10.1145/582415.582418"),
+    ),
+    Term(
+        "recall", "Recall",
+        "The share of a question's relevant passages that are among the first k of a ranking.",
+        f"{_MANNING}, section 8.3", f"{_BOOK}/evaluation-of-unranked-retrieval-sets-1.html",
+    ),
+    Term(
+        "precision", "Precision",
+        "The share of the first k passages of a ranking that are relevant.",
+        f"{_MANNING}, section 8.3", f"{_BOOK}/evaluation-of-unranked-retrieval-sets-1.html",
+    ),
+    Term(
+        "MRR", "MRR (mean reciprocal rank)",
+        "The mean over questions of 1 divided by the rank of the first relevant passage, or 0 if there is "
+        "none.",
+        "Voorhees 1999, The TREC-8 Question Answering Track Report, TREC-8",
+        "https://trec.nist.gov/pubs/trec8/papers/qa_report.pdf",
+    ),
+    Term(
+        "MAP", "MAP (mean average precision)",
+        "The mean over questions of average precision: the precision at the rank of each relevant passage, "
+        "averaged over all relevant passages, where one that was not found counts 0.",
+        f"{_MANNING}, section 8.4", f"{_BOOK}/evaluation-of-ranked-retrieval-results-1.html",
+    ),
+    Term(
+        "hit rate", "Hit rate (success at k)",
+        "The share of questions with at least one relevant passage among the first k.",
+        "MacAvaney, Macdonald & Ounis 2022, Streamlining Evaluation with ir-measures, ECIR",
+        _arxiv("2111.13466"),
+    ),
+    # Search
+    Term(
+        "RAG", "RAG (retrieval-augmented generation)",
+        "A language model writes the answer from passages that a search found for the question.",
+        "Lewis et al. 2020, Retrieval-Augmented Generation for Knowledge-Intensive NLP Tasks, NeurIPS",
+        _arxiv("2005.11401"),
+    ),
+    Term(
+        "BM25", "BM25",
+        "Ranks passages by the words they share with the question; rare words count more, repeated words "
+        "less each time, and long passages are scaled down.",
+        "Robertson & Zaragoza 2009, The Probabilistic Relevance Framework: BM25 and Beyond, Foundations and "
+        "Trends in Information Retrieval 3(4)",
+        _doi("10.1561/1500000019"),
+    ),
+    Term(
+        "dense retrieval", "Dense retrieval",
+        "Ranks passages by how similar their embedding is to the embedding of the question.",
+        "Karpukhin et al. 2020, Dense Passage Retrieval for Open-Domain Question Answering, EMNLP",
+        _arxiv("2004.04906"),
+    ),
+    Term(
+        "embedding", "Embedding",
+        "A vector that a model computes from a text, so that texts with similar meaning have vectors close "
+        "to each other.",
+        "Reimers & Gurevych 2019, Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks, EMNLP",
+        _arxiv("1908.10084"),
+    ),
+    Term(
+        "cosine similarity", "Cosine similarity",
+        "The cosine of the angle between two vectors: 1 for the same direction, 0 for none in common.",
+        f"{_MANNING}, section 6.3", f"{_BOOK}/dot-products-1.html",
+    ),
+    Term(
+        "late interaction", "Late interaction (ColBERT)",
+        "Keeps a vector for each token, matches each question token to its most similar passage token, and "
+        "adds up these similarities (MaxSim).",
+        "Khattab & Zaharia 2020, ColBERT: Efficient and Effective Passage Search via Contextualized Late "
+        "Interaction over BERT, SIGIR",
+        _arxiv("2004.12832"),
+    ),
+    Term(
+        "learned sparse", "Learned sparse retrieval (SPLADE)",
+        "A model gives each text weights over a vocabulary, including words that the text does not contain, "
+        "and search matches these weights like words.",
+        "Formal, Piwowarski & Clinchant 2021, SPLADE: Sparse Lexical and Expansion Model for First Stage "
+        "Ranking, SIGIR",
+        _arxiv("2107.05720"),
+    ),
+    # Fusion and reranking
+    Term(
+        "RRF", "RRF (reciprocal rank fusion)",
+        "Fuses rankings by rank alone: a passage's score is the sum of 1 / (k + rank) over the lists that "
+        "found it.",
+        "Cormack, Clarke & Buettcher 2009, Reciprocal Rank Fusion Outperforms Condorcet and Individual Rank "
+        "Learning Methods, SIGIR",
+        _doi("10.1145/1571941.1572114"),
+    ),
+    Term(
+        "linear fusion", "Linear fusion",
+        "Brings the scores of each list to one scale and adds them up with a weight for each list.",
+        "Bruch, Gai & Ingber 2022, An Analysis of Fusion Functions for Hybrid Retrieval, arXiv",
+        _arxiv("2210.11934"),
+    ),
+    Term(
+        "MMR", "MMR (maximal marginal relevance)",
+        "Chooses passages one at a time, each for its relevance minus its similarity to those already "
+        "chosen.",
+        "Carbonell & Goldstein 1998, The Use of MMR, Diversity-Based Reranking for Reordering Documents and "
+        "Producing Summaries, SIGIR",
+        _doi("10.1145/290941.291025"),
+    ),
+    Term(
+        "reranker", "Reranker",
+        "Scores the best passages of a first search a second time, by a more expensive method, and reorders "
+        "them.",
+        "Nogueira, Yang, Cho & Lin 2019, Multi-Stage Document Ranking with BERT, arXiv",
+        _arxiv("1910.14424"),
+    ),
+    Term(
+        "cross-encoder", "Cross-encoder",
+        "A reranking model that reads the question and one passage together and returns a score for the "
+        "pair.",
+        "Nogueira & Cho 2019, Passage Re-ranking with BERT, arXiv",
+        _arxiv("1901.04085"),
+    ),
+    # What is searched with
+    Term(
+        "query rewriting", "Query rewriting",
+        "A language model rewrites the question before the search, for example a follow-up into a question "
+        "that stands alone.",
+        "Ma, Gong, He, Zhao & Duan 2023, Query Rewriting for Retrieval-Augmented Large Language Models, "
+        "EMNLP",
+        _arxiv("2305.14283"),
+    ),
+    Term(
+        "HyDE", "HyDE (hypothetical document embeddings)",
+        "A language model imagines a passage that answers the question, and dense retrieval searches with "
+        "the embedding of that passage.",
+        "Gao, Ma, Lin & Callan 2022, Precise Zero-Shot Dense Retrieval without Relevance Labels, arXiv",
+        _arxiv("2212.10496"),
+    ),
+    Term(
+        "HyPE", "HyPE (hypothetical prompt embeddings)",
+        "A language model writes questions for each passage when the corpus is indexed, and the user's "
+        "question is matched to these questions.",
+        "Vake, Vičič & Tošić 2025, Bridging the Question-Answer Gap in Retrieval-Augmented Generation: "
+        "Hypothetical Prompt Embeddings, SSRN",
+        _doi("10.2139/ssrn.5139335"),
+    ),
+    Term(
+        "multi-query", "Multi-query",
+        "A language model writes variants of the question, each is searched, and the results are united.",
+        "LangChain 2023, MultiQueryRetriever, LangChain documentation",
+        "https://python.langchain.com/docs/how_to/MultiQueryRetriever/",
+    ),
+    Term(
+        "RAG-Fusion", "RAG-Fusion",
+        "Searches with several variants of the question and fuses their rankings by reciprocal rank.",
+        "Rackauckas 2024, RAG-Fusion: a New Take on Retrieval-Augmented Generation, arXiv",
+        _arxiv("2402.03367"),
+    ),
+    Term(
+        "step-back", "Step-back prompting",
+        "A language model writes the more general question behind the question, and both are searched.",
+        "Zheng et al. 2023, Take a Step Back: Evoking Reasoning via Abstraction in Large Language Models, "
+        "arXiv",
+        _arxiv("2310.06117"),
+    ),
+    Term(
+        "decomposition", "Decomposition",
+        "A language model splits the question into simpler ones, which are searched in parallel or one after "
+        "the other.",
+        "Zhou et al. 2022, Least-to-Most Prompting Enables Complex Reasoning in Large Language Models, arXiv",
+        _arxiv("2205.10625"),
+    ),
+    # Routes that decide
+    Term(
+        "CRAG", "CRAG (corrective RAG)",
+        "Grades what was found and, depending on the grade, keeps it, adds a web search, or replaces it by "
+        "one.",
+        "Yan, Gu, Zhu & Ling 2024, Corrective Retrieval Augmented Generation, arXiv",
+        _arxiv("2401.15884"),
+    ),
+    Term(
+        "Self-RAG", "Self-RAG",
+        "A model trained to write reflection tokens decides when to search and judges whether each segment "
+        "of its answer is relevant, supported and useful.",
+        "Asai, Wu, Wang, Sil & Hajishirzi 2023, Self-RAG: Learning to Retrieve, Generate, and Critique "
+        "through Self-Reflection, arXiv",
+        _arxiv("2310.11511"),
+    ),
+    Term(
+        "agentic retrieval", "Agentic retrieval",
+        "A language model chooses the next action, such as a search or an answer, in a loop until it is "
+        "done.",
+        "Yao et al. 2022, ReAct: Synergizing Reasoning and Acting in Language Models, arXiv",
+        _arxiv("2210.03629"),
+    ),
+    Term(
+        "router", "Router (adaptive retrieval)",
+        "Classifies the question and gives it to the route that suits its kind.",
+        "Jeong, Baek, Cho, Hwang & Park 2024, Adaptive-RAG: Learning to Adapt Retrieval-Augmented Large "
+        "Language Models through Question Complexity, NAACL",
+        _arxiv("2403.14403"),
+    ),
+    Term(
+        "FiD", "FiD (Fusion-in-Decoder)",
+        "A reader model encodes each passage separately with the question and reads all of them together "
+        "when it writes the answer.",
+        "Izacard & Grave 2021, Leveraging Passage Retrieval with Generative Models for Open Domain Question "
+        "Answering, EACL",
+        _arxiv("2007.01282"),
+    ),
+    Term(
+        "CAG", "CAG (cache-augmented generation)",
+        "Puts the whole corpus into the model's context, computed once and cached, instead of searching it.",
+        "Chan, Chen, Cheng & Huang 2024, Don't Do RAG: When Cache-Augmented Generation is All You Need for "
+        "Knowledge Tasks, arXiv",
+        _arxiv("2412.15605"),
+    ),
+    # What is searched
+    Term(
+        "chunk", "Chunk (passage)",
+        "A piece of a document, cut to a length that can be searched, embedded and shown on its own.",
+        "Lewis et al. 2020, Retrieval-Augmented Generation for Knowledge-Intensive NLP Tasks, NeurIPS",
+        _arxiv("2005.11401"),
+    ),
+    Term(
+        "parent and children", "Parent and children",
+        "Small pieces (children) are searched because they match precisely, and the passage that contains "
+        "them (their parent) is returned.",
+        "Chen et al. 2023, Dense X Retrieval: What Retrieval Granularity Should We Use?, arXiv",
+        _arxiv("2312.06648"),
+    ),
+    Term(
+        "contextual retrieval", "Contextual retrieval",
+        "A language model writes a short context for each passage, and the passage is indexed together with "
+        "it.",
+        "Anthropic 2024, Introducing Contextual Retrieval, anthropic.com",
+        "https://www.anthropic.com/news/contextual-retrieval",
+    ),
+    # Labels
+    Term(
+        "labelled question", "Labelled question",
+        "A question for which people or a dataset say which passages are relevant.",
+        "Voorhees 2002, The Philosophy of Information Retrieval Evaluation, CLEF 2001, LNCS 2406",
+        _doi("10.1007/3-540-45691-0_34"),
+    ),
+    Term(
+        "relevance grade", "Relevance grade",
+        "How well a passage answers a question, on a scale of more than two steps, such as 0 to 3.",
+        "Järvelin & Kekäläinen 2000, IR evaluation methods for retrieving highly relevant documents, SIGIR",
+        _doi("10.1145/345508.345545"),
+    ),
+    Term(
+        "unjudged passage", "Unjudged passage",
+        "A passage that nobody has labelled for the question; metrics count it as not relevant, which may be "
+        "wrong.",
+        "Buckley & Voorhees 2004, Retrieval evaluation with incomplete information, SIGIR",
+        _doi("10.1145/1008992.1009000"),
+    ),
+    Term(
+        "pool", "Pool",
+        "The passages that people judge for a question: the best of several routes together, so that no "
+        "route is measured by what another one found.",
+        "Zobel 1998, How Reliable Are the Results of Large-Scale Information Retrieval Experiments?, SIGIR",
+        _doi("10.1145/290941.291014"),
+    ),
+    Term(
+        "Cohen's kappa", "Cohen's kappa",
+        "How often two annotators give the same grade beyond what chance would give: 1 is full agreement, 0 "
+        "is chance.",
+        "Cohen 1960, A Coefficient of Agreement for Nominal Scales, Educational and Psychological "
+        "Measurement 20(1)",
+        _doi("10.1177/001316446002000104"),
+    ),
+    Term(
+        "weighted kappa", "Weighted kappa",
+        "Cohen's kappa in which a large difference of grades counts more than a small one, in proportion to "
+        "its size (linear) or its square (quadratic).",
+        "Cohen 1968, Weighted kappa: Nominal scale agreement with provision for scaled disagreement or "
+        "partial credit, Psychological Bulletin 70(4)",
+        _doi("10.1037/h0026256"),
+    ),
+    Term(
+        "BEIR", "BEIR",
+        "A benchmark of public retrieval datasets, whose format (corpus, queries and qrels) RouteScope "
+        "reads.",
+        "Thakur et al. 2021, BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information "
+        "Retrieval Models, NeurIPS Datasets and Benchmarks",
+        _arxiv("2104.08663"),
+    ),
+    Term(
+        "TREC run", "TREC run",
+        "A text file of rankings in the format of the TREC evaluations, one line for each question and "
+        "passage with rank and score, which other evaluation tools read.",
+        "Voorhees & Harman (editors) 2005, TREC: Experiment and Evaluation in Information Retrieval, MIT "
+        "Press",
+        "https://trec.nist.gov/",
+    ),
+    # Statistics
+    Term(
+        "baseline", "Baseline",
+        "The route that the others are compared with, usually the one in use today.",
+        "Armstrong, Moffat, Webber & Zobel 2009, Improvements That Don't Add Up: Ad-Hoc Retrieval Results "
+        "Since 1998, CIKM",
+        _doi("10.1145/1645953.1646031"),
+    ),
+    Term(
+        "confidence interval", "Confidence interval",
+        "A range computed so that, over many samples of questions, 95 % of such ranges would hold the true "
+        "value.",
+        "Efron & Tibshirani 1993, An Introduction to the Bootstrap, Chapman & Hall, chapter 13",
+        _doi("10.1201/9780429246593"),
+    ),
+    Term(
+        "bootstrap", "Bootstrap (resample)",
+        "Draws the measured questions again and again, with replacement, to see how much a mean varies by "
+        "which questions were asked.",
+        "Efron 1979, Bootstrap Methods: Another Look at the Jackknife, The Annals of Statistics 7(1)",
+        _doi("10.1214/aos/1176344552"),
+    ),
+    Term(
+        "permutation test", "Paired permutation test (randomization test)",
+        "Swaps the values of two routes at random within each question and counts how often the difference "
+        "of means is at least as large as the measured one.",
+        "Smucker, Allan & Carterette 2007, A Comparison of Statistical Significance Tests for Information "
+        "Retrieval Evaluation, CIKM",
+        _doi("10.1145/1321440.1321528"),
+    ),
+    Term(
+        "p-value", "p-value",
+        "The probability of a difference at least as large as the measured one if the two routes did not "
+        "differ.",
+        "Wasserstein & Lazar 2016, The ASA Statement on p-Values: Context, Process, and Purpose, The "
+        "American Statistician 70(2)",
+        _doi("10.1080/00031305.2016.1154108"),
+    ),
+    Term(
+        "Holm correction", "Holm correction",
+        "Raises p-values by how many comparisons were made, so that a difference found by looking often does "
+        "not pass for a real one.",
+        "Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of "
+        "Statistics 6(2)",
+        "https://www.jstor.org/stable/4615733",
+    ),
+    Term(
+        "effect size", "Effect size (d_z)",
+        "The mean difference divided by the standard deviation of the differences, so that it does not "
+        "depend on the scale of the metric.",
+        f"{_POWER}, section 2.3.5", _doi("10.4324/9780203771587"),
+    ),
+    Term(
+        "superiority", "Probability of superiority",
+        "The share of questions on which a route is better than the baseline, with ties counted as half.",
+        "Grissom 1994, Probability of the Superior Outcome of One Treatment Over Another, Journal of Applied "
+        "Psychology 79(2)",
+        _doi("10.1037/0021-9010.79.2.314"),
+    ),
+    Term(
+        "detectable difference", "Detectable difference",
+        "The smallest true difference that a test over so many questions would show four times in five.",
+        f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
+    ),
+    # Choosing
+    Term(
+        "threshold", "Threshold",
+        "The score from which a decision goes the other way, for example from which a passage counts as "
+        "relevant.",
+        "Fawcett 2006, An introduction to ROC analysis, Pattern Recognition Letters 27(8)",
+        _doi("10.1016/j.patrec.2005.10.010"),
+    ),
+    Term(
+        "calibration", "Calibration",
+        "Whether a score means what it says: of the cases scored 0.8, 80 % should be right.",
+        "Guo, Pleiss, Sun & Weinberger 2017, On Calibration of Modern Neural Networks, ICML",
+        _arxiv("1706.04599"),
+    ),
+    Term(
+        "held-out questions", "Held-out questions (dev and test)",
+        "Questions that took no part in choosing a value, so that what is measured on them is not flattered.",
+        "Hastie, Tibshirani & Friedman 2009, The Elements of Statistical Learning, Springer, chapter 7",
+        _doi("10.1007/978-0-387-84858-7"),
+    ),
+    Term(
+        "Pareto front", "Pareto front",
+        "The routes that no other route beats on both quality and cost.",
+        "Deb, Pratap, Agarwal & Meyarivan 2002, A Fast and Elitist Multiobjective Genetic Algorithm: "
+        "NSGA-II, IEEE Transactions on Evolutionary Computation 6(2)",
+        _doi("10.1109/4235.996017"),
+    ),
+    Term(
+        "release criteria", "Release criteria (gate)",
+        "Limits that a route must meet before it is shipped, checked by a page or by a command that fails "
+        "the build.",
+        "Humble & Farley 2010, Continuous Delivery, Addison-Wesley",
+        "https://continuousdelivery.com/",
+    ),
+    # Time
+    Term(
+        "p50 and p95", "p50 and p95 (percentiles)",
+        "The times within which 50 % and 95 % of the questions are through; p50 is the median.",
+        "Dean & Barroso 2013, The Tail at Scale, Communications of the ACM 56(2)",
+        _doi("10.1145/2408776.2408794"),
+    ),
+    Term(
+        "critical path", "Critical path",
+        "The chain of steps that determines how long a route takes: only a quicker step on it makes the "
+        "route quicker.",
+        "Kelley & Walker 1959, Critical-Path Planning and Scheduling, Eastern Joint Computer Conference",
+        _doi("10.1145/1460299.1460318"),
+    ),
+    Term(
+        "trace", "Trace",
+        "The record of one run of a route, made of spans, which RouteScope exports in the format of "
+        "OpenTelemetry.",
+        "OpenTelemetry Authors 2024, Traces, OpenTelemetry documentation",
+        "https://opentelemetry.io/docs/concepts/signals/traces/",
+    ),
+    Term(
+        "span", "Span",
+        "One step in a trace, with its name, start, duration, attributes and the step it was done in.",
+        "Sigelman et al. 2010, Dapper, a Large-Scale Distributed Systems Tracing Infrastructure, Google",
+        "https://research.google/pubs/dapper-a-large-scale-distributed-systems-tracing-infrastructure/",
+    ),
+    # Answers
+    Term(
+        "citation precision", "Citation precision and recall",
+        "Precision is the share of an answer's citations that support it; recall is the share of what needs "
+        "support that is cited.",
+        _ALCE, _arxiv("2305.14627"),
+    ),
+    Term(
+        "abstention", "Abstention",
+        "Answering that the documents do not hold the answer, which is right only where they do not.",
+        "Rajpurkar, Jia & Liang 2018, Know What You Don't Know: Unanswerable Questions for SQuAD, ACL",
+        _arxiv("1806.03822"),
+    ),
+    # Comparing rankings
+    Term(
+        "RBO", "RBO (rank-biased overlap)",
+        "How similar two rankings are, with higher ranks counting more: 1 for the same ranking, 0 for none "
+        "in common.",
+        "Webber, Moffat & Zobel 2010, A Similarity Measure for Indefinite Rankings, ACM TOIS 28(4)",
+        _doi("10.1145/1852102.1852106"),
+    ),
+)  # fmt: skip
+
+TERMS: Mapping[str, Term] = {term.key: term for term in _ALL}
+# Metrics by the part of their name before "@"; those that are not here are explained where they are shown.
+METRICS: Mapping[str, str] = {
+    "ndcg": "nDCG", "recall": "recall", "precision": "precision", "mrr": "MRR", "map": "MAP",
+    "hit": "hit rate", "unjudged": "unjudged passage", "citation_precision": "citation precision",
+    "citation_recall": "citation precision", "abstention_precision": "abstention",
+    "abstention_recall": "abstention", "false_abstention": "abstention",
+}  # fmt: skip
+_NUMBER = re.compile(r"(?:arxiv:|doi:)\s*([^\s,;()]+)", re.IGNORECASE)
+
+
+def of_metric(metric: str) -> str | None:
+    """The key of a metric's term: "ndcg@10" is nDCG."""
+    return METRICS.get(metric.split("@")[0])
+
+
+def of_source(source: str | None) -> str | None:
+    """The key of the first term whose source has the arXiv number or DOI that `source` names first.
+
+    A route names its paper, so that a page finds its term without knowing any route.
+    """
+    for number in _NUMBER.findall(source or ""):
+        for term in _ALL:
+            if term.url.endswith(f"/{number}"):
+                return term.key
+    return None
