@@ -23,7 +23,7 @@ from core.domain.types import Ranking
 from core.engine.engine import Engine
 from core.evaluation import sets
 from core.evaluation.answers import Given, correct
-from core.evaluation.calibration import cut, worth
+from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
 from core.steps import Memo, Steps
 from core.steps.generate import SHOWN
@@ -96,7 +96,7 @@ def halves(engine: Engine, target: str) -> tuple[LabelledSet, LabelledSet]:
 
 def main() -> None:
     """Print the threshold, and what it is worth on the questions it was not chosen on."""
-    from sklearn.metrics import roc_auc_score
+    from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("what", choices=(*SCORES, "confidence"))
@@ -107,18 +107,19 @@ def main() -> None:
     engine = Engine(settings.load(route_timeout_s=600, llm_timeout_s=300))
     dev, test = halves(engine, given.target)
     told = {}
-    chosen = None
+    chosen: float | None = None
     for name, part, count in (("dev", dev, given.dev), ("test", test, given.test)):
         found = list(cases(engine, part.sample(count, SEED), given.what))
         scores, good = [score for score, _ in found], [label for _, label in found]
         both = any(good) and not all(good)
-        chosen = chosen or cut(scores, good)
+        chosen = choose(scores, good, objective="balanced accuracy") if chosen is None else chosen
+        acted = [score >= chosen for score in scores]
         told[name] = {
             "questions": len(found),
             "positive": sum(good),
             "auc": float(roc_auc_score(good, scores)) if both else None,
-            "threshold": chosen.threshold,
-            "balanced accuracy": worth(chosen.threshold, scores, good).balanced,
+            "threshold": chosen,
+            "balanced accuracy": float(balanced_accuracy_score(good, acted)) if both else None,
         }
     sys.stdout.write(json.dumps(told, indent=2) + "\n")
 

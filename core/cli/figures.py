@@ -37,6 +37,7 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     parts = [
         _head(figures),
         *text.found(figures),
+        *text.counted(figures),
         "",
         _overall(figures["routes"]),
         "",
@@ -45,8 +46,8 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     against = _against(figures["routes"])
     if against:
         parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", KEY, against]
-    if best := text.chosen_by_question(figures):
-        parts += ["", best]
+    if best := text.oracle(figures.get("oracle")):
+        parts += ["", *best]
     if rounds := text.rounds(figures):
         parts += ["", "Asked again", *rounds]
     if figures.get("answers"):

@@ -168,8 +168,10 @@ def _effect(effect: Effect) -> dict[str, Any]:
 
 
 def _text(found: Curve) -> str:
+    from core.evaluation.finding import figures
     from core.evaluation.tuning.sweep import METRICS
-    from core.evaluation.tuning.sweep_text import counted, difference, named, told
+    from core.evaluation.tuning.sweep_text import counted, named, told
+    from core.evaluation.tuning.sweep_text import found as finding
 
     lines = [*told(found), ""]
     wide = max(len(named(found.subject, one.point)) for one in found.tried)
@@ -180,6 +182,6 @@ def _text(found: Curve) -> str:
         elif one.point == found.subject.now:
             lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  in use")
         else:
-            lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  {difference(one.effect)}  "
-                         f"{one.verdict}")  # fmt: skip
+            apart = figures(finding(found, one))
+            lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  {apart}  {one.verdict}")
     return "\n".join([*lines, "", counted(found)])

@@ -1,12 +1,24 @@
-"""Choosing thresholds on labelled questions: a small model's never come from a paper."""
+"""Choosing thresholds on labelled cases: a small model's never come from a paper."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from core.domain.errors import BadInput
+
+Acts = Literal["from", "below"]  # whether a step acts from its threshold on, or below it
+Objective = Literal["f1", "balanced accuracy", "precision", "recall"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+WANTED: tuple[Objective, ...] = ("precision", "recall")  # those that need a wanted value
+DIGITS = 12
+Counts = NDArray[np.float64]  # last axis: true positives, false positives, false negatives, true negatives
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +36,85 @@ class Thresholds:
     n: int
 
 
+def choose(
+    scores: Sequence[float],
+    positive: Sequence[bool],
+    acts: Acts = "from",
+    objective: Objective = "f1",
+    wanted: float | None = None,
+) -> float:
+    """The threshold of the highest value of `objective` on these cases; of equal ones the lowest.
+
+    For "precision" (or "recall") the one of the highest recall (precision) of those with at least `wanted`.
+    It lies midway between neighbouring scores, rounded as far as no decision changes. BadInput where a kind
+    of case is missing, or no threshold reaches what is wanted.
+    """
+    if not any(positive) or all(positive):
+        raise BadInput(f"{sum(positive)} of {len(positive)} cases are positive; a threshold needs both kinds")
+    if (objective in WANTED) != (wanted is not None) or not 0 < (wanted or 1) <= 1:
+        raise BadInput(f"wanted={wanted!r} for {objective}; give above 0 to 1 for precision and recall alone")
+    edges, counts = tables(scores, positive, acts)
+    values = {name: rate(counts, name) for name in OBJECTIVES}
+    if objective in WANTED:
+        other: Objective = "recall" if objective == "precision" else "precision"
+        reached = values[objective] >= (wanted or 0) - 1e-12
+        if not reached.any():
+            at = int(np.nanargmax(values[objective]))
+            raise BadInput(
+                f"no threshold reaches {objective} {wanted:g} on the questions it is chosen on: the most is"
+                f" {values[objective][at]:.2f}, at {edges[at]:.3g}"
+            )
+        rank = np.where(reached, np.nan_to_num(values[other]), -1.0)
+    else:
+        rank = np.nan_to_num(values[objective])
+    return float(edges[int(np.flatnonzero(rank >= rank.max() - 1e-12)[0])])
+
+
+def tables(
+    scores: Sequence[float], positive: Sequence[bool], acts: Acts
+) -> tuple[NDArray[np.float64], Counts]:
+    """All thresholds that decide differently, ascending, shape (t,), and their counts, shape (t, 4)."""
+    from sklearn.metrics import confusion_matrix_at_thresholds
+
+    tn, fp, fn, tp, known = confusion_matrix_at_thresholds(list(positive), list(scores))
+    from_here = np.column_stack([tp, fp, fn, tn])[::-1].astype(np.float64)
+    values = known[::-1]
+    edges = [tidy(None, float(values[0])), *(tidy(float(a), float(b)) for a, b in pairwise(values))]
+    edges.append(tidy(float(values[-1]), float(values[-1]) + 0.01))  # above every score
+    kinds = from_here[0, :2]
+    from_here = np.vstack([from_here, [0.0, 0.0, *kinds]])
+    return np.array(edges), turned(from_here) if acts == "below" else from_here
+
+
+def turned(counts: Counts) -> Counts:
+    """Counts of the step that acts below its threshold, where acting is right on what is not positive."""
+    tp, fp, fn, tn = np.moveaxis(counts, -1, 0)
+    return np.stack([tn, fn, fp, tp], axis=-1)
+
+
+def tidy(below: float | None, score: float) -> float:
+    """The shortest decimal near the middle of (below, score]; without `below` one at or under `score`."""
+    middle = score if below is None else (below + score) / 2
+    for digits in range(2, DIGITS):
+        short = math.floor(score * 10**digits) / 10**digits if below is None else round(middle, digits)
+        if short <= score and (below is None or short > below):
+            return short
+    return middle if below is None or below < middle else score
+
+
+def rate(counts: Counts, objective: Objective) -> NDArray[np.float64]:
+    """An objective from counts, shape (..., 4) to (...); NaN where it is not defined."""
+    tp, fp, fn, tn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if objective == "precision":
+            return np.asarray(tp / (tp + fp))
+        if objective == "recall":
+            return np.asarray(tp / (tp + fn))
+        if objective == "f1":
+            return np.asarray(2 * tp / (2 * tp + fp + fn))
+        return np.asarray((tp / (tp + fn) + tn / (tn + fp)) / 2)
+
+
 def fit(
     scores: Sequence[float], positive: Sequence[bool], *, precision: float = 0.9, miss_precision: float = 0.8
 ) -> Thresholds:
@@ -31,56 +122,20 @@ def fit(
 
     `high` is the lowest threshold at or above which at least `precision` of the cases are positive, `low`
     the highest below which at least `miss_precision` are negative and which does not pass `high`. Where the
-    wanted precision cannot be had, `high` is above every score and `low` at 0: the region is
-    empty. Both lie midway between neighbouring scores, so that a small change flips no decision.
+    wanted precision cannot be had, `high` is 1 and `low` 0. Scores are from 0 to 1.
     """
     if len(scores) != len(positive) or not scores:
         raise BadInput(
             f"{len(scores)} scores and {len(positive)} labels; give the same number of both, at least one"
         )
-    cases = sorted(zip(scores, positive, strict=True))
-    edges = sorted({0.0, 1.0, *((a[0] + b[0]) / 2 for a, b in pairwise(cases))})
-
-    def share_positive(threshold: float) -> float | None:
-        above = [label for score, label in cases if score >= threshold]
-        return sum(above) / len(above) if above else None
-
-    def share_negative(threshold: float) -> float | None:
-        below = [not label for score, label in cases if score < threshold]
-        return sum(below) / len(below) if below else None
-
-    high = next((e for e in edges if (share_positive(e) or 0.0) >= precision), 1.0)
-    low = next(
-        (e for e in reversed(edges) if e <= high and (share_negative(e) or 0.0) >= miss_precision), 0.0
-    )
-    return Thresholds(high, low, share_positive(high), share_negative(low), len(cases))
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """One threshold and its balanced accuracy, the mean of the shares of positive cases at or above it and of
-    negative cases below it; None where one kind is missing.
-    """
-
-    threshold: float
-    balanced: float | None
-    n: int
-
-
-def cut(scores: Sequence[float], positive: Sequence[bool]) -> Cut:
-    """The threshold of the highest balanced accuracy, midway between neighbouring scores; of equal ones the
-    lowest. BadInput unless there are cases of both kinds.
-    """
-    if len(scores) != len(positive) or not any(positive) or all(positive):
-        raise BadInput(f"{sum(positive)} of {len(positive)} cases are positive; a threshold needs both kinds")
-    between = ((a, b, (a + b) / 2) for a, b in pairwise(sorted(scores)))
-    edges = sorted({min(scores), *(middle if middle > a else b for a, b, middle in between)})
-    return max((worth(edge, scores, positive) for edge in edges), key=lambda one: one.balanced or 0.0)
-
-
-def worth(threshold: float, scores: Sequence[float], positive: Sequence[bool]) -> Cut:
-    """What `threshold` is worth on these cases."""
-    above = [score >= threshold for score, label in zip(scores, positive, strict=True) if label]
-    below = [score < threshold for score, label in zip(scores, positive, strict=True) if not label]
-    both = (sum(above) / len(above) + sum(below) / len(below)) / 2 if above and below else None
-    return Cut(threshold, both, len(scores))
+    edges, counts = tables(scores, positive, "from")
+    sure = edges[rate(counts, "precision") >= precision - 1e-12]
+    high = min(1.0, float(sure[0])) if len(sure) else 1.0
+    below = edges[(rate(turned(counts), "precision") >= miss_precision - 1e-12) & (edges <= high)]
+    low = float(below[-1]) if len(below) else 0.0
+    above = [label for score, label in zip(scores, positive, strict=True) if score >= high]
+    missed = [not label for score, label in zip(scores, positive, strict=True) if score < low]
+    return Thresholds(
+        high, low, sum(above) / len(above) if above else None, sum(missed) / len(missed) if missed else None,
+        len(scores),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How large a difference between two routes is, how small a one would have been seen, and both in words."""
+"""How large a difference between two routes is, and how small a one would have been seen."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def smallest(
     `family`), the median smallest detectable difference, its range, and over how many; None without any.
     """
     rows = [by[metric] for by in comparisons.values() if metric in by]
-    known = [row for row in rows if row["detectable_holm"] is not None]
+    known = [row for row in rows if row.get("detectable_holm") is not None]
     if not known:
         return None
     plain, strict = ([row[key] for row in known] for key in ("detectable", "detectable_holm"))
@@ -127,50 +127,3 @@ def smallest(
         "least_holm": min(strict),
         "most_holm": max(strict),
     }
-
-
-def in_words(one: Mapping[str, Any] | None, route: str, baseline: str, metric: str) -> str:
-    """One sentence on a comparison of `family`; None stands for two routes that share no question."""
-    if one is None:
-        return f"{route} and {baseline} have no question in common that both were scored on."
-    n = counted(one["n"])
-    if one["ties"] == one["n"]:
-        return f"{route} and {baseline} have the same {metric} on {'all ' if one['n'] > 1 else ''}{n}."
-    ends = f" (95 % interval {signed(one['ci95'][0])} to {signed(one['ci95'][1])})" if one["ci95"] else ""
-    told = f"{metric} {signed(one['delta'])}{ends}, {chance(one['p_holm'])} after Holm's correction, over {n}"
-    if one["verdict"] in ("better", "worse"):
-        return f"{route} is {one['verdict']} than {baseline}: {told}."
-    said = f"No difference shown between {route} and {baseline}: {told}"
-    limit = one.get("detectable_holm")
-    missed = f"; a difference below {limit:.3f} is missed more than one time in five" if limit else ""
-    return f"{said}{missed}."
-
-
-def smallest_in_words(one: Mapping[str, Any], metric: str) -> str:
-    """What `smallest` found, in a sentence or two."""
-    said = (
-        f"Smallest detectable difference in {metric}: {one['median_holm']:.3f} with Holm's correction, "
-        f"{one['median']:.3f} for a single comparison (power {one['power']:.0%}, over "
-        f"{counted(one['questions'])}"
-    )
-    if one["comparisons"] > 1:
-        said += (
-            f"; median of {one['comparisons']} comparisons, with the correction "
-            f"{one['least_holm']:.3f} to {one['most_holm']:.3f}"
-        )
-    return f"{said}). Smaller ones are missed more than one time in five."
-
-
-def signed(value: float) -> str:
-    """A difference as people read it: +0.051; what would round to nothing keeps two digits."""
-    return f"{value:+.3f}" if abs(value) >= 0.0005 or value == 0 else f"{value:+.1e}"
-
-
-def chance(p: float) -> str:
-    """A p-value as people read it."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
-def counted(n: int) -> str:
-    """So many questions."""
-    return f"{n} question" if n == 1 else f"{n} questions"

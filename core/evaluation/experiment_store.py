@@ -7,18 +7,21 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.analysis.metrics import Values, by_question
 from core.domain.errors import BadInput
-from core.domain.types import Query, Run, Turn
+from core.domain.types import Run
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import JOURNAL, outcomes_of
 from core.evaluation.outcome import Outcomes
+from core.evaluation.stored import checked
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from core.domain.settings import Settings
 
 FOLDER = "evaluations"  # in the home
@@ -110,7 +113,7 @@ def opened(folder: Path) -> Evaluation:
     """The evaluation in a folder; BadInput where there is none, or it is damaged or of an earlier version."""
     try:
         document = json.loads((folder / LABELLED).read_text(encoding="utf-8"))
-        labelled, spec = _labelled(document["set"]), document["spec"]
+        labelled, spec = checked(_set(), document["set"]), document["spec"]
         path = folder / FIGURES
         figures = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         outcomes = outcomes_of(folder / JOURNAL)
@@ -156,19 +159,11 @@ def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any])
     (folder / LABELLED).write_text(json.dumps(document), encoding="utf-8")
 
 
-def _labelled(document: Mapping[str, Any]) -> LabelledSet:
-    return LabelledSet(
-        document["name"], tuple(map(_question, document["questions"])),
-        {question: dict(labels) for question, labels in document["qrels"].items()},
-        document["relevant_from"], document["drop_self"],
-    )  # fmt: skip
+@cache
+def _set() -> TypeAdapter[LabelledSet]:
+    from pydantic import TypeAdapter
 
-
-def _question(document: Mapping[str, Any]) -> Question:
-    asked = document["query"]
-    history = tuple(Turn(turn["role"], turn["text"]) for turn in asked["history"])
-    query = Query(asked["text"], history)
-    return Question(**{**document, "query": query, "answers": tuple(document["answers"])})
+    return TypeAdapter(LabelledSet)
 
 
 def _changed(folder: Path) -> float:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.analysis.metrics import title
 from core.evaluation.comparison import ByRoute, against, means_of
-from core.evaluation.effects import counted, in_words
 
 LEAST = 0.5  # share of the questions that a route must be scored on to lead
 
@@ -74,36 +72,3 @@ def block(found: Leader | None) -> dict[str, Any] | None:
         "shown": found.shown, "behind": list(found.behind), "level": list(found.level),
         "others": dict(found.others),
     }  # fmt: skip
-
-
-def leader_in_words(
-    told: Mapping[str, Any] | None,
-    baseline: str,
-    against_baseline: Mapping[str, Any] | None,
-    named: Callable[[str], str] = str,
-) -> str:
-    """Who leads, as `block` tells it, and whether that is shown. `against_baseline` is the leader's
-    comparison with the baseline, out of the family of all routes and metrics; `named` gives a route's title.
-    """
-    if told is None:
-        return "No route was scored, so none leads."
-    route, metric = named(told["route"]), title(told["metric"])
-    ends = f" (95 % interval {told['ci95'][0]:.3f} to {told['ci95'][1]:.3f})" if told["ci95"] else ""
-    said = [f"{route} has the highest {metric}: {told['mean']:.3f}{ends}, over {counted(told['n'])}."]
-    if len(told["others"]) == 0:
-        return f"{said[0]} No other route was scored."
-    if told["route"] == baseline:
-        said.append("It is the baseline.")
-    else:
-        said.append(in_words(against_baseline, route, f"the baseline {named(baseline)}", metric))
-    level, behind = told["level"], len(told["behind"])
-    every = (
-        f"In {metric} alone, with Holm's correction over the other {len(told['others'])}, it is shown to be"
-    )
-    if not level:
-        said.append(f"{every} better than each of them.")
-    else:
-        told_apart = f"{behind} of them" if behind else "none of them"
-        some = ", ".join(map(named, level))
-        said.append(f"{every} better than {told_apart}; these questions do not tell it from {some}.")
-    return " ".join(said)

@@ -4,16 +4,14 @@ two routes complement each other most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from core.analysis.metrics import title
 from core.evaluation.comparison import ByRoute
-from core.evaluation.effects import counted
 from core.evaluation.statistics import Interval, Means, interval, intervals, intervals_of
 
 
@@ -101,30 +99,6 @@ def block(found: Oracle | None) -> dict[str, Any] | None:
             for pair in found.pairs
         ],
     }  # fmt: skip
-
-
-def in_words(told: Mapping[str, Any] | None, named: Callable[[str], str] = str) -> str:
-    """What the best route of each question would give, as `block` tells it; `named` gives a route's title."""
-    if told is None:
-        return "No route was scored, so there is no best route of a question."
-    metric = title(told["metric"])
-    ends = " (95 % interval {:.3f} to {:.3f})".format(*told["ci95"]) if told["ci95"] else ""
-    said = [
-        f"Choosing the best route for each question, with its labels in hand, would give {metric} "
-        f"{told['mean']:.3f}{ends} over {counted(told['n'])}."
-    ]
-    if told["regret"]:
-        route, least = next(iter(told["regret"].items()))
-        said.append(f"{named(route)} comes nearest: it lacks {least['mean']:.3f}.")
-    if told["pairs"] and told["pairs"][0]["gain"] > 0:
-        pair = told["pairs"][0]
-        more = " (95 % interval {:.3f} to {:.3f})".format(*pair["ci95"]) if pair["ci95"] else ""
-        said.append(
-            f"{' and '.join(map(named, pair['routes']))} complement each other most: the better of the two "
-            f"for each question would give {pair['gain']:.3f}{more} more than {named(pair['better'])} alone, "
-            f"{pair['mean']:.3f} in all."
-        )
-    return " ".join(said)
 
 
 def _ends(pair: Interval | None) -> list[float] | None:

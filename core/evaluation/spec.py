@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from core.domain.errors import BadInput
 from core.domain.types import AnswerBy, AnswerOrder
+from core.evaluation.stored import checked
 
 SEED = 13  # of the sample of questions
 
@@ -43,6 +44,8 @@ class Spec:
     baseline: str | None = None
     repeats: int = 1
 
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
+
     def document(self) -> dict[str, Any]:
         """The spec as JSON values."""
         document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
@@ -52,12 +55,13 @@ class Spec:
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Spec:
         """The opposite; BadInput for what is none."""
+        from pydantic import TypeAdapter
+
         try:
-            given = {**document}
+            given = dict(document)
             if STORED in given:
                 given["parameters"] = given.pop(STORED)
-            found = {**given, "routes": tuple(document.get("routes") or ()),
-                     "questions": tuple(document.get("questions") or ())}  # fmt: skip
-            return cls(**found)
-        except (TypeError, AttributeError) as error:
+            given |= {name: given.get(name) or () for name in ("routes", "questions")}  # null: none
+            return checked(TypeAdapter(cls), given)
+        except ValueError as error:
             raise BadInput(f"this is no description of an evaluation: {error}") from None

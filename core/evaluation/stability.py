@@ -83,21 +83,6 @@ def block(found: Mapping[str, Mapping[str, Stability]], rounds: int) -> dict[str
     }  # fmt: skip
 
 
-def in_words(one: Mapping[str, Any], route: str, baseline: str, metric: str) -> str:
-    """Sentences on one metric of one route, as `block` tells it."""
-    rounds = len(one["means"])
-    said = (
-        f"{route} asked {rounds} times: mean {metric} {min(one['means']):.3f} to {max(one['means']):.3f} "
-        f"(standard deviation {one['sd']:.4f}); the value changed on {one['changed']:.0%} of {one['n']} "
-        "questions."
-    )
-    if not one["deltas"]:
-        return said
-    low, high = min(one["deltas"]), max(one["deltas"])
-    kind = "larger" if one["larger"] else "not larger"
-    return f"{said} Its difference from {baseline} was {low:+.3f} to {high:+.3f}, {kind} than it varies by."
-
-
 def _stability(rounds: Sequence[ByRoute], route: str, baseline: str, metric: str) -> Stability | None:
     questions = _throughout([one[route] for one in rounds], metric)
     if not questions:

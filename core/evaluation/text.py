@@ -2,41 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from core.analysis.metrics import COMPARED, UNJUDGED, title
+from core.analysis.metrics import COMPARED, UNJUDGED
 from core.domain.format import brief
-from core.evaluation import effects, leading, naming, oracle, stability
+from core.evaluation import effects
+from core.evaluation.finding import compared, count, ends, figures, listed, mean, number, sentence
+from core.evaluation.leaderboard import difference, ranked
+from core.evaluation.naming import named as metric_named
 
+Figures = Mapping[str, Any]
 Named = Callable[[str], str]  # a route's title by its name
 
 
-def found(figures: Mapping[str, Any], named: Named = str) -> list[str]:
-    """Sentences about an evaluation's figures, most important first: who leads and whether that is shown,
-    what could have been seen, which routes differ from the baseline, and what was counted beside.
+def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARED) -> list[str]:
+    """Sentences about an evaluation's figures, most important first: who leads in the first of `metrics`,
+    what differs from the baseline in all of them, and what could have been detected.
 
     Figures of an evaluation made before they held all of this tell what they have.
     """
-    said = [
-        _leader(figures, named),
-        *_detectable(figures),
-        _against(figures, named),
-        _counts(figures, named),
+    first = _leader(figures["leader"], figures, named) if "leader" in figures else []
+    rest = _against(figures, metrics, named) if len(figures["routes"]) > 2 or len(metrics) > 1 else []
+    return [*first, *rest, *_detectable(figures, metrics[0])]
+
+
+def counted(figures: Figures, named: Named = str, asked: int | None = None) -> list[str]:
+    """Sentences about what is in the means and what is not; `asked`: the questions that were to be asked."""
+    rows, n, labelled = figures["routes"], figures["queries"], figures["labelled"]
+    said = f"{count(n)} asked, {labelled} with a relevant passage"
+    if n > labelled:
+        said += f"; the other {n - labelled} count for time and answers, not for rankings"
+    failed = {route: row["failed"] for route, row in rows.items() if row["failed"]}
+    which = ", ".join(f"{named(route)} {of}" for route, of in failed.items())
+    told = [
+        f"Stopped early: these are figures of {n} of {asked} questions." if asked and n < asked else "",
+        f"{said}.",
+        f"Failed, and in no mean: {which}." if failed else "No route failed on any question.",
+        "Routes failed at different questions, so their means are over different questions; differences are "
+        "over those that both routes ended well."
+        if len({row["n"] for row in rows.values()}) > 1
+        else "",
         _unjudged(figures),
     ]
-    return [sentence for sentence in said if sentence]
+    return [one for one in told if one]
 
 
-def chosen_by_question(figures: Mapping[str, Any], named: Named = str) -> str:
-    """What the best route of each question would give; "" where the figures do not hold it."""
-    told = figures.get("oracle")
-    return oracle.in_words(told, named) if told else ""
+def oracle(told: Mapping[str, Any] | None, named: Named = str) -> list[str]:
+    """What choosing the best route for each question would give, as core.evaluation.oracle.block tells it."""
+    if told is None:
+        return []
+    best = mean("", metric_named(told["metric"]), told["mean"], told["ci95"], told["n"])
+    said = [
+        f"Choosing the best route for each question would give {figures(best)}. That takes the labels: no "
+        "router reaches it, and chance alone raises it."
+    ]
+    if told["regret"]:
+        route, least = next(iter(told["regret"].items()))
+        said.append(
+            f"{named(route)} comes nearest: it lacks {number(least['mean'])}{_in_brackets(least['ci95'])}, "
+            f"and no route is better on {least['best']} of {count(least['n'])}."
+        )
+    if told["pairs"] and told["pairs"][0]["gain"] > 0:
+        pair = told["pairs"][0]
+        said.append(
+            f"{listed([*map(named, pair['routes'])])} complement each other most: the better of the two for "
+            f"each question gives {number(pair['mean'])}, {number(pair['gain'])}{_in_brackets(pair['ci95'])} "
+            f"more than {named(pair['better'])} alone."
+        )
+    return said
 
 
-def rounds(figures: Mapping[str, Any], named: Named = str) -> list[str]:
-    """How stable each route is that was asked again, in the headline metric, or in what its answers are worth
-    where no ranking was scored; nothing without further rounds.
+def rounds(figures: Figures, named: Named = str, metric: str | None = None) -> list[str]:
+    """How stable each route is that was asked again, in `metric`; without one in the headline metric, or in
+    what its answers are worth where no ranking was scored. Nothing without further rounds.
     """
     told = figures.get("stability")
     if told is None:
@@ -45,72 +84,89 @@ def rounds(figures: Mapping[str, Any], named: Named = str) -> list[str]:
         return [f"Asked {told['rounds']} times, but no question was scored in every round."]
     baseline = named(told.get("baseline", figures["baseline"]))
     return [
-        stability.in_words(by[metric], named(route), baseline, naming.named(metric))
+        _stable(by[one], named(route), baseline, metric_named(one))
         for route, by in told["routes"].items()
-        for metric in list(by)[:1]
+        for one in ([metric] if metric else list(by)[:1])
+        if one in by
     ]
 
 
-def _leader(figures: Mapping[str, Any], named: Named) -> str:
-    if "leader" not in figures:
-        return ""
-    told = figures["leader"]
-    row = figures["routes"][told["route"]] if told else {}
-    one = row.get("vs_baseline", {}).get(told["metric"]) if told else None
-    return leading.leader_in_words(told, figures["baseline"], one, named)
-
-
-def _detectable(figures: Mapping[str, Any]) -> list[str]:
-    known = figures.get("detectable") or {}
-    metric = COMPARED[0]
-    one = known.get(metric)
-    return [effects.smallest_in_words(one, title(metric))] if one else []
-
-
-def _against(figures: Mapping[str, Any], named: Named) -> str:
-    """In each metric compared, the routes that are shown to be better or worse than the baseline."""
-    baseline = figures["baseline"]
-    rows = {route: row.get("vs_baseline", {}) for route, row in figures["routes"].items()}
-    others = [route for route in rows if route != baseline]
+def _leader(told: Mapping[str, Any] | None, figures_: Figures, named: Named) -> list[str]:
+    if told is None:
+        return ["No route was scored, so none leads."]
+    route, metric, others = named(told["route"]), metric_named(told["metric"]), len(told["others"])
+    top = mean(route, metric, told["mean"], told["ci95"], told["n"])
+    said = [f"{route} has the highest mean: {figures(top)}."]
     if not others:
-        return ""
-    shown, none = [], []
-    for metric in COMPARED:
-        kinds = []
-        for kind in ("better", "worse"):
-            some = [route for route in others if rows[route].get(metric, {}).get("verdict") == kind]
-            if some:
-                every = len(some) == len(others) > 1
-                kinds.append(f"{kind} for {f'all {len(some)}' if every else ', '.join(map(named, some))}")
-        if kinds:
-            shown.append(f"{title(metric)} is {' and '.join(kinds)}")
-        else:
-            none.append(title(metric))
-    if not shown:
-        which = f"any of the other {len(others)} routes" if len(others) > 1 else named(others[0])
-        return f"No difference from {named(baseline)} is shown for {which} in {_listed(none)}."
-    rest = f" In {_listed(none)} no difference is shown." if none else ""
-    return f"Against {named(baseline)} it is shown that {'; '.join(shown)}.{rest}"
+        return [f"{said[0]} No other route was scored."]
+    if told["route"] == figures_["baseline"]:
+        said.append(f"{route} is the baseline.")
+    else:
+        row = difference(figures_["routes"][told["route"]], told["metric"])
+        said.append(sentence(compared(row, route, f"the baseline, {named(figures_['baseline'])},", metric)))
+    level, behind = [*map(named, told["level"])], len(told["behind"])
+    if not level:
+        every = "the other route" if others == 1 else f"each of the other {others} routes"
+        return [*said, f"In {metric} alone it beats {every}, after Holm's correction."]
+    some = f"it beats {behind} of the other {others} routes" if behind else "it beats none of the others"
+    return [*said, f"In {metric} alone {some}; no difference from {listed(level)} found."]
 
 
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str]:
+    """For each metric the routes that are better or worse than the baseline."""
+    base, said, none = named(figures["baseline"]), [], []
+    for metric in metrics:
+        kinds: dict[str, list[str]] = {}
+        for route in ranked(figures, metric):
+            if (one := difference(figures["routes"][route], metric)) is not None:
+                kinds.setdefault(one["verdict"], []).append(named(route))
+        parts = [f"{kind} for {listed(kinds[kind])}" for kind in ("better", "worse") if kind in kinds]
+        same = sum(len(some) for kind, some in kinds.items() if kind not in ("better", "worse"))
+        if parts:
+            rest = f"; no difference found for {count(same, 'routes')}" if same else ""
+            said.append(f"Against {base}, {metric_named(metric)} is {' and '.join(parts)}{rest}.")
+        elif same:
+            none.append(metric_named(metric))
+    if none:
+        said.append(f"No difference from {base} found in {listed(none)}.")
+    return said
 
 
-def _counts(figures: Mapping[str, Any], named: Named) -> str:
-    """What is not in the means."""
-    asked, labelled = figures["queries"], figures["labelled"]
-    said = f"{effects.counted(asked)} asked, {labelled} with a relevant passage"
-    if asked > labelled:
-        said += f"; the other {asked - labelled} have nothing to score and count for time only"
-    failed = {route: row["failed"] for route, row in figures["routes"].items() if row["failed"]}
-    if not failed:
-        return f"{said}. No route failed on any."
-    some = ", ".join(f"{named(route)} {count}" for route, count in failed.items())
-    return f"{said}. Failed, and in no mean: {some}."
+def _detectable(figures: Figures, metric: str) -> list[str]:
+    known = {
+        route: {metric: one}
+        for route, row in figures["routes"].items()
+        if (one := difference(row, metric)) is not None
+    }
+    found = effects.smallest(known, metric)
+    if found is None:
+        return []
+    alone = f"{number(found['median'])} for a single comparison, power {found['power']:.0%}"
+    if found["comparisons"] > 1:
+        span = f"{number(found['least_holm'])} to {number(found['most_holm'])}"
+        alone = f"median of {found['comparisons']} comparisons, {span}; {alone}"
+    return [
+        f"With {count(found['questions'])}, differences in {metric_named(metric)} below "
+        f"{number(found['median_holm'])} could not have been detected reliably after Holm's correction "
+        f"({alone})."
+    ]
 
 
-def _unjudged(figures: Mapping[str, Any]) -> str:
+def _stable(one: Mapping[str, Any], route: str, baseline: str, metric: str) -> str:
+    """One metric of one route over the rounds."""
+    said = (
+        f"{route}, asked {len(one['means'])} times: mean {metric} {number(min(one['means']))} to "
+        f"{number(max(one['means']))} (standard deviation {number(one['sd'])}); the value changed on "
+        f"{one['changed']:.0%} of {count(one['n'])}."
+    )
+    if not one["deltas"]:
+        return said
+    low, high = (number(of(one["deltas"]), signed=True) for of in (min, max))
+    kind = "more" if one["larger"] else "no more"
+    return f"{said} Its difference from {baseline} was {low} to {high}, {kind} than it varies by."
+
+
+def _unjudged(figures: Figures) -> str:
     """How much of what routes show first nobody has judged: a route that finds new passages pays for it."""
     shares = [
         share for row in figures["routes"].values() if (share := row.get(UNJUDGED[COMPARED[0]])) is not None
@@ -120,3 +176,7 @@ def _unjudged(figures: Mapping[str, Any]) -> str:
     low, high = brief(min(shares)), brief(max(shares))
     some = low if low == high else f"{low} to {high}, by route,"
     return f"Of the first 10 passages {some} have no judgement and count as not relevant."
+
+
+def _in_brackets(pair: Sequence[float] | None) -> str:
+    return f" ({ends(pair)})" if pair else ""

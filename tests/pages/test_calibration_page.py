@@ -11,9 +11,11 @@ from core.corpus.chunk import WHOLE
 from core.corpus.source import Source
 from core.domain.types import Query
 from core.evaluation import experiment_store, sets
+from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.tuning.calibrate import calibrate, choose, split
+from core.evaluation.tuning.calibrate import calibrate
 from core.evaluation.tuning.calibrate_text import told
+from core.evaluation.tuning.sweep_split import split
 from core.evaluation.tuning.threshold_cases import found
 from core.store import presets
 from core.store.presets import Preset
@@ -64,7 +66,7 @@ def test_the_finding_is_told_first_and_equals_the_calibration(visit, evaluation)
     assert f"{expected.threshold:.3g} chosen on 20 dev questions by the highest F1." in html(app)
     assert "From this threshold on it trusts what was found" in html(app)
     dev = [case for case in target().cases if int(case.question[1:]) % 2 == 0]
-    assert expected.threshold == choose(dev)
+    assert expected.threshold == choose([case.score for case in dev], [case.positive for case in dev])
     names = [one["name"] for one in json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"]]
     assert names == ["precision, dev", "recall, dev", "precision, held out", "recall, held out"]
     assert "do not claim to be probabilities" in shown(app)
@@ -252,8 +254,5 @@ def test_settings_of_another_version_are_an_error_in_words(visit, engine, preset
     before = dict(app.session_state["parameters"])
     app.button(key="named_apply").click().run()
     assert not app.exception
-    assert (
-        "named settings 'for tiny' cannot be used as they are: route crag has no parameter 'gone'"
-        in shown(app)
-    )
+    assert "preset 'for tiny' cannot be used as it is: route crag has no parameter 'gone'" in shown(app)
     assert app.session_state["parameters"] == before

@@ -13,6 +13,7 @@ from core.domain.types import Query
 from core.evaluation import experiment_store
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform
+from core.evaluation.finding import number
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import fusion_weights
@@ -109,7 +110,7 @@ def test_weights_are_fitted_and_their_figures_shown(engine, evaluation, visit):
     page = html(app)
     for part in ("held out", "out of fold"):
         figures = found.made[part]
-        assert f"{figures['ndcg@10']:.3f}" in page
+        assert number(figures["ndcg@10"]) in page
         for one in (*figures["against"].values(), *figures["measured"].values()):
             assert f"{one['delta']:+.3f}" in page
     assert set(found.made["held out"]["measured"]) == {"rerank"}

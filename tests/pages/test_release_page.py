@@ -9,7 +9,8 @@ import pytest
 
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import RUNS
-from core.evaluation.release.criteria import Criteria, derived
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.snapshot import snapshot
@@ -167,7 +168,7 @@ def test_a_snapshot_is_held_against(look, kept):
     assert "Give the snapshot of an earlier release" in shown(app)
     app.session_state["release_snapshot"] = ("release.json", content)
     app.run()
-    assert "A regression: Dense now against Dense then" in shown(app)
+    assert "A regression: Dense now trails Dense then" in shown(app)
     app.session_state["release_snapshot"] = ("release.json", b"{")
     app.run()
     assert "release.json is damaged" in shown(app)

@@ -202,12 +202,12 @@ def test_saving_puts_into_what_is_there_and_tells_what_changes():
     assert told(third) == "crag.high = 0.6, answer_evidence = 0.3"
     with pytest.raises(BadInput, match=r"lower threshold of crag, 0\.7, would be above its upper one, 0\.6"):
         saved(Setting("crag", {"low": 0.7}), third)
-    with pytest.raises(BadInput, match="were made for corpus web, not tiny"):
+    with pytest.raises(BadInput, match="was made for corpus web, not tiny"):
         saved(Setting("crag", {"low": 0.1}), Preset("mine", "web", {}, 0.2))
 
 
 def test_settings_of_another_version_are_told_not_used():
     assert settled(Preset("a", "tiny", {"crag": {"high": "0.4"}})) == {"crag": {"high": 0.4}}
     for parameters, why in (({"crag": {"gone": 1}}, "no parameter 'gone'"), ({"gone9": {"k": 1}}, "gone9")):
-        with pytest.raises(BadInput, match=f"named settings 'a' cannot be used as they are: .*{why}"):
+        with pytest.raises(BadInput, match=f"preset 'a' cannot be used as it is: .*{why}"):
             settled(Preset("a", "tiny", parameters))

@@ -3,7 +3,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
-from core.evaluation.calibration import cut, fit, worth
+from core.evaluation.calibration import choose, fit
 
 
 def test_by_hand():
@@ -41,15 +41,7 @@ def test_nothing_to_fit_on_is_an_error():
         with pytest.raises(BadInput, match=f"{len(scores)} scores and {len(labels)} labels"):
             fit(scores, labels)
     with pytest.raises(BadInput, match="needs both kinds"):
-        cut([0.1, 0.5, 0.9], [True, False])
-
-
-def test_one_threshold_by_hand():
-    scores, labels = [0.1, 0.3, 0.5, 0.7, 0.9], [False, False, True, False, True]
-    found = cut(scores, labels)
-    assert found.threshold == pytest.approx(0.4)
-    assert found.balanced == pytest.approx((1 + 2 / 3) / 2)
-    assert worth(0.8, scores, labels).balanced == pytest.approx((1 / 2 + 1) / 2)
+        choose([0.1, 0.5, 0.9], [True, True, True])
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=20))
@@ -60,10 +52,9 @@ def test_no_threshold_is_better_than_the_one_chosen(cases):
     scores, labels = [score for score, _ in cases], [label for _, label in cases]
     if len(set(labels)) < 2:
         with pytest.raises(BadInput, match="both kinds"):
-            cut(scores, labels)
+            choose(scores, labels, objective="balanced accuracy")
         return
-    found = cut(scores, labels)
-    told = balanced_accuracy_score(labels, [score >= found.threshold for score in scores])
-    assert found.balanced == pytest.approx(told)
+    chosen = choose(scores, labels, objective="balanced accuracy")
+    told = balanced_accuracy_score(labels, [score >= chosen for score in scores])
     for other in scores:
         assert balanced_accuracy_score(labels, [score >= other for score in scores]) <= told + 1e-9

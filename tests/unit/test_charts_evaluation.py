@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from core.evaluation import effects
+from core.evaluation import effects, finding
 from tests.runs import HOSTILE
 from ui.charts.confusion import confusion
-from ui.charts.forest import forest, lines
+from ui.charts.forest import forest
 from ui.charts.modes import cell, mode_heatmap, scored
 from ui.charts.tradeoff import tradeoff
 
@@ -24,10 +24,8 @@ def compared():
 
 def test_a_forest_has_a_line_each_with_its_interval_the_best_on_top():
     found = compared()
-    told = {route: effects.in_words(one, NAMES[route], "Route A", "nDCG@10") for route, one in found.items()}
-    rows = lines(found, NAMES, told)
-    assert [row.name for row in rows] == ["Route B", "Route D", "Route C"]
-    figure = forest(rows, metric="nDCG@10", baseline="Route A")
+    rows = [finding.compared(one, NAMES[route], "Route A", "nDCG@10") for route, one in found.items()]
+    figure = forest(rows)
     drawn = {trace.name: trace for trace in figure.data}
     assert set(drawn) == {"shown better", "shown worse", "no difference shown"}
     better = drawn["shown better"]
@@ -42,7 +40,7 @@ def test_a_forest_has_a_line_each_with_its_interval_the_best_on_top():
 def test_a_forest_of_one_question_has_no_interval():
     found = effects.family({"b": [0.5]})
     assert found["b"]["ci95"] is None
-    figure = forest(lines(found, NAMES, {"b": ""}), metric="m", baseline="A")
+    figure = forest([finding.compared(found["b"], "B", "A", "m")])
     assert figure.data[0].error_x.array[0] == 0
 
 
@@ -121,7 +119,7 @@ def test_no_name_is_markup(evil):
     names = dict.fromkeys("abcd", evil)
     by_mode = {evil: BY_MODE["plain"]}
     figures = [
-        forest(lines(compared(), names, names), metric=evil, baseline=evil),
+        forest([finding.compared(one, evil, evil, evil) for one in compared().values()]),
         mode_heatmap(by_mode, ["a", "b"], names, "ndcg@10"),
         tradeoff({"a": (0.1, 1.0), "b": (0.2, 2.0)}, names, "a", metric=evil, cost=evil, time=True),
         confusion([evil, "exact"], [[1, 0], [0, 1]]),

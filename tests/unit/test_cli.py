@@ -198,7 +198,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         (("ask", "x", "--rotes", "a"), "No such option '--rotes'"),
         (("nope",), "unknown command 'nope'; known: ask, corpora, doctor"),
         (("eval", "no/such/folder"), "unknown corpus 'no/such/folder'; known: support"),
-        (("eval", str(PROJECT / "core")), "no readable document"),
+        (("eval", str(PROJECT / "core" / "cli")), "no readable document"),
         (("eval", "support", "--routes", "bm25", "--baseline", "dense"), "'dense' is not among"),
         (("eval", "support", "--queries", "0"), "0 is not in the range"),
         (("eval", "support", "--fresh"), "need --out DIR"),

@@ -228,32 +228,3 @@ def test_the_smallest_of_a_set():
         "least_holm": 0.2, "most_holm": 0.5,
     }  # fmt: skip
     assert effects.smallest(rows, "other") is None
-    said = effects.smallest_in_words(effects.smallest(rows, "m"), "nDCG@10")
-    assert said.startswith(
-        "Smallest detectable difference in nDCG@10: 0.300 with Holm's correction, 0.200 for"
-    )
-    assert "median of 3 comparisons, with the correction 0.200 to 0.500" in said
-
-
-def test_what_is_said_of_a_difference():
-    one = {
-        "delta": 0.0512, "ci95": [0.031, 0.072], "p": 0.0004, "p_holm": 0.0031, "n": 198, "ties": 90,
-        "verdict": "better", "detectable_holm": 0.04,
-    }  # fmt: skip
-    assert effects.in_words(one, "A", "B", "nDCG@10") == (
-        "A is better than B: nDCG@10 +0.051 (95 % interval +0.031 to +0.072), p = 0.003 after Holm's "
-        "correction, over 198 questions."
-    )
-    none = {**one, "delta": -0.004, "ci95": [-0.02, 0.01], "p_holm": 1.0, "verdict": "no difference shown"}
-    assert effects.in_words(none, "A", "B", "nDCG@10") == (
-        "No difference shown between A and B: nDCG@10 -0.004 (95 % interval -0.020 to +0.010), p = 1.000 "
-        "after Holm's correction, over 198 questions; a difference below 0.040 is missed more than one time "
-        "in five."
-    )
-    assert effects.in_words({**one, "ties": 198}, "A", "B", "MAP") == (
-        "A and B have the same MAP on all 198 questions."
-    )
-    assert "no question in common" in effects.in_words(None, "A", "B", "MAP")
-    assert effects.signed(0.00012) == "+1.2e-04"
-    assert effects.signed(0.0) == "+0.000"
-    assert effects.chance(0.0002) == "p < 0.001"

@@ -24,6 +24,7 @@ from core.domain.types import Hit, Passage, Query
 from core.engine import engine as engine_module
 from core.engine.availability import missing
 from core.engine.engine import Request
+from core.evaluation import finding
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import fusion_weights, learn, learn_text
 from core.evaluation.tuning.fusion_weights import Wanted
@@ -223,7 +224,8 @@ def test_it_is_compared_with_what_the_routes_do(material):
 
 
 def test_held_out_questions_are_told_apart_from_those_fitted_on(material, two_strengths):
-    split, chosen, rest = fusion_weights.divided(material.labelled)
+    split, parts = fusion_weights.divided(material.labelled)
+    chosen, rest = parts.chosen_on, parts.held_out
     assert (split, len(chosen), len(rest)) == ("dev", 90, 30)
     rivals = {"some_route": dict.fromkeys(material.lists, 0.0)}
     found = learn.learned(material, "split", ("bm25", "dense"), chosen, rest, rivals=rivals)
@@ -418,7 +420,7 @@ def test_the_command_line_fits_and_tells(labelled_engine, monkeypatch, capsys):
     said = capsys.readouterr().out
     found = files.read(labelled_engine.settings.home, "tiny", "said")
     assert said.startswith("said: the questions of a test, questions of split dev: 50 questions")
-    assert f"{found.made['held out']['ndcg@10']:.3f}" in said
+    assert finding.number(found.made["held out"]["ndcg@10"]) in said
     assert "measure it on others" in said
     assert main([*given, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -456,16 +458,17 @@ def test_the_lists_of_fitting_are_those_of_the_route(tmp_path):
 
 def test_words_say_what_the_figures_say(fitted):
     (line,) = learn_text.worth(fitted)
-    assert f"{fitted.made['out of fold']['ndcg@10']:.3f}" in line
-    assert "over 120 questions" in line
+    assert finding.number(fitted.made["out of fold"]["ndcg@10"]) in line
+    assert "120 questions" in line
     found = learn_text.rivals(fitted, "out of fold")
-    assert {one.name for one in found} == {routes()[n].title for n in ("bm25", "hybrid_rrf", "hybrid_linear")}
+    assert {one.baseline for one in found} == {
+        routes()[n].title for n in ("bm25", "hybrid_rrf", "hybrid_linear")
+    }
     for one in found:
-        assert one.delta == pytest.approx(fitted.made["out of fold"]["ndcg@10"] - one.value)
-        assert one.verdict in one.said
+        assert one.estimate == pytest.approx(fitted.made["out of fold"]["ndcg@10"] - one.before)
     for one in (*found, *learn_text.left_out(fitted)):
-        assert one.low <= one.delta <= one.high, "the interval is of the difference"
-    assert learn_text.verdicts(found).startswith("better than BM25")
+        assert one.interval[0] <= one.estimate <= one.interval[1], "the interval is of the difference"
+    assert next(one for one in found if one.baseline == "BM25").verdict == "better"
     empty = FittedWeights("n", "c", "f", ("bm25",), ((1.0, -0.5, 0.0),), 0.0)
     assert learn_text.worth(empty) == []
     assert "Below 0: BM25 for being in the list" in learn_text.weights(empty)

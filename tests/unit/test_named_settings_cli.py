@@ -79,7 +79,7 @@ def test_what_cannot_be_used_is_one_line_of_error(engine, call, command, monkeyp
     monkeypatch.setattr(presets, "every", lambda *_: (old,))
     code, _, err = call(*command, "--preset", "mine")
     assert code != 0
-    assert "named settings 'mine' cannot be used as they are: route hybrid_rrf has no parameter 'gone'" in err
+    assert "preset 'mine' cannot be used as it is: route hybrid_rrf has no parameter 'gone'" in err
 
 
 def test_eval_takes_them_too(engine, requests, call, tmp_path, monkeypatch):

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluation import comparison, disagreement, leading, oracle, pareto, routing, statistics
+from core.evaluation import text as sentences
+from core.evaluation.finding import number
 
 M = "m"
 
@@ -100,13 +102,13 @@ def test_the_oracle_as_figures_and_in_words():
     told = oracle.block(oracle.oracle(HAND, M))
     assert list(told["regret"]) == ["a", "c", "b"]
     assert told["pairs"][0]["routes"] == ["a", "b"]
-    said = oracle.in_words(told, str.upper)
-    assert "would give m 0.725 (95 % interval" in said
-    assert "over 4 questions" in said
-    assert "A comes nearest: it lacks 0.300." in said
-    assert "A and B complement each other most" in said
+    best, nearest, pair = sentences.oracle(told, str.upper)
+    assert "would give .725 m (95% interval" in best
+    assert "4 questions)" in best
+    assert nearest.startswith("A comes nearest: it lacks .300 (")
+    assert pair.startswith("A and B complement each other most")
     assert oracle.block(None) is None
-    assert oracle.in_words(None).startswith("No route was scored")
+    assert sentences.oracle(None) == []
 
 
 def test_the_leader_by_hand():
@@ -139,21 +141,25 @@ def test_what_is_said_of_the_leader():
     rng = np.random.default_rng(2)
     base = rng.random(40)
     values = table({"base": base.tolist(), "up": (base + 0.2).tolist()})
-    told = leading.block(leading.leader(values, M))
     one = comparison.against(values, "base", [M])["up"][M]
-    said = leading.leader_in_words(told, "base", one, str.title)
-    assert said.startswith(f"Up has the highest m: {told['mean']:.3f} (95 % interval ")
-    assert "Up is better than the baseline Base: m +0.200" in said
-    assert said.endswith("it is shown to be better than each of them.")
-    said = leading.leader_in_words(leading.block(leading.leader(values, M)), "up", None)
-    assert "It is the baseline." in said
-    told = leading.block(leading.leader(table({"a": [0.1, 0.2], "b": [0.1, 0.2]}), M))
-    said = leading.leader_in_words(told, "a", None)
-    assert said.endswith("better than none of them; these questions do not tell it from b.")
-    assert "No other route" in leading.leader_in_words(
-        leading.block(leading.leader(table({"a": [0.1]}), M)), "a", None
+
+    def said(values, baseline, routes, named=str):
+        told = leading.block(leading.leader(values, M))
+        return sentences.found({"leader": told, "baseline": baseline, "routes": routes}, named, [M])
+
+    rows = {"base": {}, "up": {"vs_baseline": {M: one}}}
+    leads, against, others, *_ = said(values, "base", rows, str.title)
+    mean = leading.leader(values, M).mean
+    assert leads.startswith(f"Up has the highest mean: {number(mean)} m (95% interval ")
+    assert against.startswith("Up beats the baseline, Base, by .200 m")
+    assert others == "In m alone it beats the other route, after Holm's correction."
+    assert said(values, "up", {"base": {}, "up": {}})[1] == "up is the baseline."
+    equal = table({"a": [0.1, 0.2], "b": [0.1, 0.2]})
+    assert said(equal, "a", {"a": {}, "b": {}})[-1] == (
+        "In m alone it beats none of the others; no difference from b found."
     )
-    assert leading.leader_in_words(None, "a", None) == "No route was scored, so none leads."
+    assert said(table({"a": [0.1]}), "a", {"a": {}})[0].endswith("No other route was scored.")
+    assert said({"never": {}}, "a", {"a": {}}) == ["No route was scored, so none leads."]
 
 
 NUMBERS = st.sampled_from([None, math.nan, 0.0, 0.25, 0.5, 0.75, 1.0, 2.0])

@@ -11,13 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
-from core.evaluation.release.checks import LABEL_MORE, checks
+from core.evaluation.release.checks import LABEL_MORE
+from core.evaluation.release.checks import figures_of as figures_of_route
 from core.evaluation.release.command import command
-from core.evaluation.release.criteria import Criteria, derived
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.gate import decide
 from core.evaluation.release.losses import EVERY, losses, paired
 from core.evaluation.release.measured import find, of_evaluation, of_figures
-from core.evaluation.release.selection_stability import _holm, _percentiles, _tests, choices, columns_of
+from core.evaluation.release.rule import choose, passes
+from core.evaluation.release.selection_stability import _tests, percentile, resamples
 from core.evaluation.release.text import headline, lacking, sure, why
 from core.evaluation.statistics import holm, paired_p
 from tests.released import evaluation, failed, figures_of, labelled, outcome
@@ -205,7 +208,7 @@ def mixed(tmp_path_factory):
 def test_a_loss_in_one_kind_of_question_fails(mixed):
     decision = decide(mixed, Criteria())
     assert state(decision, "dense", "no loss in any kind of question") == "failed"
-    assert "worse at hard -0.500" in lacking(decision.of("dense"))
+    assert "worse at hard -.500" in lacking(decision.of("dense"))
     assert decision.chosen in ("bm25", "mmr")
     assert state(decision, "bm25", "no loss in any kind of question") == "passed"
 
@@ -380,13 +383,15 @@ def test_a_draw_of_every_question_once_chooses_what_the_gate_does(three, mixed):
             Criteria(minimum=0.7),
             Criteria(cheaper=False),
         ):
-            columns = columns_of(measured, asked.metric)
-            count = columns.ok.shape[1]
-            passes, chosen = choices(columns, np.arange(count)[None], asked)
+            (one,) = resamples(measured, asked, np.arange(measured.questions)[None])
+            choice = choose(one.rows, asked, one.against)
             decision = decide(measured, asked)
-            routes = [None if nth < 0 else measured.routes[nth] for nth in chosen]
-            assert list(passes[0]) == [one.passes for one in decision.candidates]
-            assert routes == [decision.chosen]
+            passing = [row.route for row in decision.candidates if row.passes]
+            assert [row.route for row in choice.passing] == passing
+            assert (choice.chosen and choice.chosen.route) == decision.chosen
+            assert {row.route: row.lost for row in one.rows} == {
+                row.route: row.lost if asked.no_loss else 0 for row in decision.candidates
+            }
 
 
 def test_shares_of_the_draws_add_up(three):
@@ -398,36 +403,23 @@ def test_shares_of_the_draws_add_up(three):
     assert decide(three, Criteria(max_p95_ms=100.0, minimum=0.74, no_loss=False)).sureness == found
 
 
-def test_percentiles_of_draws_are_those_of_numpy():
+def test_percentiles_of_resamples_are_those_of_numpy():
     rng = np.random.default_rng(1)
-    ms = rng.random((2, 30)) * 100
-    ms[1, :7] = np.nan
-    drawn = rng.integers(0, 30, (50, 30))
-    p50, p95 = _percentiles(ms, drawn)
-    for route in range(2):
-        for row in range(50):
-            taken = ms[route, drawn[row]]
-            kept = taken[~np.isnan(taken)]
-            assert p50[row, route] == pytest.approx(np.percentile(kept, 50))
-            assert p95[row, route] == pytest.approx(np.percentile(kept, 95))
-
-
-def test_holm_of_rows_is_holm():
-    p = np.array([[0.01, 0.04, np.nan, 0.03], [0.5, 0.2, 0.9, 0.01]])
-    found = _holm(p)
-    for row, adjusted in zip(p, found, strict=True):
-        expected = holm({n: float(one) for n, one in enumerate(row) if not np.isnan(one)})
-        assert {n: float(adjusted[n]) for n in expected} == pytest.approx(expected)
-    assert found[0, 2] == 1.0
+    ms = rng.random((50, 30, 2)) * 100
+    ms[:, :7, 1] = np.nan
+    ended = np.tile([30, 23], (50, 1))
+    for part in (0.5, 0.95):
+        found = percentile(np.sort(ms, axis=1), ended, part)
+        assert found == pytest.approx(np.nanpercentile(ms, 100 * part, axis=1))
 
 
 def test_the_quick_test_is_close_to_the_randomisation_test():
     rng = np.random.default_rng(2)
     for shift in (0.0, 0.05, 0.1):
         apart = rng.normal(shift, 0.3, 120)
-        sums, p = _tests(np.ones((1, 120)), apart[None])
-        assert sums[0, 0] == pytest.approx(apart.sum())
-        assert p[0, 0] == pytest.approx(paired_p(list(apart), [0.0] * 120), abs=0.02)
+        ((delta, p),) = _tests(np.ones((1, 120), dtype=int), apart[None])[0]
+        assert delta == pytest.approx(apart.mean())
+        assert p == pytest.approx(paired_p(list(apart), [0.0] * 120), abs=0.02)
 
 
 RANKS = st.lists(st.sampled_from([1, 2, 3, 5, None]), min_size=21, max_size=21)
@@ -459,10 +451,10 @@ def test_what_fails_is_never_chosen_and_tighter_limits_pass_no_more(
         Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged * tighter),
         Criteria(minimum=minimum, max_p95_ms=p95, max_unjudged=unjudged, max_tokens=0),
     ]
-    passing = {r for r in routes if all(c.state == "passed" for c in checks(measured, r, loose, found))}
+    rows = [figures_of_route(measured, route, "ndcg@10", found) for route in routes]
+    passing = {row.route for row in rows if passes(row, loose)}
     for asked in tight:
-        then = {r for r in routes if all(c.state == "passed" for c in checks(measured, r, asked, found))}
-        assert then <= passing
+        assert {row.route for row in rows if passes(row, asked)} <= passing
     decision = decide(measured, loose)
     assert (decision.chosen in passing) if passing else (decision.chosen is None)
     if decision.chosen:

@@ -73,8 +73,8 @@ def test_each_rung_that_gains_is_taken_until_one_meets_the_criteria():
     assert (found.rungs[1].below, found.rungs[2].below) == ("bm25", "hybrid_rrf")
     assert [rung.answered for rung in found.rungs] == [0.5, 0.75, 1.0, 1.0, None]
     words = in_words(found, said)
-    assert words[0] == "Plain search: BM25, MRR@10 0.500. It does not meet the criteria yet."
-    assert "is better than BM25: MRR@10 +0.250" in words[1]
+    assert words[0] == "Plain search: BM25, .500 MRR@10. It does not meet the criteria yet."
+    assert "beats BM25 by .250 MRR@10" in words[1]
     assert words[-1] == (
         "The cheapest ladder that meets the criteria is BM25, then Hybrid (RRF), then Rewrite + hybrid."
     )

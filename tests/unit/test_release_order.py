@@ -11,11 +11,13 @@ from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from core.evaluation.release import gate
 from core.evaluation.release.checks import checks
+from core.evaluation.release.checks import figures_of as figures_of_route
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.losses import Loss, kinds, losses
 from core.evaluation.release.measured import find, of_evaluation, of_figures
-from core.evaluation.release.selection_stability import _less, choices, columns_of
+from core.evaluation.release.rule import choose, passes
+from core.evaluation.release.selection_stability import resamples
 from tests.released import evaluation, failed, figures_of, outcome
 
 BEST = Criteria(max_failed=None, no_loss=False, cheaper=False)
@@ -33,9 +35,9 @@ def same(count=20, **more):
 
 def drawn_once(measured, criteria):
     """The route chosen where the draw is every question once; None for none."""
-    columns = columns_of(measured, criteria.metric)
-    _, chosen = choices(columns, np.arange(columns.ok.shape[1])[None], criteria, measured.prices)
-    return None if chosen[0] < 0 else measured.routes[chosen[0]]
+    (one,) = resamples(measured, criteria, np.arange(measured.questions)[None])
+    chosen = choose(one.rows, criteria, one.against).chosen
+    return chosen and chosen.route
 
 
 DEARER = {  # what costs more than `same(calls=2)`, from what weighs most to what weighs least
@@ -177,12 +179,6 @@ def test_figures_alone_tell_a_rival_from_the_best_where_one_of_them_is_the_basel
         assert decision.chosen == "dense"
 
 
-def test_rows_of_numbers_come_before_others_as_tuples_do():
-    rows = np.array(list(np.ndindex(3, 3, 3)), float)
-    found = _less(rows[:, None, :], rows[None])
-    assert found.tolist() == [[tuple(a) < tuple(b) for b in rows] for a in rows]
-
-
 ONE = st.builds(
     lambda rank, ms, calls, tokens, ok: (
         replace(outcome(rank, ms=ms, calls=calls, tokens=tokens), completion_tokens=tokens // 2)
@@ -218,9 +214,12 @@ def test_a_draw_of_every_question_once_is_the_gate_whatever_failed_or_is_not_tol
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gate, "sureness", lambda *_: None)  # 2,000 other draws, which take most of the time
         decision = decide(measured, asked)
-    columns = columns_of(measured, asked.metric)
-    passes, _ = choices(columns, np.arange(22)[None], asked, prices)
-    assert list(passes[0]) == [row.passes for row in decision.candidates]
+    (one,) = resamples(measured, asked, np.arange(22)[None])
+    assert [passes(row, asked) for row in one.rows] == [row.passes for row in decision.candidates]
+    for row, known in zip(one.rows, decision.candidates, strict=True):
+        for name in ("mean", "p50_ms", "p95_ms", "tokens", "calls", "cost", "failed", "unjudged"):
+            figure = getattr(known, name)
+            assert getattr(row, name) == (None if figure is None else pytest.approx(figure)), name
     assert drawn_once(measured, asked) == decision.chosen
 
 
@@ -288,31 +287,34 @@ def test_kinds_are_in_order_and_each_holds_its_questions(two):
 def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
     found = check(of_figures(figures_of(two), "bare"), Criteria())
     assert (found.state, found.value, found.limit) == ("failed", 1.0, 0.0)
-    assert found.told == "worse at hard -0.369 (p 0.000, n 20)"
+    assert found.told == "worse at hard -.369 (p < .001, 20 questions)"
     first = check(of_figures(figures_of(two), "bare"), Criteria(), "bm25")
     assert (first.state, first.told) == ("passed", "it is the baseline")
+
+
+def told(measured, found):
+    """The check of losses, with other losses than those measured."""
+    return checks(measured, figures_of_route(measured, "dense", "ndcg@10", found), Criteria(), found)[-1]
 
 
 def test_what_a_set_can_and_cannot_show_is_told(tmp_path, two):
     even = Loss("dense", "plain", 20, 0.0, 1.0, "no difference shown", 0.123)
     for more, said in (
-        ((), "none shown in 1 kind; elsewhere one below 0.12 may be missed"),
+        ((), "none shown in 1 kind; elsewhere one below .123 may be missed"),
         (
             (replace(even, mode="hard", detectable=0.2),),
-            "none shown in 2 kinds; elsewhere one below 0.20 may be missed",
+            "none shown in 2 kinds; elsewhere one below .200 may be missed",
         ),
         (
             (replace(even, mode="hard", detectable=0.9, blind=True),),
-            "none shown in 2 kinds; too few questions to show any: hard; elsewhere one below 0.12 may be "
+            "none shown in 2 kinds; too few questions to show any: hard; elsewhere one below .123 may be "
             "missed",
         ),
     ):
-        found = checks(of_figures(figures_of(two), "bare"), "dense", Criteria(), [even, *more])[-1]
+        found = told(of_figures(figures_of(two), "bare"), [even, *more])
         assert (found.state, found.told) == ("passed", said)
     same_ = replace(even, detectable=None)
-    assert checks(of_figures(figures_of(two), "bare"), "dense", Criteria(), [same_])[-1].told == (
-        "none shown in 1 kind"
-    )
+    assert told(of_figures(figures_of(two), "bare"), [same_]).told == "none shown in 1 kind"
 
 
 @pytest.mark.parametrize(
@@ -325,9 +327,9 @@ def test_what_a_set_can_and_cannot_show_is_told(tmp_path, two):
         (0.85, [0.79, 0.9], "passed", "met by the mean only, not by the lower end"),
         (0.86, [0.79, 0.9], "failed", "; the interval reaches it"),
         (0.90, [0.79, 0.9], "failed", "; the interval reaches it"),
-        (0.91, [0.79, 0.9], "failed", "0.790 to 0.900"),
-        (0.91, None, "failed", "over 40 questions"),
-        (None, [0.79, 0.9], "passed", "0.790 to 0.900"),
+        (0.91, [0.79, 0.9], "failed", "(95% interval .790 to .900, 40 questions)"),
+        (0.91, None, "failed", "(40 questions)"),
+        (None, [0.79, 0.9], "passed", "(95% interval .790 to .900, 40 questions)"),
     ],
 )
 def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, said):
@@ -335,7 +337,7 @@ def test_a_minimum_against_the_mean_and_its_interval(two, least, ends, state, sa
     found = check(measured, replace(OPEN, minimum=least), nth=0)
     assert (found.state, found.value, found.limit) == (state, 0.85, least)
     assert found.told.endswith(said)
-    assert found.told.startswith("0.8500 over 40 questions")
+    assert found.told.startswith("0.8500 (")
 
 
 @pytest.mark.parametrize(

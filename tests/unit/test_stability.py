@@ -7,10 +7,11 @@ import pytest
 
 from core.analysis.metrics import COMPARED, UNJUDGED, by_question
 from core.domain.types import Query
-from core.evaluation import answer_figures, leading, stability, summary
+from core.evaluation import answer_figures, finding, leading, stability, summary
 from core.evaluation import text as told
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.finding import number, sentence
 from core.evaluation.outcome import Outcome
 
 M = "ndcg@10"
@@ -68,11 +69,12 @@ def test_nothing_is_stable_without_a_further_round():
 def test_stability_in_words():
     block = stability.block(stability.stability([FIRST, *LATER], "base", [M]), 3)
     assert block["rounds"] == 3
-    said = stability.in_words(block["routes"]["asks"][M], "Asks", "Base", "nDCG@10")
+    (said,) = told.rounds({"stability": block, "baseline": "base"}, str.title)
     assert said == (
-        "Asks asked 3 times: mean nDCG@10 0.400 to 0.533 (standard deviation 0.0667); the value changed on "
-        "67% of 3 questions. Its difference from Base was +0.200 to +0.333, larger than it varies by."
+        "Asks, asked 3 times: mean nDCG@10 .400 to .533 (standard deviation .067); the value changed on "
+        "67% of 3 questions. Its difference from Base was +.200 to +.333, more than it varies by."
     )
+    assert told.rounds({"stability": block, "baseline": "base"}, metric="map") == []
 
 
 def asked(seed=3, count=30):
@@ -142,27 +144,37 @@ def test_what_is_said_of_an_evaluation():
     labelled, outcomes = asked()
     figures = summary.summarise(labelled, outcomes, ["base", "good", "asks"])
     said = told.found(figures, lambda route: f"<{route}>")
-    assert said[0].startswith("<good> has the highest nDCG@10")
-    assert "<good> is better than the baseline <base>" in said[0]
-    assert said[1].startswith("Smallest detectable difference in nDCG@10")
-    assert said[2] == (
-        "Against <base> it is shown that nDCG@10 is better for <good>; MRR@10 is better for <good>; MAP is "
-        "better for <good>. In recall@10 and recall@100 no difference is shown."
-    )
+    leads, baseline, others, *against_base, detectable = said
+    assert leads.startswith("<good> has the highest mean: ")
+    row = figures["routes"]["good"]["vs_baseline"][M]
+    assert baseline == sentence(finding.compared(row, "<good>", "the baseline, <base>,", "nDCG@10"))
+    assert others == "In nDCG@10 alone it beats each of the other 2 routes, after Holm's correction."
+    assert against_base == [
+        *(f"Against <base>, {name} is better for <good>; no difference found for 1 route."
+          for name in ("nDCG@10", "MRR@10", "MAP")),
+        "No difference from <base> found in recall@10 and recall@100.",
+    ]  # fmt: skip
+    smallest = figures["detectable"][M]
+    assert f"below {number(smallest['median_holm'])} could not have been detected" in detectable
+    assert f"{number(smallest['median'])} for a single comparison, power 80%" in detectable
+    (alone,) = told.found(figures, metrics=["recall@10"])[3:-1]
+    assert alone == "No difference from base found in recall@10."
+    counts = told.counted(figures, lambda route: f"<{route}>")
+    assert len(told.counted(figures, asked=31)) == len(counts) + 1
     shares = sorted(row["unjudged@10"] for row in figures["routes"].values())
     low, high = f"{shares[0]:.0%}", f"{shares[-1]:.0%}"
-    assert said[4] == (
+    assert counts[3] == (
         f"Of the first 10 passages {low} to {high}, by route, have no judgement and count as not relevant."
     )
-    assert said[3] == (
-        "30 questions asked, 24 with a relevant passage; the other 6 have nothing to score and count for "
-        "time only. Failed, and in no mean: <asks> 2."
-    )
-    assert told.chosen_by_question(figures).startswith("Choosing the best route")
+    assert counts[:2] == [
+        "30 questions asked, 24 with a relevant passage; the other 6 count for time and answers, not for "
+        "rankings.",
+        "Failed, and in no mean: <asks> 2.",
+    ]
+    assert "means are over different questions" in counts[2]
     pair = summary.summarise(labelled, outcomes, ["base", "asks"])
-    assert (
-        "No difference from base is shown for asks in nDCG@10, recall@10, recall@100, MRR@10 and MAP."
-        in told.found(pair)
+    assert "No difference from base found in nDCG@10, recall@10, recall@100, MRR@10 and MAP." in told.found(
+        pair
     )
     every = {
         **figures,
@@ -171,25 +183,25 @@ def test_what_is_said_of_an_evaluation():
             for route, row in figures["routes"].items()
         },
     }
-    assert "it is shown that nDCG@10 is worse for all 2." in told.found({**every, "leader": None})[2]
-    alone = told.found(summary.summarise(labelled, outcomes, ["base"]))
-    assert len(alone) == 3
-    assert alone[1].endswith("No route failed on any.")
+    assert "Against base, nDCG@10 is worse for good and asks." in told.found({**every, "leader": None})
+    alone = summary.summarise(labelled, outcomes, ["base"])
+    assert len(told.found(alone)) == 1
+    assert told.counted(alone)[1] == "No route failed on any question."
 
 
 def test_where_all_is_judged_that_is_not_told():
     labelled, outcomes = asked()
     all_of = dict.fromkeys("abcdefghijkl", 0)
     whole = replace(labelled, qrels={q: {**all_of, **by} for q, by in labelled.qrels.items()})
-    assert not any("judgement" in one for one in told.found(summary.summarise(whole, outcomes, ["base"])))
+    assert not any("judgement" in one for one in told.counted(summary.summarise(whole, outcomes, ["base"])))
 
 
 def test_figures_made_before_this_say_what_they_have():
     labelled, outcomes = asked()
     figures = summary.summarise(labelled, outcomes, ["base", "good"])
     old = {key: value for key, value in figures.items() if key not in ("leader", "detectable", "oracle")}
-    assert told.found(old) == told.found(figures)[2:]
-    assert told.chosen_by_question(old) == ""
+    assert told.found(old) == told.found(figures)[3:]
+    assert told.oracle(old.get("oracle")) == []
 
 
 def test_answers_of_further_rounds_are_compared_too():
@@ -213,4 +225,4 @@ def test_answers_of_further_rounds_are_compared_too():
     assert answer_figures.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
     assert figures["leader"] is None
     assert told.found(figures)[0] == "No route was scored, so none leads."
-    assert told.rounds(figures)[0].startswith("asks asked 2 times: mean")
+    assert told.rounds(figures)[0].startswith("asks, asked 2 times: mean")

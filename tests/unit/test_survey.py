@@ -176,14 +176,14 @@ def test_the_effect_is_that_of_running_the_route_with_those_parameters(engine):
     assert after(found, "hybrid_rrf", CHANGES, list(found.asked)) == then
     assert after(found, "hybrid_rrf", {}, ["q2"]) == {"q2": before["q2"]}
     told = compare(found.before, then)
-    assert [change.metric for change in told] == list(SHOWN)
-    for change in told:
-        values = [(before[id][change.metric], then[id][change.metric]) for id in then]
+    assert [change.metric for change in told] == list(SHOWN.values())
+    for metric, change in zip(SHOWN, told, strict=True):
+        values = [(before[id][metric], then[id][metric]) for id in then]
         assert change.before == pytest.approx(sum(a for a, _ in values) / 3)
-        assert change.after == pytest.approx(sum(b for _, b in values) / 3)
-        assert (change.rose, change.fell) == (sum(b > a for a, b in values), sum(b < a for a, b in values))
+        assert change.before + change.estimate == pytest.approx(sum(b for _, b in values) / 3)
+        assert (change.wins, change.losses) == (sum(b > a for a, b in values), sum(b < a for a, b in values))
         low, high = change.interval
-        assert low <= change.after - change.before <= high
+        assert low <= change.estimate <= high
         assert change.shown == (low > 0 or high < 0)
 
 
@@ -205,7 +205,7 @@ def test_no_difference_is_shown_where_nothing_changes():
         assert change.interval == (0.0, 0.0)
         assert not change.shown
     better = {id: {name: value + 0.1 for name, value in row.items()} for id, row in same.items()}
-    assert all(change.shown and change.rose == 9 for change in compare(same, better))
+    assert all(change.shown and change.wins == 9 for change in compare(same, better))
     alone = {"0": same["0"]}
     assert compare(same, alone)[0].interval is None
 

@@ -22,10 +22,11 @@ from core.engine import engine as engine_module
 from core.evaluation import experiment_store, runner, statistics
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import Prepared, perform
+from core.evaluation.finding import sentence
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
-from core.evaluation.tuning.sweep_text import counted, told
+from core.evaluation.tuning.sweep_text import counted, found, held, told
 from core.routes.declare import ParameterSpec
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
@@ -277,10 +278,12 @@ def test_a_choice_is_the_best_only_where_it_holds():
     fails = sweep.curve(given_values(up, noise), [(0,), (1,)])
     assert (fails.best.verdict, fails.holds) == ("better", False)
     assert told(fails)[-1] == "That it holds is not shown: keep it = 0, or label more questions."
-    assert "On 20 held-out questions: +0.000 (95 % interval" in told(fails)[1]
+    assert (held(fails).verdict, held(fails).n) == ("no difference shown", 20)
+    assert told(fails)[1] == sentence(held(fails))
     chance = sweep.curve(given_values([*noise, 0.1], up), [(0,), (1,)])
     assert (chance.best.point, chance.holds) == ((1,), False)
-    assert "no difference shown" in told(chance)[0]
+    assert told(chance)[0].endswith(sentence(found(chance, chance.best)))
+    assert found(chance, chance.best).verdict == "no difference shown"
     assert told(chance)[-1].endswith("until then keep it = 0.")
     down = sweep.curve(given_values([-0.1] * 20, up), [(0,), (1,)])
     assert (down.best.point, down.held) == ((0,), None)
@@ -319,9 +322,22 @@ def test_questions_are_divided_by_their_split_or_in_halves():
     halves = sweep_split.split(*made(["test"] * 21))
     assert (len(halves.chosen_on), len(halves.held_out)) == (10, 11)
     assert not set(halves.chosen_on) & set(halves.held_out)
-    assert halves == sweep_split.split(*made(["test"] * 21))
+    assert halves.made
+    # drawn, not cut: files often have their questions in an order that means something
+    assert list(halves.chosen_on) != [f"q{n}" for n in range(10)]
+    labelled, ids = made(["test"] * 21)
+    turned = sweep_split.split(labelled, ids[::-1])
+    assert set(turned.chosen_on) == set(halves.chosen_on), "whatever the order of the file"
+    assert sweep_split.split(labelled) == halves
     few = sweep_split.split(*made(["test"] * 5))
     assert (len(few.chosen_on), few.held_out) == (5, ())
+    labelled, ids = made(["dev", "test", "dev", "train"])
+    assert sweep_split.names(labelled, ids) == ["dev", "test", "train", "all"]
+    train = sweep_split.split(labelled, ids, "train")
+    assert (train.chosen_on, train.held_out) == (("q3",), ("q0", "q1", "q2"))
+    assert sweep_split.split(labelled, ids, "all").held_out == ()
+    with pytest.raises(BadInput, match="there are: dev, test, train, all"):
+        sweep_split.split(labelled, ids, "eval")
 
 
 def test_points_that_take_a_run_are_run_and_count(engine, evaluation):

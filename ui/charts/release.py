@@ -17,13 +17,13 @@ NONE = "none passes"
 
 
 def ranked(found: Sureness) -> list[str]:
-    """The routes that pass in some draw, the most often chosen first."""
+    """The routes that pass in some resample, the most often chosen first."""
     seen = [route for route in found.chosen if found.passes[route] > 0]
     return sorted(seen, key=lambda route: (-found.chosen[route], -found.passes[route], route))
 
 
 def draws(found: Sureness, titles: Mapping[str, str], *, dark: bool = False) -> Figure:
-    """A row each for the routes of `ranked` and one for none: filled, the share of draws in which it is
+    """A row each for the routes of `ranked` and one for none: filled, the share of resamples in which it is
     chosen; outlined behind it, the share in which it passes.
     """
     import plotly.graph_objects as go
@@ -58,6 +58,6 @@ def draws(found: Sureness, titles: Mapping[str, str], *, dark: bool = False) -> 
     )
     figure.update_xaxes(
         range=[0, 1.4], tickvals=[0, 0.25, 0.5, 0.75, 1], tickformat=".0%", gridcolor=faint(dark=dark),
-        zeroline=False, title="share of draws", automargin=True,
+        zeroline=False, title="share of resamples", automargin=True,
     )  # fmt: skip
     return figure

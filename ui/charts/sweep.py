@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core.evaluation.finding import figures
 from core.evaluation.tuning.sweep import METRICS, Curve, Tried
 from core.evaluation.tuning.sweep_grid import shown
-from core.evaluation.tuning.sweep_text import difference, named
+from core.evaluation.tuning.sweep_text import found, named
 from ui.charts.style import ERROR, KINDS, base, faint, ink, scale, words
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def _hover(one: Tried | None, curve: Curve) -> str:
     said = f"{words(named(curve.subject, one.point), 80)}: {one.effect.mean:.3f}"
     if one.point == curve.subject.now:
         return f"{said}, in use"
-    return f"{said}<br>{difference(one.effect)}<br>{one.verdict}"
+    return f"{said}<br>{figures(found(curve, one))}<br>{one.verdict}"
 
 
 def _places(values: list[Any]) -> tuple[list[float], dict[str, Any]]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation import effects, leaderboard
+from core.evaluation import finding, leaderboard
 from core.evaluation.naming import named
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.routes import title
-from ui.charts.forest import forest, lines
+from ui.charts.forest import forest
 from ui.components import tables
 from ui.evaluate.view import Look, sentences
 
@@ -25,14 +25,12 @@ def draw(look: Look) -> None:
         st.info("There is one route alone, so there is nothing to compare it with.")
         return
     name, base = named(look.metric), title(look.baseline)
-    said = {route: effects.in_words(one, title(route), base, name) for route, one in found.items()}
-    shown = [said[route] for route, one in found.items() if one["verdict"] in ("better", "worse")]
-    none = [title(route) for route, one in found.items() if one["verdict"] == "no difference shown"]
-    if none:
-        shown.append(f"No difference from {base} is shown for: {', '.join(none)}. That is not “the same”.")
-    show(sentences(shown))
-    drawn = lines(found, {route: title(route) for route in found}, said)
-    plot(forest(drawn, metric=name, baseline=base, dark=dark()), "evaluate_forest", " ".join(shown))
+    rows = [finding.compared(one, title(route), base, name) for route, one in found.items()]
+    said = [finding.sentence(one) for one in rows if one.shown]
+    if none := [one.subject for one in rows if not one.shown]:
+        said.append(f"No difference from {base} found for {finding.listed(none)}. That is not “the same”.")
+    show(sentences(said))
+    plot(forest(rows, dark=dark()), "evaluate_forest", " ".join(said))
     _table(found)
     statistics = look.figures["statistics"]
     st.caption(

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.token_usage import Totals, price
-from core.evaluation import leaderboard
+from core.evaluation import leaderboard, leading, text
 from core.evaluation.naming import named
 from ui.app import help_mark, state
 from ui.app.help_mark import term
@@ -24,9 +24,10 @@ ANSWERED = ("supported_accuracy", "correct", "abstention_precision", "abstention
 def draw(look: Look) -> None:
     """Draw it."""
     found = look.figures
-    show(sentences(leaderboard.words(found, leader(look), look.metric, title)))
+    top = leading.block(leader(look))
+    show(sentences(text.found({**found, "leader": top}, title, [look.metric])))
     _table(look)
-    said = leaderboard.counted(found, len(look.evaluation.questions), title)
+    said = text.counted(found, title, len(look.evaluation.questions))
     said += [f"{warning}." for warning in found["warnings"]]
     name, measure = named(look.metric), found["measures"].get(look.metric)
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.evaluation import effects, leaderboard
+from core.evaluation import leaderboard
+from core.evaluation.finding import compared, sentence
 from core.evaluation.naming import named
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
@@ -49,7 +50,7 @@ def told(look: Look, metric: str) -> list[str]:
     by_mode, base = look.figures["by_mode"], title(look.baseline)
     modes = scored(by_mode)
     shown = [
-        f"On {mode.replace('_', ' ')}: {effects.in_words(one, title(route), base, named(metric))}"
+        f"On {mode.replace('_', ' ')}: {sentence(compared(one, title(route), base, named(metric)))}"
         for mode in modes
         for route, row in by_mode[mode].items()
         if (one := row.get("vs_baseline", {}).get(metric)) and one["verdict"] in ("better", "worse")

@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation import stability
-from core.evaluation.effects import counted
+from core.evaluation import text
+from core.evaluation.finding import count
 from core.evaluation.naming import named
 from ui.app.markup import md, show
 from ui.app.routes import title
@@ -34,12 +34,11 @@ def draw(look: Look) -> None:
         st.info(md(f"In {named(look.metric)} no question was scored in every round: choose another metric."))
         return
     head = f"{found['rounds']} rounds; {len(rows)} of {len(look.evaluation.routes)} routes were asked again."
-    said = [stability.in_words(one, title(route), base, named(look.metric)) for route, one in rows.items()]
-    show(sentences([head, *said]))
+    show(sentences([head, *text.rounds(figures, title, look.metric)]))
     _table(rows, found["rounds"])
     st.caption(
         md(
-            f"Over the questions scored in every round: {counted(max(r['n'] for r in rows.values()))}. "
+            f"Over the questions scored in every round: {count(max(r['n'] for r in rows.values()))}. "
             f"A difference from {base} that is not larger than it varies by may be the model's chance."
         )
     )

@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.token_usage import Totals, price
-from core.evaluation import leaderboard, oracle, pareto
-from core.evaluation.effects import counted
+from core.evaluation import leaderboard, oracle, pareto, text
+from core.evaluation.finding import count, figures, mean
 from core.evaluation.naming import named
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
@@ -52,7 +52,7 @@ def _front(look: Look) -> None:
         label_visibility="collapsed",
     ) or next(iter(found))  # fmt: skip
     address.keep("cost", cost if cost != next(iter(found)) else None)
-    said = told(found[cost], look, cost)
+    said = worth(found[cost], look, cost)
     show(sentences(said))
     names = {route: title(route) for route in look.evaluation.routes}
     plot(
@@ -92,7 +92,7 @@ def _thousand(whole: float | None, row: Mapping[str, Any]) -> float | None:
     return None if whole is None or not asked else 1000 * whole / asked
 
 
-def told(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
+def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
     """Which routes are worth their cost, and what beats the baseline."""
     on = pareto.front(found)
     if not on:
@@ -117,34 +117,10 @@ def _oracle(look: Look) -> None:
     if found is None or len(found.lost) < 2:
         return
     st.markdown("##### The best route for each question")
-    show(sentences(oracle_told(found, look)))
+    show(sentences(text.oracle(oracle.block(found), title)))
     left, right = st.columns(2)
     _regret(left, found)
     _complement(right, found)
-
-
-def oracle_told(found: Oracle, look: Look) -> list[str]:
-    """What choosing well could give, how far the best route is from it, and which two go together."""
-    least, name = found.lost[0], named(look.metric)
-    said = [
-        f"Choosing the best route for each question would give {name} {found.mean:.3f}{_ends(found.ci95)} "
-        f"over {counted(found.n)}. It chooses with the labels in hand: no router reaches it, and chance "
-        "alone raises it.",
-        f"{title(least.route)} comes nearest and lacks {least.mean:.3f}{_ends(least.ci95)}; it is best, or "
-        f"as good as the best, on {least.best} of {counted(least.n)}.",
-    ]
-    if found.pairs:
-        best = found.pairs[0]
-        one, other = map(title, best.routes)
-        said.append(
-            f"{one} and {other} complement each other most: the better of the two gives {best.mean:.3f}, "
-            f"{best.gain:.3f}{_ends(best.ci95)} more than {title(best.better)} alone."
-        )
-    return said
-
-
-def _ends(pair: tuple[float, float] | None) -> str:
-    return f" (95 % interval {pair[0]:.3f} to {pair[1]:.3f})" if pair else ""
 
 
 def _regret(place: Any, found: Oracle) -> None:
@@ -211,17 +187,14 @@ def _routers(look: Look) -> None:
 def router_told(route: str, one: Mapping[str, Any]) -> list[str]:
     """How often a router took a question for what it is, and what its choices gave away."""
     said = [
-        f"{title(route)} took {one['accuracy']:.0%} of {counted(one['asked'])} for what they are; "
+        f"{title(route)} took {one['accuracy']:.0%} of {count(one['asked'])} for what they are; "
         f"{one['left_out']} are left out, as no class stands for their mode or none was chosen."
         if one["asked"]
         else f"{title(route)} classified questions, but none of them has a mode that stands for a class."
     ]
     if lost := one.get("regret"):
-        pair = tuple(lost["ci95"]) if lost["ci95"] else None
-        said.append(
-            f"Its choices gave away {lost['mean']:.3f}{_ends(pair)} of {named(lost['metric'])} against the "
-            f"best route run on each of {counted(lost['n'])}."
-        )
+        given = mean("", named(lost["metric"]), lost["mean"], lost["ci95"], lost["n"])
+        said.append(f"Its choices gave away {figures(given)} against the best route run on each question.")
     return said
 
 

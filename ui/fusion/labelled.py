@@ -11,8 +11,9 @@ from markupsafe import Markup
 from core.analysis.what_if.fusion import Fusion
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run
+from core.evaluation.finding import Finding, listed, sentence
 from core.evaluation.tuning.batch_run import Survey
-from core.evaluation.tuning.fusion_effect import SHOWN, Base, Change, after, base, compare
+from core.evaluation.tuning.fusion_effect import Base, after, base, compare
 from core.routes.registry import routes
 from ui.app import address
 from ui.app.markup import cut, md, show, tag
@@ -87,22 +88,17 @@ def _split(survey: Survey, found: Base) -> list[str]:
     return [id for id in found.asked if chosen in (ALL, splits[id])]
 
 
-def _words(compared: Sequence[Change], changes: Mapping[str, Any]) -> Markup:
+def _words(compared: Sequence[Finding], changes: Mapping[str, Any]) -> Markup:
     if not changes:
         return tag("div", "Nothing is changed: these are the figures as the route runs now.", css="dim")
-    shown = [change for change in compared if change.shown]
-    if not shown:
-        return tag("div", tag("b", "No difference shown"), " in any of these metrics: each interval holds 0.")
-    said = ", ".join(
-        f"{SHOWN[c.metric]} {'rises' if c.after > c.before else 'falls'} by {abs(c.after - c.before):.3f}"
-        for c in shown
-    )
-    rest = [SHOWN[c.metric] for c in compared if not c.shown]
-    return tag("div", tag("b", said[:1].upper() + said[1:] if said[:1] != "n" else said),
-               f"; no difference shown in {', '.join(rest)}." if rest else ".")  # fmt: skip
+    shown = [sentence(one) for one in compared if one.shown]
+    rest = [one.metric for one in compared if not one.shown]
+    if rest:
+        shown.append(f"No difference found in {listed(rest)}: each interval holds 0.")
+    return tag("div", tag("b", shown[0]), " ", " ".join(shown[1:]))
 
 
-def _table(compared: Sequence[Change]) -> Markup:
+def _table(compared: Sequence[Finding]) -> Markup:
     titles = ("Mean of", "before", "after", "difference", "95 % interval", "", "questions better", "worse")
     head = tag(
         "tr", *(tag("th", title, css="num" if n not in (0, 5) else "") for n, title in enumerate(titles))
@@ -110,15 +106,15 @@ def _table(compared: Sequence[Change]) -> Markup:
     body = []
     for c in compared:
         low, high = c.interval or (0.0, 0.0)
-        verdict = ("better" if low > 0 else "worse") if c.shown else "no difference shown"
-        way = "up" if verdict == "better" else "down" if verdict == "worse" else "dim"
+        before, moved = c.before or 0.0, c.estimate or 0.0
+        way = {"better": "up", "worse": "down"}.get(c.verdict, "dim")
         interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "one question alone has none"
         body.append(
             tag(
-                "tr", tag("td", SHOWN[c.metric]), tag("td", f"{c.before:.3f}", css="num"),
-                tag("td", f"{c.after:.3f}", css="num"), tag("td", f"{c.after - c.before:+.3f}", css="num"),
-                tag("td", interval, css="num"), tag("td", verdict, css=way),
-                tag("td", str(c.rose), css="num"), tag("td", str(c.fell), css="num"),
+                "tr", tag("td", c.metric), tag("td", f"{before:.3f}", css="num"),
+                tag("td", f"{before + moved:.3f}", css="num"), tag("td", f"{moved:+.3f}", css="num"),
+                tag("td", interval, css="num"), tag("td", c.verdict, css=way),
+                tag("td", str(c.wins), css="num"), tag("td", str(c.losses), css="num"),
             )
         )  # fmt: skip
     return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-fusion-table")

@@ -9,7 +9,8 @@ from math import isfinite
 import streamlit as st
 
 from core.evaluation.naming import named
-from core.evaluation.release.criteria import Criteria, derived
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.measured import Measured
 from ui.app import address, help_mark
 

@@ -15,8 +15,9 @@ from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.facts import limits
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.losses import Loss, losses
-from core.evaluation.release.measured import Measured, Prices, of_evaluation
+from core.evaluation.release.measured import Measured, of_evaluation
 from core.evaluation.release.report import report
+from core.evaluation.release.rule import Prices
 from core.evaluation.release.selection_stability import HOW
 from core.evaluation.release.snapshot import snapshot
 from ui.app import evaluated, opened, state
@@ -86,8 +87,8 @@ def _sure(decision: Decision) -> None:
     found = decision.sureness
     if found is None:
         return
-    told = f"{HOW[0].upper()}{HOW[1:]}. {found.questions} questions; draws in which no route passes: "
-    st.caption(md(f"{told}{found.none:.0%}. Outlined: draws in which a route passes; filled: is chosen."))
+    told = f"{HOW[0].upper()}{HOW[1:]}. {found.questions} questions; resamples in which no route passes: "
+    st.caption(md(f"{told}{found.none:.0%}. Outlined: resamples in which a route passes; filled: is chosen."))
     if ranked(found):
         titles = {one.route: one.title for one in decision.candidates}
         plot(draws(found, titles, dark=dark()), "release_draws", text.sure(decision))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from core.evaluation import experiment_store
+from core.evaluation.calibration import OBJECTIVES, WANTED, Objective
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import threshold_candidates
-from core.evaluation.tuning.calibrate import OBJECTIVES, WANTED, Objective, split
 from core.evaluation.tuning.calibrate_text import NAMES
+from core.evaluation.tuning.sweep_split import split
 from core.evaluation.tuning.targets import Found, Target
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.markup import cut, md

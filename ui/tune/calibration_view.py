@@ -6,10 +6,12 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.domain.errors import BadInput
+from core.evaluation.calibration import Objective
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.tuning.calibrate import Calibration, Measured, Objective, Split, calibrate
+from core.evaluation.tuning.calibrate import Calibration, Measured, calibrate
 from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
 from core.evaluation.tuning.curves import Curve, curve, reliable
+from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.targets import Target
 from ui.app.help_mark import term
 from ui.app.markup import EMPTY, md, show, tag
@@ -122,6 +124,7 @@ def _drawn(
     _parts: Split,
 ) -> tuple[Curve | None, Curve | None]:
     first, second = (
-        [case for case in _target.cases if case.question in part] for part in (_parts.dev, _parts.held_out)
+        [case for case in _target.cases if case.question in part]
+        for part in (set(_parts.chosen_on), set(_parts.held_out))
     )
     return curve(first, _target.acts), curve(second, _target.acts)

@@ -11,6 +11,7 @@ from core.domain.format import milliseconds
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import fusion_weights
 from core.evaluation.tuning.fusion_weights import Fitting, Wanted
+from core.evaluation.tuning.sweep_split import ALL
 from ui.app import address, evaluated, opened, redraw, state
 from ui.app.markup import md
 from ui.tune import fusion_weights_view
@@ -39,7 +40,8 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
     st.markdown("##### Fit")
     running = fusion_weights.under_way(state.engine(), corpus)
     split = _split(evaluation)
-    _, questions, rest = fusion_weights.divided(evaluation.labelled, split)
+    _, parts = fusion_weights.divided(evaluation.labelled, split)
+    questions, rest = parts.chosen_on, parts.held_out
     lists = _lists(corpus)
     there = fusion_weights.relevant(evaluation.labelled, questions)
     held = f"; {len(rest)} are held out to show what the weights are worth" if rest else ""
@@ -86,7 +88,7 @@ def _split(evaluation: Evaluation) -> str:
         chosen = (
             st.segmented_control(
                 "Questions to fit on", options, key=SPLIT, required=True, persist_state="session",
-                format_func=lambda one: "all of them" if one == fusion_weights.ALL else md(one),
+                format_func=lambda one: "all of them" if one == ALL else md(one),
             )
             or usual
         )  # fmt: skip

@@ -13,9 +13,9 @@ from core.backends.fusion_weights import FittedWeights
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
+from core.evaluation.finding import Finding, sentence
 from core.evaluation.tuning import learn_text as told
 from core.evaluation.tuning.learn import METRIC
-from core.evaluation.tuning.learn_text import Rival
 from core.routes.declare import Route
 from core.routes.registry import routes
 from ui.app import address, next_run, state
@@ -85,8 +85,7 @@ def _worth(found: FittedWeights) -> None:
     body: list[Markup] = []
     for part, line in zip(parts, told.worth(found), strict=True):
         hand, measured = told.rivals(found, part), told.rivals(found, part, "measured")
-        said = told.verdicts(hand)
-        body.append(tag("p", tag("b", line), f" {said[:1].upper()}{said[1:]}."))
+        body.append(tag("p", tag("b", line), " ", " ".join(map(sentence, hand))))
         body.append(_table(hand, "The fitted weights minus"))
         if measured:
             more = f"The same against {len(measured)} routes of the evaluation"
@@ -172,16 +171,16 @@ def _restore(home: Path, found: FittedWeights) -> None:
     st.session_state[WEIGHTS] = found.name
 
 
-def _table(found: Sequence[Rival], first: str) -> Markup:
+def _table(found: Sequence[Finding], first: str) -> Markup:
     heads = (first, "nDCG@10", "difference", "95 % interval", "p, corrected", "", "questions")
     number = (1, 2, 3, 4, 6)
     head = tag("tr", *(tag("th", one, css="num" if n in number else "") for n, one in enumerate(heads)))
     rows = []
     for one in found:
-        ends = "–" if one.low is None else f"{one.low:+.3f} to {one.high:+.3f}"
+        ends = "–" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
         way = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
-        cells = (cut(one.name, 60), f"{one.value:.3f}", f"{one.delta:+.3f}", ends, f"{one.p:.3f}",
-                 one.verdict, str(one.n))  # fmt: skip
+        cells = (cut(one.baseline or "", 60), f"{one.before:.3f}", f"{one.estimate:+.3f}", ends,
+                 f"{one.p:.3f}", one.verdict, str(one.n))  # fmt: skip
         rows.append(
             tag(
                 "tr",

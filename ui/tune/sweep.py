@@ -11,12 +11,14 @@ from markupsafe import Markup
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation, stamp
+from core.evaluation.finding import figures
 from core.evaluation.tuning import sweep_run
 from core.evaluation.tuning.sweep import METRICS, Curve, Fresh, curve, waiting
 from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown, written
 from core.evaluation.tuning.sweep_load import results
 from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
-from core.evaluation.tuning.sweep_text import counted, difference, told
+from core.evaluation.tuning.sweep_text import counted, told
+from core.evaluation.tuning.sweep_text import found as finding
 from core.routes.declare import ParameterSpec, Route
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state
@@ -199,7 +201,7 @@ def _table(found: Curve) -> Markup:
         body.append(tag(
             "tr", *(tag("td", cut(shown(value), 40)) for value in one.point),
             tag("td", "–" if effect is None else f"{effect.mean:.3f}", css="num"),
-            tag("td", "–" if effect is None or in_use else difference(effect), css="num"),
+            tag("td", "–" if effect is None or in_use else figures(finding(found, one)), css="num"),
             tag("td", "–" if one.p_holm is None else f"{one.p_holm:.3f}", css="num"),
             tag("td", "in use" if in_use else one.verdict, css=way),
             tag("td", "–" if effect is None else str(effect.n)),

@@ -8,8 +8,8 @@ from typing import Literal
 
 from core.domain.format import milliseconds
 from core.evaluation import effects
+from core.evaluation.finding import Finding, count, sentence
 from core.evaluation.naming import named
-from core.evaluation.release.checks import counted
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.losses import EVERY, paired
 from core.evaluation.release.measured import Measured
@@ -33,6 +33,13 @@ class Change:
     verdict: str
     detectable: float | None
 
+    def finding(self, now: str, then: str) -> Finding:
+        """The same as a finding, by what the two releases are called."""
+        metric = named(self.metric) if self.mode == EVERY else f"{named(self.metric)} at {self.mode}"
+        return Finding(
+            now, metric, self.delta, self.ci95, self.p_holm, self.n, self.detectable, then, self.verdict
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Against:
@@ -52,11 +59,6 @@ class Against:
     unpaired: int
     notes: tuple[str, ...]
 
-    @property
-    def regressions(self) -> tuple[Change, ...]:
-        """The changes that are shown to be for the worse."""
-        return tuple(one for one in self.changes if one.verdict == "worse")
-
 
 def compare(before: Snapshot, measured: Measured, decision: Decision) -> Against:
     """The route to ship now against the one shipped then; where none passes now, that route as measured now.
@@ -72,9 +74,8 @@ def compare(before: Snapshot, measured: Measured, decision: Decision) -> Against
     at_all = [one for one in changes if one.mode == EVERY]
     lost = [one for one in changes if one.verdict == "worse"]
     state: State = "regression" if lost else "no regression shown" if at_all else "cannot be told"
-    n = max((one.n for one in at_all), default=0)
     return Against(
-        before.name, then, now, state, _told(before, measured, then, now, changes, state, n), changes,
+        before.name, then, now, state, _told(before, measured, then, now, changes, state), changes,
         len(same), unpaired, tuple(_notes(before, measured, then, now, unpaired, relabelled)),
     )  # fmt: skip
 
@@ -122,7 +123,6 @@ def _told(
     now: str | None,
     changes: tuple[Change, ...],
     state: State,
-    n: int,
 ) -> str:
     if then is None:
         return "It cannot be told: no route passed then, so there is none to be held against."
@@ -131,23 +131,12 @@ def _told(
         return f"It cannot be told: {was} was shipped then and is not measured now, and none passes now."
     if state == "cannot be told":
         return "It cannot be told: the two share no question with values of both."
-    pair = f"{measured.title(now)} now against {was} then, over {counted(n, 'question')}"
+    now_, then_ = f"{measured.title(now)} now", f"{was} then"
     if state == "regression":
-        parts = "; ".join(map(_change, (one for one in changes if one.verdict == "worse")))
-        return f"A regression: {pair}: worse in {parts}."
+        lost = [sentence(one.finding(now_, then_)) for one in changes if one.verdict == "worse"]
+        return f"A regression: {' '.join(lost)}"
     main = next((one for one in changes if one.mode == EVERY and one.metric == before.metric), changes[0])
-    return f"No regression shown: {pair}: {_change(main)}."
-
-
-def _change(one: Change) -> str:
-    where = "" if one.mode == EVERY else f" at {one.mode}"
-    ends = (
-        f", 95 % interval {effects.signed(one.ci95[0])} to {effects.signed(one.ci95[1])}" if one.ci95 else ""
-    )
-    said = f"{named(one.metric)}{where} {effects.signed(one.delta)}{ends}, {effects.chance(one.p_holm)}"
-    if one.verdict == "no difference shown" and one.detectable is not None:
-        said += f"; a change below {one.detectable:.3f} would be missed more than one time in five"
-    return said
+    return f"No regression found. {sentence(main.finding(now_, then_))}"
 
 
 def _notes(
@@ -155,13 +144,9 @@ def _notes(
 ) -> list[str]:
     said = []
     if unpaired:
-        said.append(
-            f"{counted(unpaired, 'question')} of one of the two alone, or with another text, left out."
-        )
+        said.append(f"{count(unpaired)} of one of the two alone, or with another text, left out.")
     if relabelled:
-        said.append(
-            f"{counted(relabelled, 'question')} judged otherwise now: a change there may be the labels'."
-        )
+        said.append(f"{count(relabelled)} judged otherwise now: a change there may be the labels'.")
     if before.fingerprint != str(measured.figures.get("fingerprint", "")):
         said.append("The corpus has changed since then.")
     if then is not None and now is not None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from core.analysis.latency_percentiles import NEEDED
 from core.domain.format import milliseconds
+from core.evaluation import finding
+from core.evaluation.finding import Finding, count, figures
 from core.evaluation.naming import named
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.losses import Loss
 from core.evaluation.release.measured import UNJUDGED, Measured
+from core.evaluation.release.rule import RouteFigures, State, states
 
-State = Literal["passed", "failed", "cannot be told"]
+Told = tuple[str, float | None, float | None, str]  # name, value, limit and words of a check
 UNPRICED = "prices or tokens are not told: set llm_price_prompt and llm_price_completion"
 NO_LOSS = "no loss in any kind of question"
 LABEL_MORE = "too much of what it found is unjudged: label more"
@@ -39,34 +41,53 @@ class Check:
         return abs(self.value - self.limit) / max(abs(self.limit), 1e-9)
 
 
+def figures_of(measured: Measured, route: str, metric: str, found: Sequence[Loss] | None) -> RouteFigures:
+    """What the rule looks at of a measured route; `found` are the losses in the metric."""
+    lost = [one.verdict == "worse" for one in found or () if one.route == route]
+    return RouteFigures(
+        route, measured.mean(route, metric), measured.p50(route), measured.p95(route),
+        measured.tokens(route), measured.calls(route), measured.cost(route), measured.failed(route),
+        measured.mean(route, UNJUDGED),
+        0 if route == measured.baseline else sum(lost) if lost else None,
+        bool(measured.figures.get("interrupted")),
+    )  # fmt: skip
+
+
 def checks(
-    measured: Measured, route: str, criteria: Criteria, found: Sequence[Loss] | None
+    measured: Measured, one: RouteFigures, criteria: Criteria, found: Sequence[Loss] | None
 ) -> tuple[Check, ...]:
-    """The criteria that are asked for, in order; the metric is always one of them."""
-    asked = [_quality(measured, route, criteria)]
-    if measured.figures.get("interrupted"):
-        told = f"the evaluation was stopped after {measured.questions} questions: go on with it"
-        asked.append(Check("all questions asked", "cannot be told", None, None, told))
-    if criteria.max_p95_ms is not None:
-        few = f"a 95th percentile needs {NEEDED[95]} times; there are {measured.ended(route)}"
-        asked.append(_most("p95", measured.p95(route), criteria.max_p95_ms, milliseconds, few))
-    if criteria.max_cost is not None:
-        cost = measured.cost(route)
-        asked.append(_most("cost of 1,000 questions", cost, criteria.max_cost, number, UNPRICED))
-    if criteria.max_tokens is not None:
-        untold = "the model was asked, and nobody told how many tokens that took"
-        asked.append(_most("tokens a question", measured.tokens(route), criteria.max_tokens, number, untold))
-    if criteria.max_calls is not None:
-        calls, told = measured.calls(route), "it ended well at no question"
-        asked.append(_most("model calls a question", calls, criteria.max_calls, number, told))
-    if criteria.max_failed is not None:
-        told = "no question was asked"
-        asked.append(_most("failed", measured.failed(route), criteria.max_failed, share, told))
-    if criteria.max_unjudged is not None:
-        asked.append(_judged(measured, route, criteria.max_unjudged))
-    if criteria.no_loss:
-        asked.append(_no_loss(measured, route, found))
-    return tuple(asked)
+    """The criteria that are asked for, in order, each with what it comes to in words; the metric is always
+    one of them.
+    """
+    told: Mapping[str, Callable[[], Told]] = {
+        "minimum": lambda: _quality(measured, one, criteria),
+        "interrupted": lambda: (
+            "all questions asked", None, None,
+            f"the evaluation was stopped after {measured.questions} questions: go on with it",
+        ),
+        "max_p95_ms": lambda: _most(
+            "p95", one.p95_ms, criteria.max_p95_ms, milliseconds,
+            f"a 95th percentile needs {NEEDED[95]} times; there are {measured.ended(one.route)}",
+        ),
+        "max_cost": lambda: _most("cost of 1,000 questions", one.cost, criteria.max_cost, number, UNPRICED),
+        "max_tokens": lambda: _most(
+            "tokens a question", one.tokens, criteria.max_tokens, number,
+            "the model was asked, and nobody told how many tokens that took",
+        ),
+        "max_calls": lambda: _most(
+            "model calls a question", one.calls, criteria.max_calls, number, "it ended well at no question"
+        ),
+        "max_failed": lambda: _most(
+            "failed", one.failed, criteria.max_failed, share, "no question was asked"
+        ),
+        "max_unjudged": lambda: _judged(one, criteria),
+        "no_loss": lambda: _no_loss(measured, one, found),
+    }  # fmt: skip
+    made = []
+    for key, state in states(one, criteria).items():
+        name, value, limit, said = told[key]()
+        made.append(Check(name, state, value, limit, said))
+    return tuple(made)
 
 
 def share(value: float) -> str:
@@ -74,53 +95,53 @@ def share(value: float) -> str:
     return f"{100 * value:.4g} %" if value < 0.1 else f"{100 * value:.1f} %"
 
 
-def _quality(measured: Measured, route: str, criteria: Criteria) -> Check:
+def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
     metric, least, name = criteria.metric, criteria.minimum, named(criteria.metric)
-    mean, ends = measured.mean(route, metric), measured.ends(route, metric)
+    mean, ends = one.mean, measured.ends(one.route, metric)
     if mean is None:
-        return Check(name, "cannot be told", None, least, "no question has a value: label some")
-    told = f"{mean:.4f} over {measured.counted(route, metric)} questions"
-    if ends:
-        told += f", 95 % interval {ends[0]:.3f} to {ends[1]:.3f}"
+        return name, None, least, "no question has a value: label some"
+    counts = count(measured.counted(one.route, metric))
+    told = f"{mean:.4f} ({finding.ends(ends)}, {counts})" if ends else f"{mean:.4f} ({counts})"
     if least is None:
-        return Check(name, "passed", mean, None, told)
+        return name, mean, None, told
     if mean < least:
-        could = "; the interval reaches it" if ends and ends[1] >= least else ""
-        return Check(name, "failed", mean, least, told + could)
+        return name, mean, least, told + ("; the interval reaches it" if ends and ends[1] >= least else "")
     if ends is None:
-        return Check(name, "passed", mean, least, f"{told}; met by the mean, which has no interval")
+        return name, mean, least, f"{told}; met by the mean, which has no interval"
     by = "met by the lower end too" if ends[0] >= least else "met by the mean only, not by the lower end"
-    return Check(name, "passed", mean, least, f"{told}; {by}")
+    return name, mean, least, f"{told}; {by}"
 
 
-def _most(name: str, value: float | None, limit: float, told: Callable[[float], str], untold: str) -> Check:
-    if value is None:
-        return Check(name, "cannot be told", None, limit, untold)
-    return Check(name, "passed" if value <= limit else "failed", value, limit, told(value))
+def _most(
+    name: str, value: float | None, limit: float | None, told: Callable[[float], str], untold: str
+) -> Told:
+    return name, value, limit, untold if value is None else told(value)
 
 
-def _judged(measured: Measured, route: str, limit: float) -> Check:
-    value = measured.mean(route, UNJUDGED)
-    if value is None:
-        return Check("unjudged of the first ten", "cannot be told", None, limit, "no question is labelled")
-    state: State = "passed" if value <= limit else "cannot be told"
-    told = share(value) + ("" if state == "passed" else f": {LABEL_MORE}")
-    return Check("unjudged of the first ten", state, value, limit, told)
+def _judged(one: RouteFigures, criteria: Criteria) -> Told:
+    name, value, limit = "unjudged of the first ten", one.unjudged, criteria.max_unjudged
+    if value is None or limit is None:
+        return name, None, limit, "no question is labelled"
+    return name, value, limit, share(value) + ("" if value <= limit else f": {LABEL_MORE}")
 
 
-def _no_loss(measured: Measured, route: str, found: Sequence[Loss] | None) -> Check:
-    name = NO_LOSS
-    if route == measured.baseline:
-        return Check(name, "passed", None, None, "it is the baseline")
-    mine = [one for one in found or () if one.route == route]
+def _no_loss(measured: Measured, one: RouteFigures, found: Sequence[Loss] | None) -> Told:
+    if one.route == measured.baseline:
+        return NO_LOSS, None, None, "it is the baseline"
+    mine = [loss for loss in found or () if loss.route == one.route]
     if not mine:
         told = "no kind of question has values of both routes, or metrics.json alone does not tell"
-        return Check(name, "cannot be told", None, None, told)
-    lost = sorted((one for one in mine if one.verdict == "worse"), key=lambda one: one.delta)
+        return NO_LOSS, None, None, told
+    lost = sorted((loss for loss in mine if loss.verdict == "worse"), key=lambda loss: loss.delta)
     if lost:
-        told = "; ".join(f"{one.mode} {one.delta:+.3f} (p {one.p_holm:.3f}, n {one.n})" for one in lost)
-        return Check(name, "failed", float(len(lost)), 0.0, f"worse at {told}")
-    return Check(name, "passed", 0.0, 0.0, f"none shown in {counted(len(mine), 'kind')}{_unseen(mine)}")
+        told = "; ".join(_lost(loss) for loss in lost)
+        return NO_LOSS, float(len(lost)), 0.0, f"worse at {told}"
+    return NO_LOSS, 0.0, 0.0, f"none shown in {count(len(mine), 'kinds')}{_unseen(mine)}"
+
+
+def _lost(loss: Loss) -> str:
+    found = Finding("", "", loss.delta, p=loss.p_holm, n=loss.n, baseline="")
+    return f"{loss.mode} {figures(found)}"
 
 
 def _unseen(mine: Sequence[Loss]) -> str:
@@ -128,12 +149,7 @@ def _unseen(mine: Sequence[Loss]) -> str:
     blind = [one.mode for one in mine if one.blind]
     seen = [one.detectable for one in mine if one.detectable is not None and not one.blind]
     told = f"; too few questions to show any: {', '.join(blind)}" if blind else ""
-    return told + (f"; elsewhere one below {max(seen):.2f} may be missed" if seen else "")
-
-
-def counted(count: int, noun: str) -> str:
-    """So many of something."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return told + (f"; elsewhere one below {finding.number(max(seen))} may be missed" if seen else "")
 
 
 def number(value: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from core.domain.errors import BadInput
 from core.domain.machine import machine
 from core.domain.types import Run
-from core.evaluation.effects import counted
+from core.evaluation.finding import count, number
 from core.evaluation.naming import named
 from core.evaluation.release.checks import share
 from core.evaluation.release.gate import Decision
@@ -57,7 +57,7 @@ def limits(measured: Measured, decision: Decision) -> list[str]:
     """What the labelled set can and cannot show, a sentence each."""
     figures, metric = measured.figures, decision.criteria.metric
     said = [
-        f"{counted(measured.questions)} asked, {figures.get('labelled', 0)} with a relevant passage; the"
+        f"{count(measured.questions)} asked, {figures.get('labelled', 0)} with a relevant passage; the"
         " others count for time and failures, and for answers where those were judged."
     ]
     if sample := figures.get("sample"):
@@ -82,8 +82,8 @@ def limits(measured: Measured, decision: Decision) -> list[str]:
     seen = [one for one in decision.losses if one.route == shown and one.detectable and not one.blind]
     if seen:
         said.append(
-            f"Smallest loss of {named(metric)} that four times out of five would be shown, by kind: "
-            + ", ".join(f"{one.mode} {one.detectable:.2f} (n {one.n})" for one in seen)
+            f"Losses of {named(metric)} below these could not have been detected reliably: "
+            + ", ".join(f"{one.mode} {number(one.detectable or 0)} ({count(one.n)})" for one in seen)
             + "."
         )
     return said
@@ -101,10 +101,7 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
         ("corpus", str(figures.get("corpus", UNKNOWN))),
         ("corpus fingerprint", str(figures.get("fingerprint", UNKNOWN))),
         ("first question asked", run.created if run else UNKNOWN),
-        (
-            "parameters of the route",
-            ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "none",
-        ),
+        ("parameters", ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "none"),
         ("language model", f"{told['llm']}, {told.get('llm endpoint', '')}" if "llm" in told else UNKNOWN),
         ("embedder", str(told.get("embedder", UNKNOWN))),
         ("timing", str(figures.get("timing", UNKNOWN))),

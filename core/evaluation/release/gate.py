@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from math import inf
 from typing import Any, Literal
 
 from core.domain.errors import BadInput
 from core.evaluation import effects
-from core.evaluation.release.checks import Check, checks
+from core.evaluation.release.checks import Check, checks, figures_of
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.losses import Loss, losses, paired
 from core.evaluation.release.measured import Measured
+from core.evaluation.release.rule import Rival, RouteFigures, choose
 from core.evaluation.release.selection_stability import Sureness, sureness
 from core.evaluation.statistics import ALPHA
 
 Verdict = Literal["ship", "nothing passes", "not decidable"]
-NOT_WORSE = ("no difference shown", "better")  # better: over the questions both have, if not over its own
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """One route: its criteria, and the figures that the choice is made by. None: cannot be told."""
+class Candidate(RouteFigures):
+    """One route: the figures that the choice is made by, and what they come to against each criterion."""
 
-    route: str
     title: str
     checks: tuple[Check, ...]
-    mean: float | None
-    p50_ms: float | None
-    p95_ms: float | None
-    tokens: float | None
-    calls: float | None
-    cost: float | None
 
     @property
     def passes(self) -> bool:
@@ -43,26 +36,6 @@ class Candidate:
     def fails(self) -> bool:
         """Whether a criterion is known not to be met."""
         return any(one.state == "failed" for one in self.checks)
-
-    @property
-    def expense(self) -> tuple[float, float, float]:
-        """What it costs, to be compared: price where it is told, else tokens; model calls; median time."""
-        spent = self.tokens if self.cost is None else self.cost
-        return _known(spent), _known(self.calls), _known(self.p50_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """A cheaper route that passes, against the best one: `verdict` "worse", "no difference shown", or "cannot
-    be told" where the values of the questions are not there. `detectable`: see core.evaluation.effects.
-    """
-
-    route: str
-    verdict: str
-    delta: float | None = None
-    p_holm: float | None = None
-    n: int | None = None
-    detectable: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +86,12 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
         )
     found = losses(measured, criteria.metric) if known is None else known
     candidates = tuple(_candidate(measured, route, criteria, found) for route in measured.routes)
-    passing = [one for one in candidates if one.passes]
-    best = min(passing, key=lambda one: (-_mean(one), *one.expense), default=None)
-    rivals = _rivals(measured, criteria.metric, best, passing) if best and criteria.cheaper else ()
-    chosen = best
-    if best is not None:
-        equal = {one.route for one in rivals if one.verdict in NOT_WORSE} | {best.route}
-        among = [one for one in passing if one.route in equal]
-        chosen = min(among, key=lambda one: (one.expense, -_mean(one)))
+
+    def against(best: Candidate, cheaper: Sequence[Candidate]) -> tuple[Rival, ...]:
+        return _rivals(measured, criteria.metric, best.route, [one.route for one in cheaper])
+
+    choice = choose(candidates, criteria, against)
+    best, chosen = choice.best, choice.chosen
     open_ = any(not one.fails and not one.passes for one in candidates)
     return Decision(
         measured.name,
@@ -131,45 +102,25 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
         best.route if best else None,
         None if chosen else min(candidates, key=_lacking).route,
         candidates,
-        rivals,
+        choice.rivals,
         found or (),
         sureness(measured, criteria),
     )
 
 
 def _candidate(measured: Measured, route: str, criteria: Criteria, found: Sequence[Loss] | None) -> Candidate:
-    return Candidate(
-        route,
-        measured.title(route),
-        checks(measured, route, criteria, found),
-        measured.mean(route, criteria.metric),
-        measured.p50(route),
-        measured.p95(route),
-        measured.tokens(route),
-        measured.calls(route),
-        measured.cost(route),
-    )
+    known = figures_of(measured, route, criteria.metric, found)
+    told = checks(measured, known, criteria, found)
+    figures = {one.name: getattr(known, one.name) for one in fields(known)}
+    return Candidate(**figures, title=measured.title(route), checks=told)
 
 
-def _known(value: float | None) -> float:
-    return inf if value is None else value
-
-
-def _mean(one: Candidate) -> float:
-    return -inf if one.mean is None else one.mean
-
-
-def _rivals(
-    measured: Measured, metric: str, best: Candidate, passing: Sequence[Candidate]
-) -> tuple[Rival, ...]:
+def _rivals(measured: Measured, metric: str, best: str, cheaper: Sequence[str]) -> tuple[Rival, ...]:
     """The cheaper routes that pass, against the best; from the figures alone where that is all there is."""
-    cheaper = [one.route for one in passing if one.expense < best.expense]
     values = measured.values(metric)
     if values is None:
-        return tuple(_untested(measured, metric, best.route, route) for route in cheaper)
-    tested = effects.family(
-        {route: list(paired(values[route], values[best.route]).values()) for route in cheaper}
-    )
+        return tuple(_untested(measured, metric, best, route) for route in cheaper)
+    tested = effects.family({route: list(paired(values[route], values[best]).values()) for route in cheaper})
     return tuple(
         Rival(route, one["verdict"], one["delta"], one["p_holm"], one["n"], one["detectable_holm"])
         if (one := tested.get(route))
@@ -194,4 +145,5 @@ def _untested(measured: Measured, metric: str, best: str, route: str) -> Rival:
 def _lacking(one: Candidate) -> tuple[float, float, float]:
     """To find the nearest: the fewest criteria not met, then the least distance from their limits."""
     missed = [check for check in one.checks if check.state != "passed"]
-    return len(missed), sum(check.short_by for check in missed), -_mean(one)
+    mean = -inf if one.mean is None else one.mean
+    return len(missed), sum(check.short_by for check in missed), -mean

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from core.domain.needs import Family
 from core.evaluation import effects
+from core.evaluation.finding import compared, number, sentence
 from core.evaluation.naming import named
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.losses import paired
@@ -182,6 +183,6 @@ def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
     }[rung.state]
     if rung.gain is None:
         mean = measured.mean(rung.route, metric)
-        return f"{place}: {name}" + ("." if mean is None else f", {named(metric)} {mean:.3f}.") + end
-    said = effects.in_words(rung.gain, name, measured.title(rung.below or ""), named(metric))
-    return f"{place}: {said}{end}"
+        return f"{place}: {name}" + ("." if mean is None else f", {number(mean)} {named(metric)}.") + end
+    gain = compared(rung.gain, name, measured.title(rung.below or ""), named(metric))
+    return f"{place}: {sentence(gain)}{end}"

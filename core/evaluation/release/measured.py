@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import METRICS
-from core.analysis.token_usage import Totals, price
 from core.domain.errors import BadInput
 from core.evaluation import answer_figures, experiment_store
 from core.evaluation.answers import ANSWERS
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.release.figures import check
+from core.evaluation.release.rule import Prices, spent
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
 
-Prices = tuple[float | None, float | None]  # of a million prompt and completion tokens
 UNJUDGED = "unjudged@10"
 LESS_IS_BETTER = ("false_abstention",)  # and every unjudged share
 
@@ -114,25 +113,15 @@ class Measured:
 
     def calls(self, route: str) -> float | None:
         """Model calls for each question that ended well, those of failed ones spread over them."""
-        return self._each(route, self.figures["routes"][route]["llm_calls"])
+        return self._spent(route)[0]
 
     def tokens(self, route: str) -> float | None:
         """The same of tokens; None where calls were made whose tokens nobody told."""
-        row = self.figures["routes"][route]
-        used = row["prompt_tokens"] + row["completion_tokens"]
-        return None if row["llm_calls"] and not used else self._each(route, used)
+        return self._spent(route)[1]
 
     def cost(self, route: str) -> float | None:
         """The price of the model's tokens for 1,000 questions; None where prices or tokens are not told."""
-        row = self.figures["routes"][route]
-        if not row["llm_calls"]:
-            return 0.0 if self.ended(route) else None
-        if self.tokens(route) is None:
-            return None
-        used = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
-        spent = price(used, *self.prices)
-        each = None if spent is None else self._each(route, spent)
-        return None if each is None else 1000 * each
+        return self._spent(route)[2]
 
     def values(self, metric: str) -> Mapping[str, Mapping[str, float]] | None:
         """Route -> question -> value, where it has one; None where only the figures are known."""
@@ -163,9 +152,10 @@ class Measured:
         block = row.get("answers" if metric in ANSWERS else "extra", {})
         return block if isinstance(block, Mapping) else {}
 
-    def _each(self, route: str, count: float) -> float | None:
-        ended = self.ended(route)
-        return count / ended if ended else None
+    def _spent(self, route: str) -> tuple[float | None, float | None, float | None]:
+        row = self.figures["routes"][route]
+        calls, prompt, completion = row["llm_calls"], row["prompt_tokens"], row["completion_tokens"]
+        return spent(calls, prompt, completion, self.ended(route), self.prices)
 
 
 def of_evaluation(evaluation: Evaluation, prices: Prices = (None, None)) -> Measured:

@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from core.domain.format import milliseconds
+from core.evaluation.finding import count
 from core.evaluation.naming import named
-from core.evaluation.release import text
+from core.evaluation.release import text as words
 from core.evaluation.release.against import Against
-from core.evaluation.release.checks import Check, counted, number, share
-from core.evaluation.release.document import Block, Cell, Heading, Items, Table, Text, html, markdown
+from core.evaluation.release.checks import Check, number, share
 from core.evaluation.release.facts import limits, opponent, setup, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import climb, in_words
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.selection_stability import HOW
+from core.evaluation.templating import render
 
 TOP = 10  # questions that are listed
 KINDS: Mapping[str, str] = {"passed": "passed", "failed": "failed", "cannot be told": "open"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell; `kind` is "passed", "failed", "open" or "", which colours it besides its words."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under heads; the first cell of a row names it."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the report, in this order: its title, paragraphs, a table and a list."""
+
+    title: str = ""
+    texts: tuple[str, ...] = ()
+    table: Table | None = None
+    points: tuple[str, ...] = ()
 
 
 def report(
@@ -30,40 +58,34 @@ def report(
 ) -> str:
     """The whole report; the same input gives the same text. `against`: the comparison with a snapshot."""
     title = f"Release decision: {measured.figures.get('dataset', measured.name)}"
-    blocks = parts(measured, decision, against)
-    return html(title, blocks) if kind == "html" else markdown(title, blocks)
+    made = parts(measured, decision, against)
+    return render("release.html" if kind == "html" else "release.md", title=title, parts=made)
 
 
-def parts(measured: Measured, decision: Decision, against: Against | None = None) -> list[Block]:
-    """The report as blocks, in order."""
+def parts(measured: Measured, decision: Decision, against: Against | None = None) -> list[Part]:
+    """What the report tells, in order."""
+    asked = f"Asked for: {'; '.join(words.asked(decision.criteria))}. Routes that pass stand first."
+    spread = "Tokens, model calls and price are spread over the questions at which the route ended well."
     return [
-        Text(text.headline(decision)),
-        *(Text(said) for said in text.why(decision)),
-        Text(text.sure(decision)),
-        *_against(against),
-        Heading("Criteria"),
-        Text(f"Asked for: {'; '.join(text.asked(decision.criteria))}. Routes that pass stand first."),
-        criteria_table(decision),
-        Heading("What the routes cost"),
-        Text("Tokens, model calls and price are spread over the questions at which the route ended well."),
-        costs_table(decision),
+        Part(texts=(words.headline(decision), *words.why(decision), words.sure(decision))),
+        *([Part(f"Against the release of {against.name}", (against.told,), points=against.notes)]
+          if against else []),
+        Part("Criteria", (asked,), criteria_table(decision)),
+        Part("What the routes cost", (spread,), costs_table(decision)),
         *_worse(measured, decision),
         *_sure(decision),
-        *_ladder(measured, decision),
-        Heading("The labelled set and its limits"),
-        Items(tuple(limits(measured, decision))),
-        Heading("Settings"),
-        Table(
-            ("setting", "value"), tuple((Cell(one), Cell(value)) for one, value in setup(measured, decision))
-        ),
-    ]
+        Part("The ladder: from plain search upwards",
+             points=tuple(in_words(climb(measured, decision), measured))),
+        Part("The labelled set and its limits", points=tuple(limits(measured, decision))),
+        Part("Settings", table=_table(("setting", "value"), setup(measured, decision))),
+    ]  # fmt: skip
 
 
 def criteria_table(decision: Decision) -> Table:
     """Criteria by routes, each with its state in words and its figure; the routes that pass first."""
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
     names = list(dict.fromkeys(check.name for one in ordered for check in one.checks))
-    limit = {check.name: text.limit(check) for one in ordered for check in one.checks}
+    limit = {check.name: words.limit(check) for one in ordered for check in one.checks}
     heads = ("route", *(f"{name}, {limit[name]}" if limit[name] else name for name in names))
     rows = []
     for one in ordered:
@@ -92,64 +114,50 @@ def _state(check: Check) -> Cell:
     return Cell(f"{check.state}: {check.told}", KINDS[check.state])
 
 
-def _against(against: Against | None) -> list[Block]:
-    if against is None:
-        return []
-    return [Heading(f"Against the release of {against.name}"), Text(against.told), Items(against.notes)]
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    return Table(tuple(heads), tuple(tuple(map(Cell, row)) for row in rows))
 
 
-def _worse(measured: Measured, decision: Decision) -> list[Block]:
+def _worse(measured: Measured, decision: Decision) -> list[Part]:
     """Kinds of question and single questions at which the route does worse than whom it is held against."""
     route = decision.chosen or decision.nearest or decision.baseline
     other = opponent(decision, route)
     title, metric = measured.title(route), decision.criteria.metric
     if other is None:
         return []
-    blocks: list[Block] = [Heading(f"What {title} does worse than {measured.title(other)}")]
-    below = [one for one in decision.losses if one.route == route and one.delta < 0]
+    heading = f"What {title} does worse than {measured.title(other)}"
+    below = sorted((one for one in decision.losses if one.route == route and one.delta < 0),
+                   key=lambda one: one.delta)  # fmt: skip
     if below:
-        blocks.append(Table(
-            ("kind of question", "questions", f"difference in {named(metric)}", "shown", "corrected p"),
-            tuple(
-                (Cell(one.mode), Cell(str(one.n)), Cell(f"{one.delta:+.3f}"), Cell(one.verdict),
-                 Cell(f"{one.p_holm:.3f}"))
-                for one in sorted(below, key=lambda one: one.delta)
-            ),
-        ))  # fmt: skip
+        heads = ("kind of question", "questions", f"difference in {named(metric)}", "shown", "corrected p")
+        rows = (
+            (one.mode, str(one.n), f"{one.delta:+.3f}", one.verdict, f"{one.p_holm:.3f}") for one in below
+        )
+        first = Part(heading, table=_table(heads, rows))
     elif other == decision.baseline and decision.losses:
-        blocks.append(Text("In no kind of question is its mean below the baseline's."))
+        first = Part(heading, ("In no kind of question is its mean below the baseline's.",))
+    else:
+        first = Part(heading)
     lost = worse_at(measured, route, other, metric)
     if lost is None:
-        return [*blocks, Text("Which questions those are cannot be told from metrics.json alone.")]
-    blocks.append(Text(f"At {counted(len(lost), 'question')} it scores less" + (
-        f"; the {min(TOP, len(lost))} with the largest difference:" if lost else ".")))  # fmt: skip
-    if lost:
-        rows = tuple(
-            (Cell(one.text), Cell(one.mode or "none"), Cell(f"{one.value:.3f}"), Cell(f"{one.other:.3f}"))
-            for one in lost[:TOP]
-        )
-        blocks.append(Table(("question", "kind", title, measured.title(other)), rows))
-    return blocks
+        said = "Which questions those are cannot be told from metrics.json alone."
+        return [first, Part(texts=(said,))]
+    if not lost:
+        return [first, Part(texts=("At no question it scores less.",))]
+    said = f"At {count(len(lost))} it scores less; the {min(TOP, len(lost))} with the largest difference:"
+    shown = _table(
+        ("question", "kind", title, measured.title(other)),
+        ((one.text, one.mode or "none", f"{one.value:.3f}", f"{one.other:.3f}") for one in lost[:TOP]),
+    )
+    return [first, Part(texts=(said,), table=shown)]
 
 
-def _sure(decision: Decision) -> list[Block]:
+def _sure(decision: Decision) -> list[Part]:
     found = decision.sureness
     if found is None:
         return []
     titles = {one.route: one.title for one in decision.candidates}
     ranked = sorted(found.chosen, key=lambda route: (-found.chosen[route], -found.passes[route], route))
-    rows = tuple(
-        (Cell(titles[route]), Cell(share(found.chosen[route])), Cell(share(found.passes[route])))
-        for route in ranked
-    )
-    return [
-        Heading("How sure that is"),
-        Text(f"{HOW[0].upper()}{HOW[1:]}. In {share(found.none)} of the draws no route passes."),
-        Table(("route", "chosen in", "passes in"), rows),
-    ]
-
-
-def _ladder(measured: Measured, decision: Decision) -> list[Block]:
-    """From plain search upwards, as far as the criteria ask."""
-    said = in_words(climb(measured, decision), measured)
-    return [Heading("The ladder: from plain search upwards"), Items(tuple(said))]
+    said = f"{HOW[0].upper()}{HOW[1:]}. In {share(found.none)} of the resamples no route passes."
+    rows = ((titles[one], share(found.chosen[one]), share(found.passes[one])) for one in ranked)
+    return [Part("How sure that is", (said,), _table(("route", "chosen in", "passes in"), rows))]

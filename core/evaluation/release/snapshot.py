@@ -6,18 +6,46 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, FiniteFloat, TypeAdapter
+from typing_extensions import TypedDict
 
 from core.analysis.metrics import COMPARED
 from core.domain.errors import BadInput
 from core.evaluation.answers import ANSWERS_COMPARED
 from core.evaluation.release.facts import asked_on, used_parameters, version
-from core.evaluation.release.figures import number
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
+from core.evaluation.stored import checked
 
 KIND, SCHEMA = "routescope release", 1
 MAX_BYTES = 50_000_000
+
+
+Figure = FiniteFloat | None
+
+
+class Shipped(TypedDict):
+    """A route as it was then."""
+
+    title: str
+    means: Mapping[str, Figure]
+    p50_ms: Figure
+    p95_ms: Figure
+    failed: Figure
+    calls: Figure
+    tokens: Figure
+    cost: Figure
+    knobs: dict[str, Any]  # the route's parameters, by the name that snapshots have always had for them
+
+
+class Asked(TypedDict):
+    """A question as it was then; `labels` is a hash of its judgements."""
+
+    text: str
+    mode: str
+    labels: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +64,11 @@ class Snapshot:
     chosen: str | None
     criteria: Mapping[str, Any]
     decision: Mapping[str, Any]
-    routes: Mapping[str, Mapping[str, Any]]
-    questions: Mapping[str, Mapping[str, str]]
-    values: Mapping[str, Mapping[str, Mapping[str, float]]]
+    routes: Mapping[str, Shipped]
+    questions: Mapping[str, Asked]
+    values: Mapping[str, Mapping[str, Mapping[str, FiniteFloat]]]
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
 
 def snapshot(measured: Measured, decision: Decision) -> str:
@@ -80,7 +110,10 @@ def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
         if found["schema"] != SCHEMA:
             raise BadInput(f"{name} has schema {found['schema']!r}; this version reads schema {SCHEMA}")
         given = {key: value for key, value in found.items() if key not in ("kind", "schema")}
-        return _checked(Snapshot(**given))
+        one = checked(TypeAdapter(Snapshot), given)
+        if one.chosen is not None and one.chosen not in one.routes:
+            raise ValueError(f"chosen: {one.chosen!r} is none of its routes")
+        return one
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{name} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
@@ -91,7 +124,7 @@ def labels_of(measured: Measured, question: str) -> str:
     return hashlib.sha256(json.dumps(sorted(qrels.items())).encode()).hexdigest()[:12]
 
 
-def _route(measured: Measured, decision: Decision, route: str, metrics: list[str]) -> dict[str, Any]:
+def _route(measured: Measured, decision: Decision, route: str, metrics: list[str]) -> Shipped:
     one = decision.of(route)
     return {
         "title": one.title,
@@ -106,29 +139,9 @@ def _route(measured: Measured, decision: Decision, route: str, metrics: list[str
     }
 
 
-def _questions(measured: Measured) -> dict[str, dict[str, str]]:
+def _questions(measured: Measured) -> dict[str, Asked]:
     asked = measured.evaluation.questions if measured.evaluation else {}
     return {
         id: {"text": question.query.text, "mode": question.mode or "", "labels": labels_of(measured, id)}
         for id, question in asked.items()
     }
-
-
-def _checked(one: Snapshot) -> Snapshot:
-    """The same; ValueError for what is not of its type."""
-    texts = (one.name, one.version, one.asked, one.corpus, one.fingerprint, one.baseline, one.metric)
-    good = all(isinstance(text, str) for text in texts)
-    good = good and (one.chosen is None or (isinstance(one.chosen, str) and one.chosen in one.routes))
-    good = good and isinstance(one.criteria, dict) and isinstance(one.decision, dict)
-    for row in one.routes.values():
-        good = good and isinstance(row["title"], str) and isinstance(row["knobs"], dict)
-        figures = (row["p50_ms"], row["p95_ms"], row["failed"], row["cost"], *row["means"].values())
-        good = good and all(value is None or number(value) for value in figures)
-    for asked in one.questions.values():
-        good = good and all(isinstance(asked[key], str) for key in ("text", "mode", "labels"))
-    for by in one.values.values():
-        for column in by.values():
-            good = good and all(number(value) for value in column.values())
-    if not good:
-        raise ValueError("a part of it is not of the type it should have")
-    return one

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from core.domain.format import milliseconds
-from core.evaluation.effects import chance, signed
+from core.evaluation.finding import Finding, count, sentence
 from core.evaluation.naming import named
-from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, counted, number, share
+from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, number, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.selection_stability import Sureness
@@ -25,7 +25,7 @@ MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upp
 def headline(decision: Decision) -> str:
     """The first sentence: what to ship, or that nothing can be."""
     passing = sum(one.passes for one in decision.candidates)
-    of = f"{passing} of {counted(len(decision.candidates), 'route')} {'does' if passing == 1 else 'do'}"
+    of = f"{passing} of {count(len(decision.candidates), 'routes')} {'does' if passing == 1 else 'do'}"
     if decision.chosen is not None:
         return f"Ship {decision.of(decision.chosen).title}: it meets every criterion ({of})."
     if decision.verdict == "not decidable":
@@ -74,7 +74,7 @@ def brief(check: Check) -> str:
     """The figure of a criterion, or what stands for it."""
     if check.name == NO_LOSS:
         if check.state == "failed":
-            return f"{counted(int(check.value or 0), 'kind')} worse"
+            return f"{count(int(check.value or 0), 'kinds')} worse"
         return "none shown" if check.state == "passed" else "?"
     return "?" if check.value is None else MOST.get(check.name, "{:.4f}".format)(check.value)
 
@@ -96,16 +96,16 @@ def sure(decision: Decision) -> str:
     if found is None:
         return (
             "How sure this is cannot be told: it needs the values of each question, which a finished"
-            " evaluation keeps in its folder."
+            " evaluation saves in its folder."
         )
     titles = {one.route: one.title for one in decision.candidates}
     ranked = sorted(found.chosen.items(), key=lambda one: -one[1])
     said = [f"{titles[route]} in {_percent(part)}" for route, part in ranked if part > 0]
     if found.none:
         said.append(f"none in {_percent(found.none)}")
-    told = f"Had other questions like these been asked, this would be chosen: {', '.join(said)} of the draws."
+    told = f"Over resamples of the questions the gate chooses {', '.join(said)} of them."
     if decision.chosen is not None and found.chosen[decision.chosen] < 0.5:
-        return f"Not sure: in more than half of the draws something else would be chosen. {told}"
+        return f"Not sure: in more than half of the resamples the gate chooses something else. {told}"
     return told
 
 
@@ -137,23 +137,22 @@ def _rule(decision: Decision, chosen: Candidate, best: Candidate) -> str:
         unknown = sum(one.verdict == "cannot be told" for one in decision.rivals)
         if worse:
             told += (
-                f"; {counted(worse, 'cheaper route')} that {_verb(worse)} too {_is(worse)} shown to be worse"
+                f"; {count(worse, 'cheaper routes')} that {_verb(worse)} too {_is(worse)} shown to be worse"
             )
         if unknown:
-            told += f"; for {counted(unknown, 'cheaper route')} metrics.json alone does not tell"
+            told += f"; for {count(unknown, 'cheaper routes')} metrics.json alone does not tell"
         return told + (
             "." if decision.rivals or not decision.criteria.cheaper else "; no cheaper one passes."
         )
     rival = next(one for one in decision.rivals if one.route == chosen.route)
-    told = (
+    found = Finding(
+        chosen.title, metric, rival.delta, p=rival.p_holm, n=rival.n or 0, detectable=rival.detectable,
+        baseline=best.title, verdict=rival.verdict,
+    )  # fmt: skip
+    return (
         f"{best.title} is the best by {metric} ({_mean(best)}, {chosen.title} {_mean(chosen)}), and"
-        f" {chosen.title} is the cheapest that is not shown to be worse"
+        f" {chosen.title} is the cheapest that is not shown to be worse. {sentence(found)}"
     )
-    if rival.delta is not None and rival.p_holm is not None:
-        told += f": {signed(rival.delta)} over {counted(rival.n or 0, 'question')}, {chance(rival.p_holm)}"
-    if rival.detectable is not None:
-        told += f"; a difference below {rival.detectable:.3f} would be missed more than one time in five"
-    return f"{told}."
 
 
 def _open(one: Candidate) -> str:
@@ -173,7 +172,7 @@ def _unjudged(decision: Decision) -> bool:
 
 
 def _percent(part: float) -> str:
-    return "under 1 %" if part < 0.005 else f"{part:.0%}".replace("%", " %")
+    return "under 1%" if part < 0.005 else f"{part:.0%}"
 
 
 def _mean(one: Candidate) -> str:

@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-import math
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.domain.errors import BadInput
-from core.evaluation.dataset import LabelledSet
+from core.evaluation.calibration import Acts, Counts, Objective, choose, rate, turned
 from core.evaluation.statistics import RESAMPLES, SEED
-from core.evaluation.tuning.targets import Acts, Judged, Target
+from core.evaluation.tuning.sweep_split import Split
+from core.evaluation.tuning.targets import Judged, Target
 
-Objective = Literal["f1", "balanced accuracy", "precision", "recall"]
-OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-WANTED: tuple[Objective, ...] = ("precision", "recall")  # those that need a wanted value
 LEAST = 5  # cases of each kind, below which nothing is chosen or measured
-HALVES = 1  # seed of the halves, where questions are of one split only
-DIGITS = 12
 UNDEFINED = 0.05  # share of resamples, above which an interval over the others would mislead
-Counts = NDArray[np.float64]  # last axis: true positives, false positives, false negatives, true negatives
 Interval = tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The questions to choose on and those held out. `made`: halves drawn by a seed, for lack of splits."""
-
-    dev: frozenset[str]
-    held_out: frozenset[str]
-    made: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,82 +86,6 @@ class Calibration:
         return around is not None and (around[0] > 0 or around[1] < 0) and self.p < 0.05
 
 
-def split(labelled: LabelledSet) -> Split:
-    """The dev questions to choose on and the test questions held out; where it has not both, two halves of
-    all questions, drawn with a fixed seed.
-    """
-    by = {name: frozenset(q.id for q in labelled.questions if q.split == name) for name in ("dev", "test")}
-    if by["dev"] and by["test"]:
-        return Split(by["dev"], by["test"], False)
-    ids = sorted(question.id for question in labelled.questions)
-    random.Random(HALVES).shuffle(ids)
-    half = len(ids) // 2
-    return Split(frozenset(ids[:half]), frozenset(ids[half:]), True)
-
-
-def choose(
-    cases: Sequence[Judged], acts: Acts = "from", objective: Objective = "f1", wanted: float | None = None
-) -> float:
-    """The threshold of the highest value of `objective` on `cases`; of equal ones the lowest.
-
-    For "precision" (or "recall") the one of the highest recall (precision) of those with at least `wanted`.
-    It lies midway between neighbouring scores, rounded as far as no decision changes. BadInput where a kind
-    of case is missing, or no threshold reaches what is wanted.
-    """
-    if not any(case.positive for case in cases) or all(case.positive for case in cases):
-        positive = sum(case.positive for case in cases)
-        raise BadInput(f"{positive} of {len(cases)} cases are positive; a threshold needs both kinds")
-    if (objective in WANTED) != (wanted is not None) or not 0 < (wanted or 1) <= 1:
-        raise BadInput(f"wanted={wanted!r} for {objective}; give above 0 to 1 for precision and recall alone")
-    edges, counts = tables(cases, acts)
-    values = {name: rate(counts, name) for name in OBJECTIVES}
-    if objective in WANTED:
-        other: Objective = "recall" if objective == "precision" else "precision"
-        reached = values[objective] >= (wanted or 0) - 1e-12
-        if not reached.any():
-            at = int(np.nanargmax(values[objective]))
-            raise BadInput(
-                f"no threshold reaches {objective} {wanted:g} on the questions it is chosen on: the most is"
-                f" {values[objective][at]:.2f}, at {edges[at]:.3g}"
-            )
-        rank = np.where(reached, np.nan_to_num(values[other]), -1.0)
-    else:
-        rank = np.nan_to_num(values[objective])
-    return float(edges[int(np.flatnonzero(rank >= rank.max() - 1e-12)[0])])
-
-
-def tables(cases: Sequence[Judged], acts: Acts) -> tuple[NDArray[np.float64], Counts]:
-    """All thresholds that decide differently, ascending, shape (t,), and their counts, shape (t, 4)."""
-    from sklearn.metrics import confusion_matrix_at_thresholds
-
-    tn, fp, fn, tp, scores = confusion_matrix_at_thresholds(
-        [case.positive for case in cases], [case.score for case in cases]
-    )
-    from_here = np.column_stack([tp, fp, fn, tn])[::-1].astype(np.float64)
-    values = scores[::-1]
-    edges = [tidy(None, float(values[0])), *(tidy(float(a), float(b)) for a, b in pairwise(values))]
-    edges.append(tidy(float(values[-1]), float(values[-1]) + 0.01))  # above every score
-    kinds = from_here[0, :2]
-    from_here = np.vstack([from_here, [0.0, 0.0, *kinds]])
-    return np.array(edges), turned(from_here) if acts == "below" else from_here
-
-
-def turned(counts: Counts) -> Counts:
-    """Counts of the step that acts below its threshold, where acting is right on what is not positive."""
-    tp, fp, fn, tn = np.moveaxis(counts, -1, 0)
-    return np.stack([tn, fn, fp, tp], axis=-1)
-
-
-def tidy(below: float | None, score: float) -> float:
-    """The shortest decimal near the middle of (below, score]; without `below` one at or under `score`."""
-    middle = score if below is None else (below + score) / 2
-    for digits in range(2, DIGITS):
-        short = math.floor(score * 10**digits) / 10**digits if below is None else round(middle, digits)
-        if short <= score and (below is None or short > below):
-            return short
-    return middle if below is None or below < middle else score
-
-
 def counts_at(cases: Sequence[Judged], acts: Acts, threshold: float) -> tuple[list[str], Counts]:
     """The questions of `cases`, and the counts of each at a threshold, shape (questions, 4)."""
     order = {id: at for at, id in enumerate(dict.fromkeys(case.question for case in cases))}
@@ -188,19 +94,6 @@ def counts_at(cases: Sequence[Judged], acts: Acts, threshold: float) -> tuple[li
         kind = (0 if case.score >= threshold else 2) + (0 if case.positive else 1)
         found[order[case.question], kind] += 1
     return list(order), turned(found) if acts == "below" else found
-
-
-def rate(counts: Counts, objective: Objective) -> NDArray[np.float64]:
-    """An objective from counts, shape (..., 4) to (...); NaN where it is not defined."""
-    tp, fp, fn, tn = np.moveaxis(np.asarray(counts, np.float64), -1, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if objective == "precision":
-            return np.asarray(tp / (tp + fp))
-        if objective == "recall":
-            return np.asarray(tp / (tp + fn))
-        if objective == "f1":
-            return np.asarray(2 * tp / (2 * tp + fp + fn))
-        return np.asarray((tp / (tp + fn) + tn / (tn + fp)) / 2)
 
 
 def worth(cases: Sequence[Judged], acts: Acts, threshold: float) -> Worth:
@@ -220,16 +113,18 @@ def worth(cases: Sequence[Judged], acts: Acts, threshold: float) -> Worth:
 
 
 def calibrate(target: Target, parts: Split, objective: Objective, wanted: float | None = None) -> Calibration:
-    """The threshold chosen on `parts.dev` by `objective`, and what it is worth on `parts.held_out`.
+    """The threshold chosen on `parts.chosen_on` by `objective`, and what it is worth on `parts.held_out`.
 
     Nothing of the held-out questions enters the choice. BadInput, with the numbers, where a part has fewer
     than 5 cases of a kind, or no threshold reaches what is wanted.
     """
-    dev = [case for case in target.cases if case.question in parts.dev]
-    held = [case for case in target.cases if case.question in parts.held_out]
+    chosen_on, held_out = set(parts.chosen_on), set(parts.held_out)
+    dev = [case for case in target.cases if case.question in chosen_on]
+    held = [case for case in target.cases if case.question in held_out]
     for name, some in (("questions to choose on", dev), ("held-out questions", held)):
         _enough(name, some, target)
-    threshold = choose(dev, target.acts, objective, wanted)
+    scores, positive = [case.score for case in dev], [case.positive for case in dev]
+    threshold = choose(scores, positive, target.acts, objective, wanted)
     chosen, shipped = (worth(held, target.acts, one) for one in (threshold, target.shipped))
     difference, p = compared(held, target.acts, threshold, target.shipped, objective)
     return Calibration(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from core.evaluation.tuning.calibrate import Calibration, Measured, Objective, Worth
+from core.evaluation.calibration import Objective
+from core.evaluation.finding import NONE, SAME, Finding, count, ends, number, sentence
+from core.evaluation.tuning.calibrate import Calibration, Measured, Worth
 from core.evaluation.tuning.curves import reliable
 from core.evaluation.tuning.targets import Target
 
@@ -36,7 +38,7 @@ def told(found: Calibration) -> str:
     return " ".join(
         [
             f"{found.threshold:.3g} chosen on {found.dev} {on} by {rule}.",
-            f"On {_questions(found.held_out)} held out: {_worth(found.chosen)}.",
+            f"On {count(found.held_out)} held out: {_worth(found.chosen)}.",
             f"The shipped {found.shipped.threshold:.3g} gives {_worth(found.shipped)}.",
             difference(found),
         ]
@@ -45,13 +47,14 @@ def told(found: Calibration) -> str:
 
 def difference(found: Calibration) -> str:
     """Chosen against shipped, in the objective."""
-    name, by = NAMES[found.objective], found.difference
-    if found.threshold == found.shipped.threshold:
-        return "Both are the same."
+    by, same = found.difference, found.threshold == found.shipped.threshold
     if by.value is None:
-        return f"The {name} of one of them is not defined here, so they cannot be compared."
-    how = "no difference shown" if not found.shown else "better" if by.value > 0 else "worse"
-    return f"{name[0].upper()}{name[1:]} {by.value:+.2f}{_around(by)}, p {_p(found.p)}: {how}."
+        return f"The {NAMES[found.objective]} of one of them is not defined, so they cannot be compared."
+    verdict = SAME if same else NONE if not found.shown else "better" if by.value > 0 else "worse"
+    return sentence(Finding(
+        "the chosen threshold", NAMES[found.objective], by.value, by.interval, found.p, found.held_out,
+        baseline="the shipped one", verdict=verdict, unit="held-out questions",
+    ))  # fmt: skip
 
 
 def halves(found: Calibration) -> str:
@@ -67,8 +70,8 @@ def halves(found: Calibration) -> str:
 def left_out(target: Target, total: int) -> str:
     """What of `total` questions is not counted, and why; "" where all is."""
     met = sum(target.stored.values())
-    gone = [f"{_questions(total - met)}: the route failed or did not take this step"] if met < total else []
-    gone += [f"{count:,} {_unit(target, count)}: {why}" for why, count in target.left_out.items()]
+    gone = [f"{count(total - met)}: the route failed or did not take this step"] if met < total else []
+    gone += [f"{n:,} {_unit(target, n)}: {why}" for why, n in target.left_out.items()]
     said = f"Not counted: {'; '.join(gone)}." if gone else ""
     if len(target.stored) > 1:
         values = ", ".join(f"{one:.3g} ({n})" for one, n in sorted(target.stored.items())[:5])
@@ -97,25 +100,15 @@ def note(found: Calibration, evaluation: str) -> str:
 def _worth(one: Worth) -> str:
     shares = (("precision", one.precision), ("recall", one.recall), ("balanced accuracy", one.balanced))
     said = ", ".join(f"{name} {_measured(value)}" for name, value in shares)
-    return f"{said} ({one.acted:,} of {one.n:,} acted on, {one.right:,} rightly)"
+    return f"{said}; {one.acted:,} of {one.n:,} acted on, {one.right:,} rightly"
 
 
 def _measured(one: Measured) -> str:
-    return "not defined" if one.value is None else f"{one.value:.2f}{_around(one)}"
+    if one.value is None:
+        return "not defined"
+    return number(one.value) + (f" ({ends(one.interval)})" if one.interval else "")
 
 
-def _around(one: Measured) -> str:
-    return "" if one.interval is None else f" [{one.interval[0]:.2f}, {one.interval[1]:.2f}]"
-
-
-def _p(p: float) -> str:
-    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
-
-
-def _questions(count: int) -> str:
-    return f"{count} question{'' if count == 1 else 's'}"
-
-
-def _unit(target: Target, count: int = 1) -> str:
+def _unit(target: Target, n: int = 1) -> str:
     name = {"question": "question", "passage": "passage", "strip": "piece of a passage"}[target.unit]
-    return name if count == 1 else name.replace("piece", "pieces") if "piece" in name else f"{name}s"
+    return name if n == 1 else name.replace("piece", "pieces") if "piece" in name else f"{name}s"

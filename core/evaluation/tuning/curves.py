@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.evaluation.calibration import Acts
 from core.evaluation.reliability import Reliability, reliability
-from core.evaluation.tuning.targets import Acts, Judged, Target
+from core.evaluation.tuning.targets import Judged, Target
 
 MOST = 400  # points of a curve that are drawn
 

@@ -9,30 +9,12 @@ from core.analysis.metrics import by_question
 from core.analysis.what_if.fusion import Changes, Fusion, counterpart, outcome, recompute
 from core.domain.types import RouteResult, Scored
 from core.evaluation import statistics
+from core.evaluation.finding import NONE, Finding
 from core.evaluation.tuning.batch_run import Survey, counted
 
 SHOWN = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10"}
 DEPTH = 100  # no metric shown looks further
 Values = Mapping[str, Mapping[str, float]]  # question -> metric -> value
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One metric's mean over questions before and after, with the 95 % interval of the mean difference, None
-    below two questions; and of how many questions it rose and fell.
-    """
-
-    metric: str
-    before: float
-    after: float
-    interval: tuple[float, float] | None
-    rose: int
-    fell: int
-
-    @property
-    def shown(self) -> bool:
-        """Whether a difference is shown: the interval does not hold 0."""
-        return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +75,23 @@ def after(base: Base, route: str, changes: Changes, ids: Sequence[str]) -> Value
     return {**{id: base.before[id] for id in ids}, **_measured(base.survey, moved)}
 
 
-def compare(before: Values, after: Values) -> list[Change]:
-    """Each metric shown, over the questions of `after`; the interval is a paired bootstrap's."""
+def compare(before: Values, after: Values) -> list[Finding]:
+    """Each metric shown, over the questions of `after`: the mean difference with the 95 % interval of a
+    paired bootstrap, None below two questions. It is shown where the interval does not hold 0.
+    """
     ids = list(after)
-    found = []
     columns = {name: [after[id][name] - before[id][name] for id in ids] for name in SHOWN}
-    for name, moved in columns.items():
-        count = max(1, len(ids))
-        found.append(
-            Change(
-                name, sum(before[id][name] for id in ids) / count, sum(after[id][name] for id in ids) / count,
-                statistics.interval(moved), sum(one > 0 for one in moved), sum(one < 0 for one in moved),
-            )
-        )  # fmt: skip
+    found = []
+    for name, interval in zip(SHOWN, statistics.intervals(list(columns.values())), strict=True):
+        moved, count = columns[name], max(1, len(ids))
+        shown = interval is not None and (interval[0] > 0 or interval[1] < 0)
+        delta = sum(moved) / count
+        found.append(Finding(
+            "the changed route", SHOWN[name], delta, interval, n=len(ids), baseline="the route as it ran",
+            verdict=NONE if not shown else "better" if delta > 0 else "worse",
+            before=sum(before[id][name] for id in ids) / count,
+            wins=sum(one > 0 for one in moved), losses=sum(one < 0 for one in moved),
+        ))  # fmt: skip
     return found
 
 

@@ -14,13 +14,12 @@ from core.domain.needs import Need
 from core.engine.availability import missing
 from core.evaluation.tuning.learn import METRIC, learned, refusal
 from core.evaluation.tuning.pairs import BASIC, Progress, collect
+from core.evaluation.tuning.sweep_split import ALL, DEV, Split, names, split
 from core.routes.registry import routes
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet
-
-DEV, ALL = "dev", "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +60,27 @@ def available(engine: Engine, corpus: str) -> dict[str, str | None]:
 def material(engine: Engine, wanted: Wanted) -> Material:
     """The labels to fit on; raises BadInput or Unavailable where there are none, or for another state."""
     labelled, rivals, origin = _origin(engine, wanted)
-    split, chosen, rest = divided(labelled, wanted.split)
+    on, parts = divided(labelled, wanted.split)
     return Material(
-        labelled, chosen, rest, rivals, origin if split == ALL else f"{origin}, questions of split {split}"
-    )
+        labelled, parts.chosen_on, parts.held_out, rivals,
+        origin if on == ALL else f"{origin}, questions of split {on}",
+    )  # fmt: skip
 
 
 def splits(labelled: LabelledSet) -> list[str]:
     """The splits of the labelled questions that can be fitted on, "all" last."""
-    return [*sorted({q.split or ALL for q in labelled.questions if labelled.labelled(q.id)} - {ALL}), ALL]
+    return names(labelled, _labelled(labelled))
 
 
-def divided(labelled: LabelledSet, split: str | None = None) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The split that is fitted on (see `Wanted`), its labelled questions, and the others, held out."""
+def divided(labelled: LabelledSet, on: str | None = None) -> tuple[str, Split]:
+    """The split that is fitted on (see `Wanted`), and the labelled questions divided by it."""
     known = splits(labelled)
-    split = split or (DEV if DEV in known and len(known) > 2 else ALL)
-    if split not in known:
-        raise BadInput(f"no labelled question is of split {split!r}; there are: {', '.join(known)}")
-    ids = {q.id: split in (ALL, q.split) for q in labelled.questions if labelled.labelled(q.id)}
-    return split, tuple(id for id, own in ids.items() if own), tuple(id for id, own in ids.items() if not own)
+    on = on or (DEV if DEV in known and len(known) > 2 else ALL)
+    return on, split(labelled, _labelled(labelled), on)
+
+
+def _labelled(labelled: LabelledSet) -> list[str]:
+    return [question.id for question in labelled.questions if labelled.labelled(question.id)]
 
 
 def perform(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from core.analysis.metrics import title as metric_title
 from core.backends.fusion_weights import FEATURES, LISTS, FittedWeights
+from core.evaluation.finding import Finding, compared, mean
+from core.evaluation.finding import figures as shown
 from core.evaluation.tuning.learn import EQUAL, METRIC
 from core.evaluation.tuning.pairs import Counts
 from core.routes.registry import routes
@@ -17,29 +18,6 @@ CALLED = {  # what a weight is for, in words
     "listed": "for being in the list",
     "1/rank": "for being first",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """One comparison as it is read: the fitted weights minus the other over `n` questions."""
-
-    name: str
-    value: float
-    delta: float
-    low: float | None
-    high: float | None
-    p: float
-    verdict: str
-    n: int
-
-    @property
-    def said(self) -> str:
-        """The finding in one sentence."""
-        ends = "" if self.low is None else f", 95 % interval {self.low:+.3f} to {self.high:+.3f}"
-        return (
-            f"{self.verdict} against {self.name} ({self.value:.3f}): {self.delta:+.3f}{ends}, "
-            f"corrected p {self.p:.3f}, over {self.n} questions"
-        )
 
 
 def called(name: str) -> str:
@@ -72,23 +50,20 @@ def worth(fitted: FittedWeights) -> list[str]:
     ):
         figures = fitted.made.get(part)
         if figures:
-            low, high = figures["ci95"] or (None, None)
-            ends = "" if low is None else f" (95 % interval {low:.3f} to {high:.3f})"
-            lines.append(
-                f"{said}: {metric_title(METRIC)} {figures[METRIC]:.3f}{ends} over {figures['n']} questions."
-            )
+            found = mean("", metric_title(METRIC), figures[METRIC], figures["ci95"], figures["n"])
+            lines.append(f"{said}: {shown(found)}.")
     return lines
 
 
-def rivals(fitted: FittedWeights, part: str, group: str = "against") -> list[Rival]:
+def rivals(fitted: FittedWeights, part: str, group: str = "against") -> list[Finding]:
     """The comparisons of a part ("out of fold", "held out"): with fusions by hand, or routes "measured"."""
     found = fitted.made.get(part, {}).get(group, {})
-    return [_rival(called(name), one) for name, one in found.items()]
+    return [_compared("the fusion by fitted weights", called(name), one) for name, one in found.items()]
 
 
-def left_out(fitted: FittedWeights) -> list[Rival]:
-    """What leaving out each list does to the figure out of fold."""
-    return [_rival(LISTS[name], one) for name, one in fitted.made.get("without", {}).items()]
+def left_out(fitted: FittedWeights) -> list[Finding]:
+    """What leaving out each list does to the figure out of fold; `before` is the mean without it."""
+    return [_compared("Without", LISTS[name], one) for name, one in fitted.made.get("without", {}).items()]
 
 
 def most(fitted: FittedWeights) -> list[tuple[str, float]]:
@@ -116,20 +91,5 @@ def weights(fitted: FittedWeights) -> str:
     return text
 
 
-def verdicts(found: Sequence[Rival]) -> str:
-    """Several comparisons in a sentence."""
-    by: dict[str, list[str]] = {}
-    for one in found:
-        by.setdefault(one.verdict, []).append(one.name)
-    order = ("better", "worse", "no difference shown")
-    return "; ".join(
-        f"{verdict}{'' if verdict == order[2] else ' than'} {'against ' if verdict == order[2] else ''}"
-        + ", ".join(by[verdict])
-        for verdict in order
-        if verdict in by
-    )
-
-
-def _rival(name: str, one: Mapping[str, Any]) -> Rival:
-    low, high = one["ci95"] or (None, None)
-    return Rival(name, one[METRIC], one["delta"], low, high, one["p_holm"], one["verdict"], one["n"])
+def _compared(subject: str, name: str, one: Mapping[str, Any]) -> Finding:
+    return compared(one, subject, name, metric_title(METRIC), one[METRIC])

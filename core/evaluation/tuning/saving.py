@@ -58,9 +58,7 @@ def merged(before: Preset | None, name: str, corpus: str, chosen: Setting, note:
     """
     kept = before or Preset(name, corpus)
     if kept.corpus != corpus:
-        raise BadInput(
-            f"named settings {name!r} were made for corpus {kept.corpus}, not {corpus}; give another name"
-        )
+        raise BadInput(f"preset {name!r} was made for corpus {kept.corpus}, not {corpus}; give another name")
     parameters = {route: dict(values) for route, values in kept.parameters.items()}
     if chosen.parameters:
         parameters[chosen.route] = {**parameters.get(chosen.route, {}), **chosen.parameters}
@@ -91,7 +89,7 @@ def settled(preset: Preset) -> dict[str, dict[str, Any]]:
         whole = {name: found[name].settle(values) for name, values in preset.parameters.items()}
         _in_order(preset)
     except BadInput as error:
-        raise BadInput(f"named settings {preset.name!r} cannot be used as they are: {error}") from None
+        raise BadInput(f"preset {preset.name!r} cannot be used as it is: {error}") from None
     return {
         name: {parameter: whole[name][parameter] for parameter in given}
         for name, given in preset.parameters.items()

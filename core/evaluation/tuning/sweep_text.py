@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.domain.errors import BadInput
+from core.evaluation.finding import NONE, Finding, count, number, sentence
 from core.evaluation.tuning.sweep import METRICS, Curve, Effect, Tried
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_subject import Point, Subject
@@ -16,20 +17,28 @@ def told(curve: Curve) -> list[str]:
         raise BadInput("the value in use has no figure on these questions")
     over = sum(one.effect is not None for one in curve.tried)
     if over < 2:
-        return [f"{named(about, about.now)}, in use: {metric} {now.mean:.3f}. The others take a run."]
+        return [f"{named(about, about.now)}, in use: {number(now.mean)} {metric}. The others take a run."]
     so_far = f" of {over} measured so far" if curve.waiting else f" of {over} tried"
-    on = f"the {best.n} {curve.split.names[0]}"
+    in_use = f"{named(about, about.now)}, in use"
+    on = f"the {count(best.n, curve.split.names[0])}"
     if curve.best.point == about.now:
         return [
-            f"{named(about, about.now)}, in use: none{so_far} is higher on {on}: {metric} {now.mean:.3f}.",
+            f"{in_use}: none{so_far} is higher on {on}: {number(now.mean)} {metric}.",
             f"Keep {named(about, about.now)}." if not curve.waiting else "The others take a run.",
         ]
-    first = (
-        f"{named(about, curve.best.point)} is the highest{so_far} on {on}: {metric} {best.mean:.3f}, "
-        f"{difference(best)} against {named(about, about.now)} in use; "
-        f"{_verdict(curve.best)} ({_p(curve.best.p_holm)}, adjusted for {over - 1} tried)."
-    )
-    return [first, _held(curve), _advice(curve)]
+    return [
+        f"{named(about, curve.best.point)} is the highest{so_far} on {on}: {number(best.mean)} {metric}. "
+        f"{sentence(found(curve, curve.best))}",
+        _held(curve),
+        _advice(curve),
+    ]
+
+
+def found(curve: Curve, tried: Tried) -> Finding:
+    """A point against the value in use; p is adjusted for all that were tried."""
+    if tried.effect is None:
+        raise BadInput("a value that waits for a run has no figure")
+    return _finding(curve, tried.point, tried.effect, tried.p_holm, tried.verdict, curve.split.names[0])
 
 
 def counted(curve: Curve) -> str:
@@ -51,17 +60,15 @@ def counted(curve: Curve) -> str:
 
 
 def note(curve: Curve, point: Point) -> str:
-    """Where a kept value comes from, in one line."""
+    """Where a saved value comes from, in one line."""
     about = curve.subject
-    found = next(one for one in curve.tried if one.point == point)
+    tried = next(one for one in curve.tried if one.point == point)
     line = f"sweep over evaluation {about.evaluation.name}, {METRICS[curve.metric]}"
-    if found.effect is None or point == about.now:
+    if tried.effect is None or point == about.now:
         return f"{line}: the value in use there" if point == about.now else f"{line}: not measured"
-    line += f": {difference(found.effect)} on {found.effect.n} {curve.split.names[0]}"
-    line += f" against {named(about, about.now)}, {_verdict(found)}"
-    if point == curve.best.point and curve.held is not None:
-        line += f"; {difference(curve.held)} on {curve.held.n} held-out questions"
-        line += ", which holds" if curve.holds else ", which does not show that it holds"
+    line += f": {sentence(found(curve, tried))}"
+    if point == curve.best.point and (shown_held := held(curve)) is not None:
+        line += f" {sentence(shown_held)} That {'holds' if curve.holds else 'does not show that it holds'}."
     return line
 
 
@@ -70,27 +77,29 @@ def named(subject: Subject, point: Point) -> str:
     return ", ".join(f"{name} = {shown(value)}" for name, value in subject.values(point).items())
 
 
-def difference(effect: Effect) -> str:
-    """The mean difference with its interval."""
-    if effect.interval is None:
-        return f"{_signed(effect.delta)} (one question alone has no interval)"
-    low, high = effect.interval
-    return f"{_signed(effect.delta)} (95 % interval {_signed(low)} to {_signed(high)})"
+def _finding(curve: Curve, point: Point, effect: Effect, p: float | None, verdict: str, unit: str) -> Finding:
+    about = curve.subject
+    return Finding(
+        named(about, point), METRICS[curve.metric], effect.delta, effect.interval, p, effect.n,
+        baseline=f"{named(about, about.now)} (in use)", verdict=verdict, before=effect.before, unit=unit,
+    )  # fmt: skip
 
 
-def _signed(value: float) -> str:
-    """What rounds to nothing is +0.000, whichever side it is on."""
-    return f"{round(value, 3) + 0.0:+.3f}"
+def held(curve: Curve) -> Finding | None:
+    """The chosen point on held-out questions; a difference is shown where the interval leaves 0 out."""
+    effect = curve.held
+    if effect is None:
+        return None
+    shown_ = effect.interval is not None and (effect.interval[0] > 0 or effect.interval[1] < 0)
+    verdict = NONE if not shown_ else "better" if effect.delta > 0 else "worse"
+    return _finding(curve, curve.best.point, effect, None, verdict, "held-out questions")
 
 
 def _held(curve: Curve) -> str:
     if not curve.split.held_out:
         return f"No questions are held out ({curve.split.said}), so nothing shows that it holds."
-    if curve.held is None:
-        return "What it does on the held-out questions takes a run."
-    shown_ = curve.held.interval is not None and (curve.held.interval[0] > 0 or curve.held.interval[1] < 0)
-    verdict = "no difference shown" if not shown_ else "better" if curve.held.delta > 0 else "worse"
-    return f"On {curve.held.n} held-out questions: {difference(curve.held)}: {verdict}."
+    one = held(curve)
+    return sentence(one) if one else "What it does on the held-out questions takes a run."
 
 
 def _advice(curve: Curve) -> str:
@@ -105,11 +114,3 @@ def _advice(curve: Curve) -> str:
             f"values: try {best} alone, on more questions; until then keep {now}."
         )
     return f"Keep {now}."
-
-
-def _verdict(tried: Tried) -> str:
-    return {"better": "shown better", "worse": "shown worse"}.get(tried.verdict, "no difference shown")
-
-
-def _p(p: float | None) -> str:
-    return "p unknown" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from core.domain.types import Span
+from core.evaluation.calibration import Acts
 
 Unit = Literal["question", "passage", "strip"]
-Acts = Literal["from", "below"]
 UNLABELLED = "labels do not say whether the corpus answers them"
 NO_GRADE = "no grade could be had"
 NO_GOLD = "no gold answer to judge by"

@@ -11,6 +11,7 @@ from core.analysis.what_if.scored import ENOUGH, Gate, floor_of, gates, nears
 from core.domain.outputs import Grading, Written
 from core.domain.types import RouteResult, Span
 from core.evaluation.answers import Given, correct
+from core.evaluation.calibration import Acts
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.quotes import survived
 from core.evaluation.tuning.targets import (
@@ -20,7 +21,6 @@ from core.evaluation.tuning.targets import (
     NO_QUOTE,
     NOT_TOLD,
     UNLABELLED,
-    Acts,
     Found,
     Growing,
     Target,

@@ -1,0 +1,142 @@
+"""What was found of a mean or of a difference: one record, and the one place that puts it into words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SAME, NONE = "the same", "no difference shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The mean of `metric` for `subject`; or, with a `baseline`, subject minus baseline, paired by question.
+
+    `estimate` is None where nothing was measured, `interval` the 95 % one of it, `p` as it was tested, `n`
+    how many of `unit`. `detectable`: the smallest true difference that would be found four times out of five.
+    `verdict`: "better", "worse", "no difference shown", or "the same" where no question differs; "" of a
+    mean. `before`: the baseline's own mean. `wins`, `losses`: of the questions.
+    """
+
+    subject: str
+    metric: str
+    estimate: float | None
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    n: int = 0
+    detectable: float | None = None
+    baseline: str | None = None
+    verdict: str = ""
+    before: float | None = None
+    wins: int = 0
+    losses: int = 0
+    unit: str = "questions"
+
+    @property
+    def shown(self) -> bool:
+        """Whether a difference was found."""
+        return self.verdict in ("better", "worse")
+
+
+def mean(
+    subject: str, metric: str, value: float | None, ends: Sequence[float] | None = None, n: int = 0
+) -> Finding:
+    """A mean with its interval."""
+    return Finding(subject, metric, value, _pair(ends), n=n)
+
+
+def compared(
+    row: Mapping[str, Any] | None, subject: str, baseline: str, metric: str, before: float | None = None
+) -> Finding:
+    """A comparison of core.evaluation.effects.family; None stands for two that share no question."""
+    if row is None:
+        return Finding(subject, metric, None, baseline=baseline, before=before)
+    same = row.get("ties") == row["n"]
+    return Finding(
+        subject, metric, row["delta"], _pair(row.get("ci95")), row["p_holm"], row["n"],
+        row.get("detectable_holm"), baseline, SAME if same else row["verdict"], before,
+        row.get("wins", 0), row.get("losses", 0),
+    )  # fmt: skip
+
+
+def sentence(found: Finding) -> str:
+    """The finding in one sentence; names stay as they are, "the" at its beginning gets a capital."""
+    said = _sentence(found)
+    return f"The{said[3:]}" if said.startswith("the ") else said
+
+
+def _sentence(found: Finding) -> str:
+    one, other, what = found.subject, found.baseline, found.metric
+    if found.estimate is None:
+        if other is None:
+            return f"{one} has no {what}: it was scored on no question."
+        return f"{one} and {other} were scored on no question in common."
+    if other is None:
+        return f"{one} has a mean of {figures(found)}."
+    if found.verdict == SAME:
+        every = f"all {count(found.n, found.unit)}" if found.n > 1 else count(found.n, found.unit)
+        return f"{one} and {other} have the same {what} on {every}."
+    if found.shown:
+        if found.verdict == "worse":
+            turned = _pair(found.interval and [-end for end in reversed(found.interval)])
+            return f"{one} trails {other} by {number(-found.estimate)} {what}{_support(found, turned)}."
+        return f"{one} beats {other} by {number(found.estimate)} {what}{_support(found, found.interval)}."
+    missed = "" if not found.detectable else (
+        f"; differences below {number(found.detectable)} could not have been detected reliably"
+    )  # fmt: skip
+    return f"No difference found between {one} and {other}: {figures(found)}{missed}."
+
+
+def figures(found: Finding) -> str:
+    """The numbers alone: +.042 nDCG@10 (95% interval +.011 to +.073, p = .004, 96 questions)."""
+    if found.estimate is None:
+        return "not measured"
+    signed = found.baseline is not None
+    parts = (number(found.estimate, signed=signed), found.metric)
+    return " ".join(filter(None, parts)) + _support(found, found.interval, signed=signed)
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """A figure or a difference in three decimals: .042, +.042; what would be 0 then keeps two digits."""
+    value = 0.0 if abs(value) < 1e-12 else value  # what is left of summing floats; and -0
+    tiny = 0 < abs(value) < 0.0005
+    text = f"{value:{'+' if signed else ''}{'.2g' if tiny else '.3f'}}"
+    return text.replace("0.", ".", 1) if abs(value) < 1 and text.lstrip("+-").startswith("0.") else text
+
+
+def ends(pair: Sequence[float] | None, *, signed: bool = False) -> str:
+    """An interval: "95% interval .011 to .073"; "" without one."""
+    if not pair:
+        return ""
+    return f"95% interval {number(pair[0], signed=signed)} to {number(pair[1], signed=signed)}"
+
+
+def chance(p: float) -> str:
+    """A p-value."""
+    return "p < .001" if p < 0.001 else f"p = {number(p)}"
+
+
+def count(n: int, unit: str = "questions") -> str:
+    """So many of something: 1 question, 96 questions."""
+    return f"{n:,} {unit.removesuffix('s') if n == 1 else unit}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """A, B and C."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _support(found: Finding, interval: Sequence[float] | None, *, signed: bool = False) -> str:
+    """What a figure rests on, in brackets; "" for nothing."""
+    parts = [
+        ends(interval, signed=signed),
+        "" if found.p is None else chance(found.p),
+        count(found.n, found.unit) if found.n else "",
+    ]
+    said = ", ".join(part for part in parts if part)
+    return f" ({said})" if said else ""
+
+
+def _pair(found: Sequence[float] | None) -> tuple[float, float] | None:
+    return (found[0], found[1]) if found else None

@@ -1,0 +1,148 @@
+"""The rule of a release, on figures alone: which criteria a route meets, and which passing route is shipped.
+
+The gate applies it to the measured figures, the stability to those of each resample of the questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Generic, Literal, TypeVar
+
+from core.analysis.token_usage import Totals, price
+from core.evaluation.release.criteria import Criteria
+
+State = Literal["passed", "failed", "cannot be told"]
+Prices = tuple[float | None, float | None]  # of a million prompt and completion tokens
+NOT_WORSE = ("no difference shown", "better")  # better: over the questions both have, if not over its own
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFigures:
+    """What the rule looks at of one route; None: cannot be told.
+
+    `mean` is of the criteria's metric, `failed` and `unjudged` are shares, `tokens` and `calls` of one
+    question that ended well, `cost` of 1,000. `lost`: the kinds of question at which the route is shown to
+    be worse than the baseline. `interrupted`: not every question was asked.
+    """
+
+    route: str
+    mean: float | None
+    p50_ms: float | None
+    p95_ms: float | None
+    tokens: float | None
+    calls: float | None
+    cost: float | None
+    failed: float | None
+    unjudged: float | None
+    lost: int | None
+    interrupted: bool
+
+    @property
+    def expense(self) -> tuple[float, float, float]:
+        """What it costs, to be compared: price where it is told, else tokens; model calls; median time."""
+        spent = self.tokens if self.cost is None else self.cost
+        return _known(spent), _known(self.calls), _known(self.p50_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A cheaper route that passes, against the best one: `verdict` "worse", "no difference shown", or "cannot
+    be told" where the values of the questions are not there. `detectable`: see core.evaluation.effects.
+    """
+
+    route: str
+    verdict: str
+    delta: float | None = None
+    p_holm: float | None = None
+    n: int | None = None
+    detectable: float | None = None
+
+
+Row = TypeVar("Row", bound=RouteFigures)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[Row]):
+    """The routes that pass, the best of them by the metric, its cheaper rivals and the route to ship."""
+
+    passing: tuple[Row, ...]
+    best: Row | None
+    rivals: tuple[Rival, ...]
+    chosen: Row | None
+
+
+def spent(
+    calls: int, prompt: int, completion: int, ended: int, prices: Prices
+) -> tuple[float | None, float | None, float | None]:
+    """Model calls and tokens for each of the questions that `ended` well, and the price of 1,000 of them.
+
+    What failed questions took is spread over the others. None where nobody told: no question ended well, the
+    model was asked and no tokens counted, or there are no prices.
+    """
+    if not ended:
+        return None, None, None
+    if not calls:
+        return 0.0, (prompt + completion) / ended, 0.0
+    if not prompt + completion:
+        return calls / ended, None, None
+    paid = price(Totals(prompt=prompt, completion=completion), *prices)
+    return calls / ended, (prompt + completion) / ended, None if paid is None else 1000 * (paid / ended)
+
+
+def states(one: RouteFigures, criteria: Criteria) -> dict[str, State]:
+    """The state of each criterion asked for, by its field in `criteria`, in order. "minimum" is always there,
+    "interrupted" only of an evaluation that was.
+    """
+    low = criteria.minimum is not None and one.mean is not None and one.mean < criteria.minimum
+    found: dict[str, State] = {
+        "minimum": "cannot be told" if one.mean is None else "failed" if low else "passed"
+    }
+    if one.interrupted:
+        found["interrupted"] = "cannot be told"
+    for name, value, limit in (
+        ("max_p95_ms", one.p95_ms, criteria.max_p95_ms),
+        ("max_cost", one.cost, criteria.max_cost),
+        ("max_tokens", one.tokens, criteria.max_tokens),
+        ("max_calls", one.calls, criteria.max_calls),
+        ("max_failed", one.failed, criteria.max_failed),
+    ):
+        if limit is not None:
+            found[name] = "cannot be told" if value is None else "passed" if value <= limit else "failed"
+    if criteria.max_unjudged is not None:  # more labels may show that it is met
+        judged = one.unjudged is not None and one.unjudged <= criteria.max_unjudged
+        found["max_unjudged"] = "passed" if judged else "cannot be told"
+    if criteria.no_loss:
+        found["no_loss"] = "cannot be told" if one.lost is None else "failed" if one.lost else "passed"
+    return found
+
+
+def passes(one: RouteFigures, criteria: Criteria) -> bool:
+    """Whether every criterion is met."""
+    return all(state == "passed" for state in states(one, criteria).values())
+
+
+def choose(
+    rows: Sequence[Row], criteria: Criteria, against: Callable[[Row, Sequence[Row]], Sequence[Rival]]
+) -> Choice[Row]:
+    """The passing route to ship: the best by the metric; with `criteria.cheaper` the cheapest of those that
+    are not shown to be worse than it. `against` compares the cheaper routes that pass with the best.
+    """
+    passing = tuple(one for one in rows if passes(one, criteria))
+    best = min(passing, key=lambda one: (-_mean(one), *one.expense), default=None)
+    if best is None or not criteria.cheaper:
+        return Choice(passing, best, (), best)
+    cheaper = [one for one in passing if one.expense < best.expense]
+    rivals = tuple(against(best, cheaper)) if cheaper else ()
+    equal = {one.route for one in rivals if one.verdict in NOT_WORSE} | {best.route}
+    among = [one for one in passing if one.route in equal]
+    return Choice(passing, best, rivals, min(among, key=lambda one: (one.expense, -_mean(one))))
+
+
+def _known(value: float | None) -> float:
+    return inf if value is None else value
+
+
+def _mean(one: RouteFigures) -> float:
+    return -inf if one.mean is None else one.mean
