@@ -11,6 +11,7 @@ from core.evaluation import effects
 from core.evaluation.finding import compared, count, ends, figures, listed, mean, number, sentence
 from core.evaluation.leaderboard import difference, ranked
 from core.evaluation.naming import named as metric_named
+from core.evaluation.power import more_in_words
 
 Figures = Mapping[str, Any]
 Named = Callable[[str], str]  # a route's title by its name
@@ -96,7 +97,8 @@ def _leader(told: Mapping[str, Any] | None, figures_: Figures, named: Named) -> 
         return ["No route was scored, so none leads."]
     route, metric, others = named(told["route"]), metric_named(told["metric"]), len(told["others"])
     top = mean(route, metric, told["mean"], told["ci95"], told["n"])
-    said = [f"{route} has the highest mean: {figures(top)}."]
+    close = "Too close to call: " if told["level"] else ""
+    said = [f"{close}{route} has the highest mean: {figures(top)}."]
     if not others:
         return [f"{said[0]} No other route was scored."]
     if told["route"] == figures_["baseline"]:
@@ -109,7 +111,12 @@ def _leader(told: Mapping[str, Any] | None, figures_: Figures, named: Named) -> 
         every = "the other route" if others == 1 else f"each of the other {others} routes"
         return [*said, f"In {metric} alone it beats {every}, after Holm's correction."]
     some = f"it beats {behind} of the other {others} routes" if behind else "it beats none of the others"
-    return [*said, f"In {metric} alone {some}; no difference from {listed(level)} found."]
+    said.append(f"In {metric} alone {some}; no difference from {listed(level)} found.")
+    nearest = told["others"].get(told["level"][0])
+    if nearest and nearest.get("sd") is not None:
+        between = f"it and {level[0]}"
+        said.append(more_in_words(nearest["n"], nearest["delta"], nearest["sd"], between))
+    return [one for one in said if one]
 
 
 def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str]:

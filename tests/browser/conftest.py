@@ -7,15 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from core.domain import settings
+from core.domain.types import Passage, Query
+from core.evaluation.dataset import Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Store
 from scripts import serving
-from tests.runs import make_run
+from tests.runs import HOSTILE, make_run
 from ui.app.glossary import TERMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +44,17 @@ DOCUMENTS = {
     "hostile": "# Shipping <img src=http://evil.example/a.png onerror=alert(1)>\n\n"
     "![pixel](http://evil.example/b.png) <script>alert(2)</script> shipping of items that came back",
 }
+
+
+ASKED = {
+    "returns": "How do I send an item back?",
+    "refunds": f"When is my refund paid? {HOSTILE[0]}",
+    "fragile": "How is glass shipped?",
+    "express": "How fast is express shipping?",
+    "customs": "What does customs want?",
+    "crushed": "What do I do with a crushed box?",
+}
+ROUTES = "bm25,dense,hybrid_rrf,hybrid_linear"
 
 
 # Tells of every link to another origin that a page has at any moment; a download's address is the page's own,
@@ -93,6 +109,41 @@ def address(home):
     store.close()
     with served(home) as (there, _):
         yield there
+
+
+@pytest.fixture(scope="session")
+def labels(address, home):
+    """A set labelled by a person: one document answers each question. The name of the set."""
+    with closing(Store(home / "routescope.sqlite")) as store:
+        questions = [
+            Question(id, Query(asked), mode="plain" if id < "f" else "shipping")
+            for id, asked in ASKED.items()
+        ]
+        desks.create(store, "decide", "handbook", questions)
+        from core.corpus.index import open_corpus
+
+        corpus = open_corpus("handbook", settings=settings.load(home=home))
+        for id in ASKED:
+            document, passages = corpus.document(f"{id}.md")
+            assert document.text
+            pooled = [Pooled(one, (("bm25", 1),)) for one in passages]
+            desks.add_to_pool(store, "decide", {id: pooled})
+            for one in passages:
+                desks.judge(store, "decide", Judgement(id, one.id, "ann", "person", "grade", 3))
+        lost = Passage("gone:0-9", "gone", "Gone", "not there any more", 0, 9)
+        desks.add_to_pool(store, "decide", {"returns": [Pooled(lost, ())]})
+    return "decide"
+
+
+@pytest.fixture(scope="session")
+def kept(labels, home):
+    """The name of an evaluation made on the command line."""
+    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
+    command = [sys.executable, "-m", "core", "eval", "handbook", "--labels", labels, "--split", "all",
+               "--routes", ROUTES, "--keep", "decided", "--json"]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=170)
+    assert json.loads(done.stdout)["labelled"] == len(ASKED)
+    return "decided"
 
 
 @contextmanager

@@ -1,71 +1,16 @@
 """From labels to a decision in a real browser: an evaluation begun and left alone, its pages, and Why."""
 
-import json
-import os
-import subprocess
-import sys
 import time
-from contextlib import closing
 from html.parser import HTMLParser
 
 import pytest
 
 from core.domain import settings
-from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
-from core.evaluation.dataset import Question
-from core.evaluation.labels import desk as desks
-from core.evaluation.labels.types import Judgement, Pooled
-from core.store import Store
 from tests.browser.acting import MAIN, eventually, failures, settle, still, text
-from tests.browser.conftest import ROOT
-from tests.runs import HOSTILE
+from tests.browser.conftest import ASKED
 
 pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
-ASKED = {
-    "returns": "How do I send an item back?",
-    "refunds": f"When is my refund paid? {HOSTILE[0]}",
-    "fragile": "How is glass shipped?",
-    "express": "How fast is express shipping?",
-    "customs": "What does customs want?",
-    "crushed": "What do I do with a crushed box?",
-}
-ROUTES = "bm25,dense,hybrid_rrf,hybrid_linear"
-
-
-@pytest.fixture(scope="module")
-def labels(address, home):
-    """A set labelled by a person: one document answers each question. The name of the set."""
-    with closing(Store(home / "routescope.sqlite")) as store:
-        questions = [
-            Question(id, Query(asked), mode="plain" if id < "f" else "shipping")
-            for id, asked in ASKED.items()
-        ]
-        desks.create(store, "decide", "handbook", questions)
-        from core.corpus.index import open_corpus
-
-        corpus = open_corpus("handbook", settings=settings.load(home=home))
-        for id in ASKED:
-            document, passages = corpus.document(f"{id}.md")
-            assert document.text
-            pooled = [Pooled(one, (("bm25", 1),)) for one in passages]
-            desks.add_to_pool(store, "decide", {id: pooled})
-            for one in passages:
-                desks.judge(store, "decide", Judgement(id, one.id, "ann", "person", "grade", 3))
-        lost = Passage("gone:0-9", "gone", "Gone", "not there any more", 0, 9)
-        desks.add_to_pool(store, "decide", {"returns": [Pooled(lost, ())]})
-    return "decide"
-
-
-@pytest.fixture(scope="module")
-def kept(labels, home):
-    """The name of an evaluation made on the command line."""
-    env = {**os.environ, "ROUTESCOPE_HOME": str(home), "ROUTESCOPE_LLM_MODE": "replay"}
-    command = [sys.executable, "-m", "core", "eval", "handbook", "--labels", labels, "--split", "all",
-               "--routes", ROUTES, "--keep", "decided", "--json"]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=True, timeout=170)
-    assert json.loads(done.stdout)["labelled"] == len(ASKED)
-    return "decided"
 
 
 @pytest.mark.parametrize("path", ["/label?set=decide", "/evaluate", "/tune", "/release"])

@@ -14,6 +14,7 @@ from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.snapshot import snapshot
+from core.evaluation.release.text import headline
 from core.store import Store
 from tests.pages.reading import address, html, plain, shown
 from tests.released import evaluation, labelled, outcome
@@ -67,7 +68,8 @@ def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look,
     measured = of_evaluation(kept())
     decision = decide(measured, derived(measured))
     app = look()
-    assert plain(app.success[0].value) == "**Ship Dense: it meets every criterion (2 of 3 routes do).**"
+    assert plain(app.success[0].value) == f"**{headline(decision)}**"
+    assert headline(decision).startswith("Ship Dense: it meets every criterion (2 of 3 routes do) and is")
     assert decision.chosen == "dense"
     page = html(app)
     for one in decision.candidates:
@@ -78,6 +80,15 @@ def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look,
     assert limit(app, "minimum").value == pytest.approx(0.63)
     assert limit(app, "max_p95_ms").value == 1000.0
     assert address(app, "min") is None
+
+
+def test_a_choice_that_is_too_close_to_call_is_not_green(look, kept):
+    kept()
+    app = look(min="0.81")
+    assert "Too close to call" in app.warning[0].value
+    assert not app.success
+    assert "rs-release-ship" in html(app)
+    assert "too close to call</div>" in html(app)
 
 
 def test_a_criterion_decides_anew_and_is_in_the_address(look, kept):

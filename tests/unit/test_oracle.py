@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -155,9 +156,13 @@ def test_what_is_said_of_the_leader():
     assert others == "In m alone it beats the other route, after Holm's correction."
     assert said(values, "up", {"base": {}, "up": {}})[1] == "up is the baseline."
     equal = table({"a": [0.1, 0.2], "b": [0.1, 0.2]})
-    assert said(equal, "a", {"a": {}, "b": {}})[-1] == (
-        "In m alone it beats none of the others; no difference from b found."
-    )
+    close = said(equal, "a", {"a": {}, "b": {}})
+    assert close[0].startswith("Too close to call: a has the highest mean")
+    assert close[-2] == "In m alone it beats none of the others; no difference from b found."
+    assert close[-1].startswith("No feasible number of labels")
+    some = table({"a": [0.1, 0.5, 0.9, 0.4], "b": [0.2, 0.2, 0.8, 0.3]})
+    assert re.search(r"Label about \d+ more questions to decide between it and b\.$",
+                     said(some, "a", {"a": {}, "b": {}})[-1])  # fmt: skip
     assert said(table({"a": [0.1]}), "a", {"a": {}})[0].endswith("No other route was scored.")
     assert said({"never": {}}, "a", {"a": {}}) == ["No route was scored, so none leads."]
 

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.domain.errors import BadInput
+from core.evaluation.release.call import Call, call
 from core.evaluation.release.checks import LABEL_MORE
 from core.evaluation.release.checks import figures_of as figures_of_route
 from core.evaluation.release.command import command
@@ -336,12 +338,60 @@ def test_a_baseline_that_fails_often_does_not_meet_its_own_criteria(tmp_path):
     assert not decide(measured, derived(measured)).of("bm25").passes
 
 
-def test_a_choice_that_few_draws_make_is_said_to_be_unsure(three):
+def test_a_choice_that_few_resamples_make_is_too_close_to_call(three):
     decision = decide(three, Criteria(minimum=0.749, max_p95_ms=100.0, no_loss=False))
     assert decision.chosen == "bm25"
-    share = decision.sureness.chosen["bm25"]
-    assert sure(decision).startswith("Not sure") == (share < 0.5)
-    assert not sure(decide(three, OPEN)).startswith("Not sure")
+    assert decision.sureness.chosen["bm25"] == decision.call.share < 2 * decision.call.rival_share
+    assert headline(decision).startswith("Too close to call: BM25 is chosen in ")
+    assert not decision.call.clear
+    assert "Ship" not in headline(decision)
+    assert why(decision)[0].startswith("BM25 meets every criterion (")
+    assert decision.document()["call"]["rival"] == decision.call.rival
+    clear = decide(three, OPEN)
+    assert clear.call.clear
+    assert headline(clear).endswith(f"is chosen in {round(100 * clear.call.share)} % of resamples.")
+
+
+SCORED = {"a": {"1": 0.5, "2": 0.9, "3": 0.4}, "b": {"1": 0.4, "2": 0.9}, "c": {"9": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("shares", "none", "clear", "rival"),
+    [
+        ({"a": 0.5, "b": 0.25}, 0.25, True, "b"),
+        ({"a": 0.49, "b": 0.11}, 0.0, False, "b"),
+        ({"a": 0.55, "b": 0.28}, 0.17, False, "b"),
+        ({"a": 0.6, "b": 0.05}, 0.35, False, None),
+        ({"a": 1.0}, 0.0, True, None),
+    ],
+)
+def test_a_clear_choice_is_most_resamples_and_twice_as_many_as_the_next(shares, none, clear, rival):
+    found = call("a", shares, none, SCORED)
+    assert (found.clear, found.rival) == (clear, rival)
+    assert found.n == (2 if rival == "b" else None)
+    assert found.delta == (pytest.approx(0.05) if rival == "b" else None)
+
+
+def test_what_a_choice_is_too_close_to_is_said(three):
+    decision = decide(three, OPEN)
+    for found, said in (
+        (
+            Call(0.27, "dense", 0.26, 40, 0.05, 0.25),
+            "Dense in 26 %. Label about 160 more questions",
+        ),
+        (Call(0.27, "dense", 0.26, 40, 0.0, 0.25), "No feasible number of labels"),
+        (
+            Call(0.27, "dense", 0.26, 400, 0.05, 0.25),
+            "Dense in 26 %.",
+        ),  # told apart
+        (Call(0.27, "dense", 0.26), "Dense in 26 %."),
+        (Call(0.41, None, 0.45), "and in 45 % no route passes."),
+    ):
+        told = headline(replace(decision, call=found))
+        assert told.startswith("Too close to call: ")
+        assert said in told
+        assert ("Label about" in told) == ("Label" in said)
+    assert headline(replace(decision, call=None)).endswith("; how sure this is cannot be told.")
 
 
 def test_the_command_says_the_criteria():

@@ -26,11 +26,8 @@ def write(run: Run) -> None:
     if names:
         if st.session_state.get(ROUTE) not in names:
             st.session_state[ROUTE] = names[0]
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            name = st.selectbox(
-                "Route that answers", names, key=ROUTE, format_func=title, width=220,
-                label_visibility="collapsed",
-            )  # fmt: skip
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", key="write_answer_row"):
+            name = st.selectbox("Write an answer for", names, key=ROUTE, format_func=title, width=370)
             pressed = st.button("Write answer", key="write_answer")
         if pressed:
             if begin(run.id, name):

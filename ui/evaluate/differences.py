@@ -30,7 +30,7 @@ def draw(look: Look) -> None:
     if none := [one.subject for one in rows if not one.shown]:
         said.append(f"No difference from {base} found for {finding.listed(none)}. That is not “the same”.")
     show(sentences(said))
-    plot(forest(rows, dark=dark()), "evaluate_forest", " ".join(said))
+    plot(forest(rows, dark=dark()), "evaluate_forest", " ".join(said), table=False)
     _table(found)
     statistics = look.figures["statistics"]
     st.caption(

@@ -55,7 +55,7 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult,
     decision = at(grading.grades, low, high).decision if by_best(grading) else grading.decision
     told = strip_told(grading.grades, gold, low, high, decision)
     st.caption(md(told + (" The dotted line is the stored threshold." if stored != (low, high) else "")))
-    plot(figure, f"strip-{name}", told)
+    plot(figure, f"strip-{name}", told, table=False)
     show(tag("div", table(run, gold, grading, low, high), css="rs"))
     return result, step, (low, high)
 

@@ -167,7 +167,7 @@ def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) ->
     inside = " The number in a part is the passage's rank in that list."
     st.caption(md(words + (inside if fusion.method != "marginal" else "")))
     figure = share_bars(run, fusion, shown, [cut(name, 60) for name in names], dark=dark())
-    plot(figure, "fusion_bars", words)
+    plot(figure, "fusion_bars", words, table=False)
     with st.expander("The same as a table"):
         show(_table(run, fusion, shown, names))
 

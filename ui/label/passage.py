@@ -20,6 +20,7 @@ from ui.app import state
 from ui.app.markup import EMPTY, cut, join, tag
 from ui.app.routes import title
 from ui.components.hits import marked
+from ui.components.markdown import is_markdown, rendered
 
 
 def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Markup:
@@ -32,8 +33,11 @@ def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Ma
     words = Marker(question.query.text, (), _words(corpus))
     head = tag("div", read.title or read.doc_id, css="title", dir="auto")
     where = tag("div", f"document {read.doc_id} · characters {read.start}–{read.end}", css="dim where")
-    body = tag("div", marked(read.text, words), css="text", dir="auto")
-    return tag("div", head, where, body, found_by, css="rs rs-label-passage", tabindex="0")
+    body = tag("div", *_body(read, words), css="text", dir="auto")
+    return tag(
+        "div", head, where, body, found_by, css="rs rs-label-passage", tabindex="0", role="region",
+        aria_label="The passage",
+    )  # fmt: skip
 
 
 def question(asked: Question) -> Markup:
@@ -51,6 +55,15 @@ def question(asked: Question) -> Markup:
 def told(asked: Question, limit: int = 90) -> str:
     """The question for a list: one line."""
     return cut(asked.query.text, limit)
+
+
+def _body(read: Passage, words: Marker) -> list[Markup]:
+    """The text of a Markdown file as it reads, with what is stored on demand; other text as stored."""
+    if not is_markdown(read.doc_id):
+        return [tag("div", marked(read.text, words), css="raw", dir="auto")]
+    stored = tag("div", read.text, css="raw", dir="auto")
+    raw = tag("details", tag("summary", "As it is stored"), stored, css="stored")
+    return [tag("div", rendered(read.text, words), css="rs-markdown"), raw]
 
 
 def _gold(asked: Question) -> Markup:

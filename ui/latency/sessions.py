@@ -54,7 +54,7 @@ def draw(run: Run, *, dark: bool) -> None:
         st.info("No measurement is of this kind: choose other times, or routes that ran otherwise.")
         return
     show(sentences(said))
-    plot(range_plot(rows, dark=dark), "percentiles", " ".join(said))
+    plot(range_plot(rows, dark=dark), "percentiles", " ".join(said), table=False)
     if len(rows) > SHOWN:
         st.caption(f"The chart has the {SHOWN} slowest of {len(rows)}; the table has all.")
     _table(rows)

@@ -68,12 +68,12 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
 
 
 def _verdict(decision: Decision) -> None:
-    tell = {"ship": st.success, "nothing passes": st.error}.get(decision.verdict, st.warning)
+    clear = decision.call is not None and decision.call.clear
+    tell = st.success if clear else st.error if decision.verdict == "nothing passes" else st.warning
     tell(f"**{md(text.headline(decision))}**")
     for said in text.why(decision):
         st.markdown(md(said))
-    said = text.sure(decision)
-    (st.warning if said.startswith("Not sure") else st.caption)(md(said))
+    st.caption(md(text.sure(decision)))
 
 
 def _table(measured: Measured, decision: Decision) -> None:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from core.domain.format import milliseconds
 from core.evaluation.release.checks import Check, number
 from core.evaluation.release.gate import Candidate, Decision
-from core.evaluation.release.text import brief, limit
+from core.evaluation.release.text import brief, limit, standing, too_close
 from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, join, tag
 
@@ -37,14 +37,15 @@ def table(decision: Decision) -> Markup:
 
 
 def _row(one: Candidate, decision: Decision) -> Markup:
-    ship = one.route == decision.chosen
-    said = "ship" if ship else "passes" if one.passes else "does not pass" if one.fails else "cannot be told"
+    first = one.route == decision.chosen
+    ship = first and not too_close(decision)
+    said = standing(decision, one)
     base = " · baseline" if one.route == decision.baseline else ""
     name = tag("td", tag("b", one.title), tag("div", said, base, css="up" if ship else "dim"))
     p50 = "?" if one.p50_ms is None else milliseconds(one.p50_ms)
     tokens = "?" if one.tokens is None else number(one.tokens)
     cells = [tag("td", p50, css="num"), tag("td", tokens, css="num")]
-    return tag("tr", name, *map(_cell, one.checks), *cells, css="rs-release-ship" if ship else "")
+    return tag("tr", name, *map(_cell, one.checks), *cells, css="rs-release-ship" if first else "")
 
 
 def _cell(check: Check) -> Markup:

@@ -168,7 +168,7 @@ def _shown(found: Curve) -> None:
             f"{METRICS[found.metric]} is the same at every value: the parameter does not change it here."
         )
     build = sweep_curve if len(found.subject.names) == 1 else sweep_map
-    plot(build(found, dark=dark()), "sweep_chart", sweep_told(found, sentences))
+    plot(build(found, dark=dark()), "sweep_chart", sweep_told(found, sentences), table=False)
     st.caption(md(_legend(found)))
     st.caption(md(counted(found)))
     with st.expander("The same as a table"):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from core.domain.errors import BadInput
 from core.evaluation import effects
+from core.evaluation.release.call import Call, call
 from core.evaluation.release.checks import Check, checks, figures_of
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.losses import Loss, losses, paired
@@ -42,7 +43,8 @@ class Candidate(RouteFigures):
 class Decision:
     """The route to ship (None: none passes) with all it was decided by.
 
-    `best` is the passing route with the highest mean; `nearest` is there where nothing passes.
+    `best` is the passing route with the highest mean; `nearest` is there where nothing passes. `call`: how
+    clear the choice is; None without one, or where that cannot be told.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Decision:
     rivals: tuple[Rival, ...]
     losses: tuple[Loss, ...]
     sureness: Sureness | None
+    call: Call | None = None
 
     def of(self, route: str) -> Candidate:
         """What is known of a route; BadInput for one that was not measured."""
@@ -92,6 +95,7 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
 
     choice = choose(candidates, criteria, against)
     best, chosen = choice.best, choice.chosen
+    sure = sureness(measured, criteria)
     open_ = any(not one.fails and not one.passes for one in candidates)
     return Decision(
         measured.name,
@@ -104,7 +108,10 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
         candidates,
         choice.rivals,
         found or (),
-        sureness(measured, criteria),
+        sure,
+        call(chosen.route, sure.chosen, sure.none, measured.values(criteria.metric))
+        if chosen and sure
+        else None,
     )
 
 

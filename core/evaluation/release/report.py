@@ -90,8 +90,8 @@ def criteria_table(decision: Decision) -> Table:
     rows = []
     for one in ordered:
         by = {check.name: check for check in one.checks}
-        said = "ship" if one.route == decision.chosen else "passes" if one.passes else "does not pass"
-        rows.append((Cell(f"{one.title} ({one.route}): {said}"), *(_state(by[name]) for name in names)))
+        said = f"{one.title} ({one.route}): {words.standing(decision, one)}"
+        rows.append((Cell(said), *(_state(by[name]) for name in names)))
     return Table(heads, tuple(rows))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from core.domain.format import milliseconds
 from core.evaluation.finding import Finding, count, sentence
 from core.evaluation.naming import named
+from core.evaluation.power import more_in_words
+from core.evaluation.release.call import Call
 from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, number, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
@@ -23,15 +25,33 @@ MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upp
 
 
 def headline(decision: Decision) -> str:
-    """The first sentence: what to ship, or that nothing can be."""
-    passing = sum(one.passes for one in decision.candidates)
-    of = f"{passing} of {count(len(decision.candidates), 'routes')} {'does' if passing == 1 else 'do'}"
+    """The first sentence: what to ship and how sure that is, or that nothing can be."""
+    call = decision.call
     if decision.chosen is not None:
-        return f"Ship {decision.of(decision.chosen).title}: it meets every criterion ({of})."
+        title = decision.of(decision.chosen).title
+        if call is None:
+            return f"Ship {title}: it {_meets(decision)}; how sure this is cannot be told."
+        if call.clear:
+            return (
+                f"Ship {title}: it {_meets(decision)} and is chosen in {_percent(call.share)} of resamples."
+            )
+        return _too_close(decision, title, call)
     if decision.verdict == "not decidable":
         why = LABEL_MORE.rpartition(": ")[2] if _unjudged(decision) else "see what cannot be told"
         return f"Not decidable: {why}. No route is known to meet every criterion."
     return "Nothing passes: every route misses at least one criterion."
+
+
+def too_close(decision: Decision) -> bool:
+    """Whether a route is chosen that other questions might well not have chosen."""
+    return decision.call is not None and not decision.call.clear
+
+
+def standing(decision: Decision, one: Candidate) -> str:
+    """How one route came out, in a word or two."""
+    if one.route == decision.chosen:
+        return "too close to call" if too_close(decision) else "ship"
+    return "passes" if one.passes else "does not pass" if one.fails else "cannot be told"
 
 
 def why(decision: Decision) -> list[str]:
@@ -43,7 +63,8 @@ def why(decision: Decision) -> list[str]:
             said + [why_not for one in decision.candidates if (why_not := _open(one)) and one != nearest][:3]
         )
     chosen = decision.of(decision.chosen)
-    said = [_rule(decision, chosen, decision.of(decision.best or decision.chosen))]
+    said = [f"{chosen.title} {_meets(decision)}."] if too_close(decision) else []
+    said.append(_rule(decision, chosen, decision.of(decision.best or decision.chosen)))
     said.append(f"It costs {expense(chosen)}.")
     return said
 
@@ -103,10 +124,7 @@ def sure(decision: Decision) -> str:
     said = [f"{titles[route]} in {_percent(part)}" for route, part in ranked if part > 0]
     if found.none:
         said.append(f"none in {_percent(found.none)}")
-    told = f"Over resamples of the questions the gate chooses {', '.join(said)} of them."
-    if decision.chosen is not None and found.chosen[decision.chosen] < 0.5:
-        return f"Not sure: in more than half of the resamples the gate chooses something else. {told}"
-    return told
+    return f"Had other questions like these been asked, this would be chosen: {', '.join(said)} of resamples."
 
 
 def asked(criteria: Criteria) -> list[str]:
@@ -127,6 +145,22 @@ def asked(criteria: Criteria) -> list[str]:
     if criteria.no_loss:
         said.append("no kind of question at which it is shown to be worse than the baseline")
     return said
+
+
+def _meets(decision: Decision) -> str:
+    passing = sum(one.passes for one in decision.candidates)
+    routes = count(len(decision.candidates), "routes")
+    return f"meets every criterion ({passing} of {routes} {'does' if passing == 1 else 'do'})"
+
+
+def _too_close(decision: Decision, title: str, call: Call) -> str:
+    told = f"Too close to call: {title} is chosen in {_percent(call.share)} of resamples"
+    if call.rival is None:
+        return f"{told}, and in {_percent(call.rival_share)} no route passes."
+    told += f", {decision.of(call.rival).title} in {_percent(call.rival_share)}."
+    if call.n is None or call.delta is None or call.sd is None:
+        return told
+    return f"{told} {more_in_words(call.n, call.delta, call.sd, 'the two')}".rstrip()
 
 
 def _rule(decision: Decision, chosen: Candidate, best: Candidate) -> str:
