@@ -11,6 +11,8 @@ TORCH_ARGS ?=             # e.g. an index of CPU-only builds
 VENV := .venv
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
+# Each process takes neighbouring tests: what a module makes for all its tests is made once, not in both.
+SPREAD := -n 2 --dist worksteal
 ifeq ($(strip $(MODEL)),fast)
 export ROUTESCOPE_LLM := qwen2.5-coder-0.5b
 endif
@@ -21,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup test test-unit test-slow test-browser test-models test-bench test-trust test-mutation soak lint format route bench shots docs clean
+.PHONY: run setup check test test-unit test-slow test-browser test-models test-bench test-trust test-mutation soak lint format route bench shots docs clean
 
 run: setup  ## install, fetch models, build corpora, open the dashboard
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -45,8 +47,11 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 test: $(VENV)/.installed-dev lint  ## everything: style, types, unit, pages, small models, headless browser
 	$(MAKE) test-unit test-slow
 
-test-unit: $(VENV)/.installed-dev
-	$(PYTEST) -n 2 -m "not model and not browser and not bench"
+check: lint  ## while you work: style, types, and the unit tests that open no page and start no process
+	$(PYTEST) $(SPREAD) -m "not slow and not process and not model and not bench" tests/unit
+
+test-unit: $(VENV)/.installed-dev  ## all tests that need no model and no browser
+	$(PYTEST) $(SPREAD) -m "not model and not browser and not bench"
 
 test-trust: $(VENV)/.installed-dev  ## what docs/security.md promises, the tests with the marker `trust` alone
 	$(PYTEST) -n 2 --dist loadfile -m trust

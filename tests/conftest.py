@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -20,11 +21,13 @@ import pytest
 from hypothesis import settings
 
 import core.store
+from core.corpus import reading
 from core.store.files import open_to_write
 
 settings.register_profile("everyday", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("thorough", deadline=None, max_examples=400)
 settings.load_profile("everyday")
+BEGIN, LEAVE = reading.Reader._start, reading.Reader.__exit__
 
 
 @pytest.hookimpl(wrapper=True)
@@ -68,3 +71,40 @@ def copied_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def stores_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stores make and migrate their file themselves."""
     monkeypatch.setattr(core.store, "open_to_write", open_to_write)
+
+
+@pytest.fixture
+def readers_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents are read by a process begun for them, and ended after them."""
+    monkeypatch.setattr(reading.Reader, "_start", BEGIN)
+    monkeypatch.setattr(reading.Reader, "__exit__", LEAVE)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_readers() -> Iterator[None]:
+    """A process that has read documents reads those of the next test: to begin one takes longer than most
+    builds. Those about the process ask for `readers_begun_anew`.
+    """
+    idle: dict[Any, list[Any]] = {}
+
+    def key(reader: reading.Reader) -> Any:
+        return reader._limits, sys.executable, *(os.environ.get(name) for name in reading.HANDED_ON)
+
+    def start(reader: reading.Reader) -> Any:
+        if reader._child is None and idle.get(key(reader)):
+            reader._child, reader._errors = idle[key(reader)].pop()
+        return BEGIN(reader)
+
+    def leave(reader: reading.Reader, *_: object) -> None:
+        if reader._child is not None and reader._child.poll() is None:
+            idle.setdefault(key(reader), []).append((reader._child, reader._errors))
+            reader._child = None
+        reader.close()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading.Reader, "_start", start)
+        patch.setattr(reading.Reader, "__exit__", leave)
+        yield
+    last = reading.Reader()
+    for last._child, last._errors in (kept for some in idle.values() for kept in some):
+        last.close()

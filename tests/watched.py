@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.domain.types import Hit, Passage, TracedTuple, TracedVector
+from core.domain.traced_vector import TracedVector
+from core.domain.types import Hit, Passage, TracedTuple
 from core.steps import Steps
 from core.steps.trace import Trace
 

@@ -90,6 +90,9 @@ class Reader:
                                 given = True
                                 yield Cut(document, [(a, b) for a, b in told["cut"]], *told["ms"])
                     whole = True
+                except _Refused as refused:
+                    whole = True  # it said all it has to say, and waits for the next source
+                    raise refused.error from None
                 except _Ended as end:
                     self.close()
                     if not name:
@@ -103,7 +106,7 @@ class Reader:
                 self.close()
 
     def _answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """What the process says to a request, until it is done with it; raises _Ended."""
+        """What the process says to a request, until it is done with it; raises _Ended and _Refused."""
         child = self._start()
         assert child.stdin is not None
         try:
@@ -113,7 +116,8 @@ class Reader:
         for line in self._lines(child):
             told: dict[str, Any] = json.loads(line.decode("ascii"))
             if "error" in told:
-                raise (BadInput if told["error"] == BadInput.__name__ else Unavailable)(told["message"])
+                error = BadInput if told["error"] == BadInput.__name__ else Unavailable
+                raise _Refused(error(told["message"]))
             if "limit" in told:
                 raise _Ended(told["limit"])
             if "end" in told:
@@ -177,6 +181,13 @@ class Reader:
 
 class _Ended(Exception):
     """The process has ended, and why."""
+
+
+class _Refused(Exception):
+    """The process can read no more of the source; `error` says why."""
+
+    def __init__(self, error: BadInput | Unavailable) -> None:
+        self.error = error
 
 
 def read(

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, SupportsIndex, overload
 
-import numpy as np
-
 from core.domain.outputs import NOTHING, Output
 from core.domain.outputs import Scored as Scored
 
@@ -80,15 +78,6 @@ class TracedTuple(tuple[Any, ...]):
             return found
         begin = self.origin.start + start
         return TracedTuple(found, Origin(self.origin.span, begin, begin + max(0, stop - start)))
-
-
-class TracedVector(np.ndarray[Any, np.dtype[Any]]):
-    """A vector that knows the span it is from; what is computed of it does not."""
-
-    origin: Origin | None
-
-    def __array_finalize__(self, made_from: Any) -> None:
-        self.origin = None
 
 
 @dataclass(frozen=True, slots=True)

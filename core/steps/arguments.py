@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from core.domain.parameters import parameter_of
-from core.domain.types import Hit, Link, Passage, TracedTuple, TracedVector
+from core.domain.traced_vector import TracedVector
+from core.domain.types import Hit, Link, Passage, TracedTuple
 from core.steps.trace import Trace, plain
 
 _GONE = object()  # stands for a value that a link names

@@ -12,7 +12,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import numpy as np
 
 from core.domain.outputs import OUTPUTS, Output, Pass
-from core.domain.types import Origin, SpanKind, TracedTuple, TracedVector
+from core.domain.traced_vector import TracedVector
+from core.domain.types import Origin, SpanKind, TracedTuple
 from core.steps.arguments import Arguments, read
 from core.steps.base import Context, StepBase
 from core.steps.memo import Doing, Work, add_tokens, digest, under_way

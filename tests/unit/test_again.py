@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from core.analysis.run_diff import run_diff
@@ -76,6 +77,7 @@ def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
     assert engine.ask(found.request).results[0].status == "ok"
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_stored_run_gives_a_request_of_known_routes(run):

@@ -192,6 +192,7 @@ def test_the_obedient_model_does_obey_what_it_sees():
     assert json.loads(reply(seen))["action"] == "sql"
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(

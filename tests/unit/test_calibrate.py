@@ -130,6 +130,7 @@ def test_the_threshold_is_the_best_of_all(pairs, acts, objective, wanted):
         assert rate(counts, objective) >= wanted - 1e-9
 
 
+@pytest.mark.slow
 @given(cases_, cases_)
 def test_held_out_questions_never_influence_the_choice(dev, held):
     dev, fixed = judged(dev, "d"), judged([(n / 10, n > 4) for n in range(10)], "t")
@@ -244,6 +245,7 @@ def test_a_calibration_in_words():
     assert "unless there is one" in about(target(HAND, acts="below"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("interval", "p", "shown"),
     [

@@ -84,6 +84,7 @@ def told(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any
         store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_a_canary_key_is_nowhere(told: Any, caplog: Any) -> None:
     # Some of their calls write, some grade by token probabilities, each third fails and repeats the key.

@@ -56,6 +56,7 @@ def test_every_damaged_corpus_is_listed_with_what_is_wrong_and_what_to_do(
     assert main(["corpora", "--json"]) == 0
 
 
+@pytest.mark.slow
 def test_every_damaged_corpus_can_be_built_again_or_deleted(source: Path, settings: Settings) -> None:
     for name in damage_all(source, settings):
         try:

@@ -114,6 +114,7 @@ def test_a_confusion_leaves_out_classes_that_nothing_is():
     assert figure.layout.xaxis.ticktext == ("plain", "exact")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evil", HOSTILE)
 def test_no_name_is_markup(evil):
     names = dict.fromkeys("abcd", evil)

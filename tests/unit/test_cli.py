@@ -448,6 +448,7 @@ def test_a_run_is_exported_and_imported_byte_for_byte(tmp_path, monkeypatch, cal
         assert told in one_error(err)
 
 
+@pytest.mark.slow
 def test_every_command_is_documented():
     assert cli_docs.PAGE.read_text(encoding="utf-8") == cli_docs.page(), "run: python -m scripts.cli_docs"
     assert set(cli.list_commands(None)) == set(COMMANDS)
@@ -469,6 +470,7 @@ def core(tmp_path, *args):
     )
 
 
+@pytest.mark.process
 def test_listing_routes_is_quick_and_needs_nothing(tmp_path):
     def worked() -> float:  # seconds of processor time, which other programs' load changes least
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -522,6 +524,7 @@ def test_lists_are_there_before_anything_is_built(empty_home, call):
     assert "corpus support is not built: run python -m core index support" in one_error(err)
 
 
+@pytest.mark.process
 def test_the_doctor_says_what_to_do_and_tells_no_secret(tmp_path):
     env = {
         **environment(tmp_path),
@@ -557,6 +560,7 @@ def test_a_setting_that_cannot_be_is_bad_input(monkeypatch, call):
     assert "setting timing" in one_error(err)
 
 
+@pytest.mark.process
 def test_ctrl_c_stops_an_index_at_a_safe_point(tmp_path):
     folder = tmp_path / "many"
     folder.mkdir()

@@ -272,6 +272,7 @@ def _database(path: Path) -> None:
     connection.close()
 
 
+@pytest.mark.process
 def test_a_csv_file_without_texts_is_one_document_about_its_table(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Prices\nAll of them.")
     (tmp_path / "price list.csv").write_text("Article,Price\nvase,12.5\nlamp,7\n")
@@ -282,6 +283,7 @@ def test_a_csv_file_without_texts_is_one_document_about_its_table(tmp_path: Path
     ]  # fmt: skip
 
 
+@pytest.mark.process
 def test_tables_are_the_documents_where_there_is_only_a_database(tmp_path: Path) -> None:
     _database(tmp_path / "geo.sqlite")
     (tmp_path / "questions.jsonl").write_text('{"id": "q", "text": "How big is Ulm?", "sql": "SELECT 1"}\n')
@@ -296,6 +298,7 @@ def test_tables_are_the_documents_where_there_is_only_a_database(tmp_path: Path)
         readable_files(tmp_path / "Thumbs.db")
 
 
+@pytest.mark.process
 def test_the_tables_of_a_corpus_are_found_or_the_reason_is_told(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home")
     folder = tmp_path / "mine"

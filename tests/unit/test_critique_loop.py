@@ -70,6 +70,7 @@ def test_what_is_asked_of_a_passage_begins_alike(tmp_path):
         assert request.reuse_prefix
 
 
+@pytest.mark.slow
 @given(st.floats(0, 5), st.floats(0, 5), st.floats(0, 5))
 def test_the_weights_choose_as_the_page_ranks_anew(tmp_path_factory, w_rel, w_sup, w_use):
     replies = {

@@ -95,6 +95,7 @@ def test_many_p_values_are_those_of_each_alone():
     assert found[0] == pytest.approx(normal, abs=0.02)
 
 
+@pytest.mark.slow
 def test_what_a_column_gets_does_not_depend_on_the_others():
     """Not even by rounding, on which equal means of exchanged pairs would otherwise part."""
     rng = np.random.default_rng(6)
@@ -109,6 +110,7 @@ def test_a_difference_of_nothing_has_p_one():
     assert statistics.paired_ps([[0.0] * 30, [0.0] * 5]) == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_p_is_near_ranx():
     """Its own implementation of Fisher's test."""
     rng = np.random.default_rng(3)
@@ -205,6 +207,7 @@ def test_nothing_is_detectable_without_variation():
     assert effects.detectable(1, 0.2) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, 30])
 def test_simulated_differences_of_that_size_are_seen_four_times_in_five(n):
     sd = 0.25

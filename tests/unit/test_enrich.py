@@ -56,6 +56,7 @@ def keyed(tmp_path, owners, texts, corpus):
     return KeyIndex(corpus, folder), folder
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_a_passage_scores_what_its_best_key_scores(tmp_path_factory, data):
     corpus = MemoryCorpus(TEXTS)

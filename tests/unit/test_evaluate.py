@@ -39,6 +39,7 @@ def random_task(seed, questions=30):
     return qrels, rankings
 
 
+@pytest.mark.slow
 def test_metrics_equal_ranx():
     qrels, rankings = random_task(1)
     found = by_question(qrels, rankings, relevant_from=2)

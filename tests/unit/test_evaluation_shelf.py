@@ -60,6 +60,7 @@ def test_one_that_lost_its_last_questions_or_its_figures_is_stopped(evaluation):
     ) == ("stopped", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"spec": {}}', '{"spec": 1, "set": 2}', "\x00"])
 def test_a_damaged_one_says_why(evaluation, content):
     (evaluation.folder / "labelled.json").write_text(content)

@@ -137,6 +137,7 @@ def test_thresholds_the_wrong_way_round_are_refused() -> None:
         thresholds(GIVEN, 0.9, 0.1)
 
 
+@pytest.mark.slow
 def test_training_finds_the_feature_that_matters_and_is_the_same_each_time() -> None:
     made = train([pairs()])
     assert made.coefficients[0] > 3 * max(map(abs, made.coefficients[1:]))

@@ -118,6 +118,7 @@ def test_what_is_counted_and_what_is_not(database):
     assert "1 questions are not counted" in found.remark()
 
 
+@pytest.mark.process
 @needs_geography
 def test_gold_queries_of_a_public_set_are_right_and_are_labelled_with_their_tables():
     written = sets.read("geography", GEOGRAPHY, split="all")

@@ -204,6 +204,7 @@ def test_partial_support_and_none_do_not_tie(tmp_path):
     assert scored["aa:0-9"] == pytest.approx(scored["cc:0-9"])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "sql",
     [

@@ -56,6 +56,7 @@ def test_kappa_equals_the_table_worked_by_hand():
         assert value == pytest.approx(1 - (14 / 50) / chance)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_kappa_equals_scikit_learns_where_it_is_defined(pairs):
     first = {("q", str(n)): i for n, (i, _) in enumerate(pairs)} | {("q", "only Ann"): 3}
@@ -76,6 +77,7 @@ def test_kappa_equals_scikit_learns_where_it_is_defined(pairs):
     assert ours == pytest.approx(tuple(expected))
 
 
+@pytest.mark.slow
 def test_the_interval_of_kappa_is_that_of_scikit_learns_kappa_over_drawn_questions(monkeypatch):
     monkeypatch.setattr(statistics, "RESAMPLES", 300)
     drawn = random.Random(3)

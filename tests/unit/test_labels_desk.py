@@ -105,6 +105,7 @@ ACTS = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.lists(ACTS, max_size=12))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_undo_is_as_if_it_had_never_been_said(tmp_path_factory, acts):
@@ -290,6 +291,7 @@ def judging(store, who, count):
     )  # fmt: skip
 
 
+@pytest.mark.process
 def test_a_killed_process_loses_no_judgement_that_it_was_told_of(store):
     process = judging(store, "Ann", 100_000)
     said = [process.stdout.readline().split() for _ in range(25)]
@@ -305,6 +307,7 @@ def test_a_killed_process_loses_no_judgement_that_it_was_told_of(store):
     assert len(kept) - len(said) in (0, 1), "at most the one that it was not told of"
 
 
+@pytest.mark.process
 def test_two_processes_at_one_set_lose_nothing(store):
     both = [judging(store, who, 40) for who in ("Ann", "Bob")]
     numbers = []

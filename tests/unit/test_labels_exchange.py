@@ -70,6 +70,7 @@ def plain(desk):
     )
 
 
+@pytest.mark.slow
 @given(sets_of_labels())
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_csv_brings_everything_back(tmp_path_factory, given_set):
@@ -91,6 +92,7 @@ def test_csv_brings_everything_back(tmp_path_factory, given_set):
     other.close()
 
 
+@pytest.mark.slow
 @given(sets_of_labels())
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_judgements_bring_the_grades_back(tmp_path_factory, given_set):

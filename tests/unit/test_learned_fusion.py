@@ -90,6 +90,7 @@ def test_features_by_hand():
         parts((ranking,), ((1, 1),))
 
 
+@pytest.mark.slow
 def test_the_truth_is_recovered(fitted):
     """Labels drawn with the second list's score counting four times the first's."""
     score = {name: row[0] for name, row in zip(fitted.lists, fitted.weights, strict=True)}
@@ -100,6 +101,7 @@ def test_the_truth_is_recovered(fitted):
     assert against["hybrid_linear"]["verdict"] == against["bm25"]["verdict"] == "better"
 
 
+@pytest.mark.slow
 def test_where_nothing_is_to_be_learned_no_difference_is_shown(two_strengths):
     """Lists that count the same: equal weights are right, and fitting cannot beat them."""
     even = synthetic(seed=11, true=((4.0, 0.0, 0.0), (4.0, 0.0, 0.0)))
@@ -129,6 +131,7 @@ def test_each_question_weighs_the_same_and_half_of_it_is_relevant():
     assert weights.sum() == pytest.approx(len(of))
 
 
+@pytest.mark.slow
 def test_no_fold_sees_its_own_questions(material, two_strengths):
     """Other labels for the questions of one fold change nothing of what is predicted for them."""
     found = pairs(material, list(material.lists), ("bm25", "dense"))
@@ -149,6 +152,7 @@ def test_every_question_is_held_out_once(material):
     assert sorted(asked) == sorted(found.questions)
 
 
+@pytest.mark.slow
 def test_noise_is_worth_nothing_out_of_fold(two_strengths):
     """Labels that no list knows anything of: in sample some weights fit, out of fold none do."""
     noise = synthetic(seed=5)
@@ -223,6 +227,7 @@ def test_it_is_compared_with_what_the_routes_do(material):
     assert EQUAL in learn.by_hand(three, "q1", (*lists, "maxsim"))
 
 
+@pytest.mark.slow
 def test_held_out_questions_are_told_apart_from_those_fitted_on(material, two_strengths):
     split, parts = fusion_weights.divided(material.labelled)
     chosen, rest = parts.chosen_on, parts.held_out
@@ -240,6 +245,7 @@ def test_held_out_questions_are_told_apart_from_those_fitted_on(material, two_st
         fusion_weights.divided(material.labelled, "train")
 
 
+@pytest.mark.slow
 def test_what_is_served_is_what_was_fitted(tmp_path, material, fitted):
     """The route's scores are the model's decision function less its constant, for the lists of its run."""
     engine = FakeEngine(tmp_path)
@@ -384,6 +390,7 @@ def labelled_engine(tmp_path, monkeypatch, two_strengths):
     return FakeEngine(tmp_path)
 
 
+@pytest.mark.slow
 def test_fitting_in_the_background_ends_with_kept_weights(labelled_engine):
     wanted = Wanted("tiny", "mine", ("bm25", "dense"))
     running = fusion_weights.begin(labelled_engine, wanted)
@@ -413,6 +420,7 @@ def test_fitting_is_stopped_and_keeps_nothing(labelled_engine):
     assert files.names(labelled_engine.settings.home, "tiny") == []
 
 
+@pytest.mark.slow
 def test_the_command_line_fits_and_tells(labelled_engine, monkeypatch, capsys):
     monkeypatch.setattr(engine_module, "shared_engine", lambda: labelled_engine)
     given = ["fit", "tiny", "--evaluation", "mine", "--lists", "bm25, dense", "--name", "said"]

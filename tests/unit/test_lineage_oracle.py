@@ -271,9 +271,10 @@ PARAMETERS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 @settings(
-    max_examples=max(6, settings().max_examples // 3),
+    max_examples=max(5, settings().max_examples // 5),
     phases=[
         Phase.explicit,
         Phase.reuse,

@@ -57,7 +57,7 @@ READ: list[tuple[Callable[[str], Any], str]] = [
     (lambda text: list(analyzer("english").terms(text)), times("a")),
     (lambda text: list(analyzer("english").terms(text)), times("ab-")),
 ]
-SHORTER = 200_000  # of which the square still takes minutes
+SHORTER = 100_000  # of which the square still takes a minute and more
 UNITS = [
     ("A", "A", "b"), ("X-A", "Aa-Aa-", ""), ("", "1'", ""), ("", "a.a ", ""), ("", "#1234 ", ""),
     ("v", "1.", ""), ("", "Dr. ", ""), ("", ".", ""), ("[", "1, ", ""), ("", "[1 ", ""), ("", "[1] ", ""),
@@ -74,8 +74,10 @@ SAID: list[tuple[Callable[[str], Any], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize(("function", "text"), [*READ, *SAID], ids=map(str, range(len([*READ, *SAID]))))
+@pytest.mark.timeout(20)
 def test_texts_are_looked_through_in_linear_time(function: Callable[[str], Any], text: str) -> None:
     function(text)
 
@@ -95,12 +97,14 @@ PAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_read_in_linear_time_and_keep_their_text(name: str) -> None:
     assert "The end" in text_of(PAGES[name].encode())[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
 @pytest.mark.parametrize(
     "unit", ["a", "\n", "> ", "- item\n", "[", "*a _b ", "|a|b|\n|-|-|\n", "word and word. "]
@@ -127,6 +131,7 @@ def test_the_splitter_sees_each_letter_about_once(
     assert sum(given) < 1.2 * len(text)
 
 
+@pytest.mark.slow
 def test_strips_of_a_long_passage_are_cut_in_windows() -> None:
     assert sum(map(len, refine.cut(times("a", 100_000)))) == 100_000
 

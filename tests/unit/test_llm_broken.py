@@ -98,6 +98,7 @@ def ask(
     return made.complete(request, timeout=timeout, cancel=cancel or threading.Event(), written=written)
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("kind", KINDS)

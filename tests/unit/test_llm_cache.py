@@ -234,6 +234,7 @@ def test_recordings_that_cannot_be_written_are_an_error(tmp_path: Path) -> None:
         call(cached(tmp_path, Model(), "record"))
 
 
+@pytest.mark.process
 def test_threads_and_processes_share_the_cache(tmp_path: Path) -> None:
     path = tmp_path / "llm.sqlite"
     code = (
@@ -257,6 +258,7 @@ def test_threads_and_processes_share_the_cache(tmp_path: Path) -> None:
         assert db.execute("select count(*) from completions").fetchone() == (200,)
 
 
+@pytest.mark.process
 def test_importing_and_answering_from_a_recording_needs_no_heavy_library(tmp_path: Path) -> None:
     recordings = tmp_path / "recordings"
     key = key_of(ASK, endpoint="embedded", model="qwen2.5-coder-1.5b")
@@ -329,6 +331,7 @@ def stored(path: Path) -> int:
     return sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
 
 
+@pytest.mark.slow
 def test_the_cache_stays_within_its_bound_and_forgets_what_was_used_longest_ago(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

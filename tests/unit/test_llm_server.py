@@ -131,6 +131,7 @@ def test_a_server_that_died_is_started_again(settings: Settings, monkeypatch: py
         assert llm.complete(ASK, timeout=5, cancel=NEVER).text == "Hello"
 
 
+@pytest.mark.process
 def test_a_file_that_is_no_model_is_one_clear_line_and_is_not_tried_again_at_once(settings: Settings) -> None:
     llm = load_llm(settings)
     assert llm.status() is None
@@ -163,6 +164,7 @@ def test_secrets_of_this_program_are_not_handed_on(monkeypatch: pytest.MonkeyPat
     assert "PATH" in launch._environment()
 
 
+@pytest.mark.process
 def test_stop_ends_the_process_and_forgets_it(settings: Settings) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     import psutil

@@ -187,6 +187,7 @@ for n in range(10_000):
 """
 
 
+@pytest.mark.process
 def test_what_was_remembered_survives_kill_9(tmp_path):
     path = tmp_path / "runs.sqlite"
     process = subprocess.Popen(
@@ -201,6 +202,7 @@ def test_what_was_remembered_survives_kill_9(tmp_path):
     assert len(found) <= len(numbers) + 1, "one may have been written and not yet told"
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.one_of(

@@ -146,6 +146,7 @@ def test_every_metric_has_its_unjudged_share_at_its_own_depth():
     ]  # fmt: skip
 
 
+@pytest.mark.process
 def test_random_rankings_with_ties_equal_ranx_and_ir_measures():
     tasks = {relevant_from: random_task(relevant_from, relevant_from) for relevant_from in (1, 2)}
     theirs = ranx(tasks)
@@ -155,6 +156,7 @@ def test_random_rankings_with_ties_equal_ranx_and_ir_measures():
         assert_same(found, theirs[relevant_from])
 
 
+@pytest.mark.slow
 @given(GRADES, TIED, st.sampled_from([1, 2]))
 def test_metrics_are_what_their_formulas_give(labels, ranking, relevant_from):
     found = by_question({"q": labels}, {"q": ranking}, relevant_from=relevant_from)["q"]

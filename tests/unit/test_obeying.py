@@ -100,6 +100,7 @@ def steps(result: RouteResult) -> list[str]:
     return [span.name for span in result.spans]
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("route", ASKING)
 def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
@@ -120,6 +121,7 @@ def test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say(
             assert {s.kind for s in found.spans} <= {s.kind for s in clean.spans} | {"LLM", "EVALUATOR"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", sorted(SAYS))
 def test_what_may_have_a_say_stays_within_the_caps(poisoned: Poisoned, route: str) -> None:
     """The claim is about something: the model does read the order there, and the steps do change."""
@@ -136,6 +138,7 @@ def test_what_may_have_a_say_stays_within_the_caps(poisoned: Poisoned, route: st
     assert changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ASKING)
 def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(
     poisoned: Poisoned, route: str
@@ -155,6 +158,7 @@ def test_an_answer_can_be_withheld_or_steered_and_nothing_after_it_is_done(
         assert {name for pair in differing for name in pair if name} <= ANSWERING
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_the_agent_chooses_without_any_text_that_was_found(poisoned: Poisoned) -> None:
     chosen = []

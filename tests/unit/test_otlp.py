@@ -73,6 +73,7 @@ def run(tmp_path_factory) -> Run:
     return engine.ask(Request(question, "tiny", tuple(routes()), parameters, answers="all"))
 
 
+@pytest.mark.slow
 def test_every_route_is_accepted_by_the_published_schema(run):
     found = spans(run)
     assert len(found) == 1 + len(run.results) + sum(len(result.spans) for result in run.results)
@@ -85,6 +86,7 @@ def test_every_route_is_accepted_by_the_published_schema(run):
     assert all(span.end_time_unix_nano >= span.start_time_unix_nano > 0 for span in found)
 
 
+@pytest.mark.slow
 def test_attributes_have_published_names(run):
     unknown = set()
     for span in spans(run):
@@ -101,6 +103,7 @@ def test_attributes_have_published_names(run):
     assert unknown == set()
 
 
+@pytest.mark.slow
 def test_links_name_the_steps_that_a_step_was_given(run):
     found = {span.span_id: span for span in spans(run)}
     shown = 0
@@ -122,6 +125,7 @@ def test_links_name_the_steps_that_a_step_was_given(run):
     assert shown > 100
 
 
+@pytest.mark.slow
 def test_what_a_search_found_and_what_a_model_took_is_told(run):
     by_name = {}
     for span in spans(run):
@@ -143,6 +147,7 @@ def test_what_a_search_found_and_what_a_model_took_is_told(run):
     assert "reranker.input_documents.5.document.id" not in reranked
 
 
+@pytest.mark.slow
 def test_tokens_are_told_once(run):
     asked = sum(values(span).get("llm.token_count.total", 0) for span in spans(run))
     recorded = sum(
@@ -159,6 +164,7 @@ def test_mishaps_are_errors(run):
     assert any("time is up" in span.status.message for span in found)
 
 
+@pytest.mark.slow
 @given(some_runs())
 def test_any_stored_run_is_accepted(run):
     assert parsed(replace(run, created="2026-11-20T10:15:30.250+00:00"))

@@ -18,6 +18,7 @@ def documents():
     return {document.id: document for document in pydocs.documents(MODULES)}
 
 
+@pytest.mark.process
 def test_a_document_is_a_public_name_with_its_signature_and_cleaned_docstring(documents):
     shorten = documents["textwrap.shorten"]
     assert shorten.title == "textwrap.shorten(text, width, **kwargs)"
@@ -27,6 +28,7 @@ def test_a_document_is_a_public_name_with_its_signature_and_cleaned_docstring(do
     assert not [name for name in documents if any(part.startswith("_") for part in name.split("."))]
 
 
+@pytest.mark.process
 def test_order_and_content_repeat(documents):
     again = list(pydocs.documents(MODULES))
     assert again == list(documents.values())

@@ -61,6 +61,7 @@ def test_without_the_oracle_nothing_is_quoted():
     assert made.without_oracle == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.2, 0.5, 0.8])
 def test_the_share_with_the_oracle_is_p(p):
     questions = [Question(f"q{n}", CRUSHED.query, answers=("48 hours",)) for n in range(2000)]
@@ -129,6 +130,7 @@ def beir(tmp_path, monkeypatch):
     return folder
 
 
+@pytest.mark.slow
 def test_the_command_trains_on_the_test_split_only_when_told_to(beir, tmp_path, capsys):
     out = tmp_path / "train.jsonl"
     assert main(["raft", "mine", "--out", str(out), "--json"]) == 0

@@ -71,8 +71,9 @@ def labelled(count):
     return LabelledSet("set", tuple(Question(f"q{n}", Query(f"Q {n}?")) for n in range(count)), {}, 2)
 
 
+@pytest.mark.slow
 def test_what_an_evaluation_keeps_of_a_question_is_small(tmp_path):
-    count = 40
+    count = 15
     plan, engine = Plan("tiny", tuple(f"r{n}" for n in range(25))), Asked(25)
     with Journal.open(tmp_path, {"a": 1}) as journal:
         runner.run(engine, labelled(2), plan)  # what is imported at first
@@ -92,6 +93,7 @@ def test_what_an_evaluation_keeps_of_a_question_is_small(tmp_path):
     assert peak < opened + 2_000_000  # a line at a time
 
 
+@pytest.mark.slow
 def test_runs_that_are_not_written_yet_do_not_pile_up(tmp_path, monkeypatch):
     waiting = []
     with closing(Store(tmp_path / "runs.sqlite")) as store:

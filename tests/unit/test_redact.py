@@ -63,6 +63,7 @@ def test_any_text_can_be_looked_through(text):
     assert all(0 <= start < end <= len(text) for start, end in found)
 
 
+@pytest.mark.slow
 def test_a_long_text_is_looked_through_quickly():
     began = time.perf_counter()
     redacted("50% of it, \\n and so on " * 40_000 + KEY, [KEY])

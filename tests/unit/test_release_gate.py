@@ -100,6 +100,7 @@ def test_the_cheapest_of_the_equal_is_shipped_unless_switched_off(tmp_path):
     assert decide(measured, Criteria(max_failed=None, no_loss=False, cheaper=False)).chosen == "dense"
 
 
+@pytest.mark.slow
 def test_every_criterion_can_pass_and_fail(three):
     cases = {
         "nDCG@10": ({"minimum": 0.9}, {"minimum": 1.1}),
@@ -424,6 +425,7 @@ def test_an_evaluation_is_found_by_name_folder_and_file(three, folder, tmp_path)
         find(now, str(alone))
 
 
+@pytest.mark.slow
 def test_a_draw_of_every_question_once_chooses_what_the_gate_does(three, mixed):
     for measured in (three, mixed):
         for asked in (
@@ -473,9 +475,13 @@ def test_the_quick_test_is_close_to_the_randomisation_test():
 
 
 RANKS = st.lists(st.sampled_from([1, 2, 3, 5, None]), min_size=21, max_size=21)
-QUICK = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(
+    max_examples=max(8, settings().max_examples // 3),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     ranks=st.lists(RANKS, min_size=3, max_size=3),

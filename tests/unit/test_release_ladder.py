@@ -64,6 +64,7 @@ MORE = [1, 1, 1, 0] * 10
 ALL = [1] * 40
 
 
+@pytest.mark.slow
 def test_each_rung_that_gains_is_taken_until_one_meets_the_criteria():
     found, said = ladder({"bm25": HALF, "hybrid_rrf": MORE, "rewrite": ALL, "crag": ALL}, 0.9)
     assert states(found) == ["taken", "taken", "reached", "not needed", "not measured"]
@@ -114,13 +115,14 @@ def test_every_family_stands_on_one_rung():
     assert {route.family for route in routes().values()} <= set(families)
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from(sorted(COST)), st.lists(st.integers(0, 3), min_size=8, max_size=8), min_size=1
     ),
     st.sampled_from([0.1, 0.4, 0.7, 1.0]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=max(10, settings().max_examples // 2))
 def test_the_ladder_ends_at_the_first_rung_that_passes(ranks, minimum):
     found, said = ladder(ranks, minimum)
     passing = [rung.route for rung in found.rungs if rung.candidate is not None and rung.candidate.passes]

@@ -47,6 +47,7 @@ DEARER = {  # what costs more than `same(calls=2)`, from what weighs most to wha
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cheaper", [True, False])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("what", DEARER)
@@ -72,6 +73,7 @@ def test_a_price_goes_before_tokens(tmp_path):
             assert drawn_once(told[prices], asked) == chosen
 
 
+@pytest.mark.slow
 def test_the_better_of_equally_cheap_routes_that_are_not_shown_to_be_worse(tmp_path):
     """The best has a dearer call; of the two cheap ones one misses at one question, the other at two."""
     dear, cheap = {"calls": 2}, {"calls": 1}
@@ -90,6 +92,7 @@ def test_the_better_of_equally_cheap_routes_that_are_not_shown_to_be_worse(tmp_p
         assert drawn_once(measured, OPEN) == "dense"
 
 
+@pytest.mark.slow
 def test_of_routes_that_are_alike_in_everything_the_first_is_shipped(tmp_path):
     for order in (("bm25", "dense", "rerank"), ("rerank", "bm25", "dense")):
         made = evaluation(tmp_path / order[0], dict.fromkeys(order, same()))
@@ -199,7 +202,8 @@ LIMITS = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=10)  # each writes an evaluation
+@pytest.mark.slow
+@settings(max_examples=max(6, settings().max_examples // 4))  # each writes an evaluation
 @given(
     st.lists(st.lists(ONE, min_size=22, max_size=22), min_size=3, max_size=3),
     LIMITS,

@@ -121,6 +121,7 @@ def test_nothing_to_score_calls_nobody() -> None:
 ONE = {"index": 0, "relevance_score": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -103,6 +103,7 @@ def at_once(engine, people=10, times=6):
     return sorted(took)[int(0.95 * len(took))]
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_ten_sessions_take_no_longer_while_a_corpus_is_opened(engine, slow):
     """However long that takes. Others use the machine too, so the quietest of three times counts."""

@@ -71,6 +71,7 @@ def test_it_finds_something_in_order_without_repeats(ask, name):
     assert all(s.start_ms + s.ms <= result.ms + 0.001 for s in top), "steps may run side by side"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_it_repeats_itself(ask, name):
     [first], [second] = ask(name), ask(name)
@@ -85,6 +86,7 @@ def test_an_empty_corpus_is_no_failure(ask, name):
     assert all(hit.passage.id.startswith(("web/", "sql/")) for hit in result.hits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_questions_and_conversations_are_only_text(ask, text):
     found = ask("all", question=text, history=(Turn("user", text),))
@@ -93,6 +95,7 @@ def test_hostile_questions_and_conversations_are_only_text(ask, text):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_passages_and_replies_are_only_text(ask, text):
     llm = ScriptedLLM(

@@ -31,6 +31,7 @@ def imported(path):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_core_never_imports_streamlit_and_nothing_is_pickled(path):
@@ -39,6 +40,7 @@ def test_core_never_imports_streamlit_and_nothing_is_pickled(path):
     assert "allow_pickle=True" not in path.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_page_names_no_route_and_pickles_nothing(path):
     words = set(re.findall(r"[\"']([a-z0-9_]+)[\"']", path.read_text()))
@@ -56,6 +58,7 @@ def test_routes_know_only_steps():
         assert all(name.startswith(allowed) for name in imported(path)), path
 
 
+@pytest.mark.process
 def test_a_cold_process_imports_nothing_heavy():
     code = (
         "import sys, core.engine.engine, core.routes.registry; core.routes.registry.routes();"

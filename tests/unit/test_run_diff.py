@@ -82,6 +82,7 @@ def test_equal_runs_do_not_differ_whatever_their_times():
     assert headline(found) == "The two runs are the same but for their times."
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_run_is_the_same_as_itself(run):

@@ -161,6 +161,7 @@ def test_rank_bm25_agrees_with_the_stored_index(
         assert second.explain(question, row) == pytest.approx(first.explain(question, row), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_rank_bm25_agrees_on_the_support_documents(tmp_path: Path) -> None:
     root = PROJECT / "data" / "support"
     texts = [
@@ -292,6 +293,7 @@ def test_a_graph_is_built_with_the_effort_that_its_recall_was_measured_at(tmp_pa
     assert graph.hnsw.nb_neighbors(1) == LINKS
 
 
+@pytest.mark.slow
 def test_graph_search_reads_no_vectors_of_its_own_and_measures_itself(tmp_path: Path) -> None:
     wide = unit(4, 900, 256)
     write_graph(wide, tmp_path / "graph")
@@ -309,6 +311,7 @@ def test_graph_search_reads_no_vectors_of_its_own_and_measures_itself(tmp_path: 
     assert lost.search_exact(vectors[0], 5) == index.search_exact(vectors[0], 5)
 
 
+@pytest.mark.slow
 def test_equal_vectors_of_a_graph_come_in_the_order_of_rows_even_across_the_edge(tmp_path: Path) -> None:
     one = unit(2, 1)[0]
     vectors = unit(3, 1000)

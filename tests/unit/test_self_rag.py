@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import Completion, LLMRequest, Message, TokenLogprob
+from core.backends.llm import client as client_module
 from core.backends.llm import load_reflection
 from core.backends.prompting.citations import NOT_ANSWERED
 from core.domain.errors import BadInput, Cancelled, ModelFailed, ModelTimedOut, Unavailable
@@ -147,7 +148,8 @@ def without(path, value):
         (b"", "ended, or its connection, during the call"),
     ],
 )
-def test_an_answer_it_cannot_use_is_one_clear_line(tmp_path, reply, said):
+def test_an_answer_it_cannot_use_is_one_clear_line(tmp_path, reply, said, monkeypatch):
+    monkeypatch.setattr(client_module, "PAUSE_S", 0.001)  # an endpoint that is asked too often is asked again
     with loopback(reply) as server, pytest.raises(ModelFailed, match=said) as caught:
         call(client(tmp_path, server.url), timeout=30)
     assert KEY not in str(caught.value)

@@ -163,6 +163,7 @@ def test_a_spent_budget_stops_the_search_and_keeps_what_was_found(tmp_path, call
     assert result.answer is None
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["1", "2", "3", "4", "5"]), min_size=1, max_size=30), st.integers(1, 3))
 def test_the_rounds_never_exceed_their_cap(tmp_path_factory, digits, rounds):
     calls = iter(range(10_000))

@@ -73,6 +73,7 @@ def facts(result: RouteResult) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(
     names=st.lists(st.sampled_from(ALL), min_size=2, max_size=8, unique=True),
     question=st.sampled_from(QUESTIONS),
@@ -162,6 +163,7 @@ def registered(monkeypatch, *functions):
     monkeypatch.setattr("core.engine.job.Job._order", lambda self: (list(self._plan.routes), []))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("calls", "tokens"), [(1, 999), (2, 999), (3, 999), (4, 999), (99, 10), (99, 20), (99, 40), (99, 60)]
 )

@@ -30,6 +30,8 @@ from core.backends.sql.guard import (
 from core.backends.sql.linking import connect, link, literal, names, phrases, shown
 from core.domain.errors import BadInput, Unavailable
 
+pytestmark = pytest.mark.process
+
 SCHEMA = """
 CREATE TABLE shop (id INTEGER PRIMARY KEY, city TEXT, opened INTEGER);
 CREATE TABLE sale (id INTEGER PRIMARY KEY, shop_id INTEGER REFERENCES shop (id), item TEXT, price REAL);

@@ -19,6 +19,8 @@ from core.backends.sql.guard import (
 )
 from core.domain.errors import Unavailable
 
+pytestmark = pytest.mark.process
+
 SCHEMA = """
 CREATE TABLE sale (id INTEGER PRIMARY KEY, item TEXT, price REAL);
 INSERT INTO sale VALUES (1, 'vase', 12.5), (2, 'lamp', 7), (3, 'vase', 13);

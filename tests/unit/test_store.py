@@ -67,6 +67,7 @@ def test_a_run_loaded_again_is_kept_until_somebody_writes_it(store, tmp_path):
     assert len(store._kept) == 4
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_run_comes_back_equal(connection, run):
@@ -74,6 +75,7 @@ def test_any_run_comes_back_equal(connection, run):
     assert stored(connection, run) == run
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs(), picks=st.lists(st.sets(st.integers(0, 2)), max_size=4))
 def test_a_run_that_grows_is_always_as_it_was_last_saved(connection, run, picks):

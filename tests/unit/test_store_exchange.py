@@ -56,6 +56,7 @@ def test_a_bundle_comes_back_the_same_and_goes_out_again_byte_equal(store, other
     assert str(store.path.parent).encode() not in bundle
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(run=some_runs())
 def test_any_run_goes_through_a_bundle(run):
@@ -66,6 +67,7 @@ def test_any_run_goes_through_a_bundle(run):
     assert pack([back]) == bundle
 
 
+@pytest.mark.slow
 def test_a_run_that_is_here_is_skipped_if_equal_and_else_refused_by_name(store, other):
     bundle = filled(store)
     other.import_bundle(bundle)
@@ -217,6 +219,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_bundle_is_refused_whole(store, name):

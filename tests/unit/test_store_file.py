@@ -60,6 +60,7 @@ def store(tmp_path):
 # --- the file
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_every_released_schema_is_brought_up_to_date(tmp_path):
     found = sorted(HERE.glob("v*.sqlite"))
@@ -186,6 +187,7 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
     assert before is None or path.read_bytes() == before
 
 
+@pytest.mark.process
 def test_opening_an_up_to_date_file_is_quick():
     """sqlite-utils takes 0.3 s to load, which a cold process must not pay."""
     code = "import sys, core.store; print([m for m in ('sqlite_utils', 'zipfile') if m in sys.modules])"
@@ -219,6 +221,7 @@ threads = [threading.Thread(target=work, args=(t,)) for t in range(4)]
 """
 
 
+@pytest.mark.process
 def test_many_threads_of_many_processes_lose_nothing(tmp_path):
     """All open a file that is not there yet."""
     path = tmp_path / "sessions.sqlite"
@@ -270,6 +273,7 @@ for n in range(10_000):
 """
 
 
+@pytest.mark.process
 def test_a_killed_process_loses_nothing_that_was_flushed(tmp_path):
     path = tmp_path / "sessions.sqlite"
     process = subprocess.Popen(
@@ -295,6 +299,7 @@ def test_a_killed_process_loses_nothing_that_was_flushed(tmp_path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.process
 def test_a_process_that_ends_writes_what_is_queued(tmp_path):
     code = (
         "import sys; from pathlib import Path; from core.store import Store; from tests.runs import make_run;"
@@ -521,6 +526,7 @@ def cpu(work, times):
     return statistics.median(taken)
 
 
+@pytest.mark.slow
 def test_logging_a_run_costs_little_more_than_its_bare_json(tmp_path):
     """20 routes x 100 hits, against the leanest thing possible: one row a route of compact JSON."""
     pool = [
@@ -589,6 +595,7 @@ def many(store, count):
     store.write(work, durable=False)
 
 
+@pytest.mark.slow
 def test_a_page_of_100_000_runs_costs_as_much_as_one_of_500(tmp_path):
     few, lots = Store(tmp_path / "few.sqlite"), Store(tmp_path / "lots.sqlite")
     many(few, 500)

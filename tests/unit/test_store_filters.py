@@ -168,6 +168,7 @@ def large(store, count):
     store.write(work, durable=False)
 
 
+@pytest.mark.slow
 def test_every_filter_of_10_000_runs_answers_in_a_moment(tmp_path):
     """Some 5 ms of the processor here; the limit is a hundred times that, as it may be busy and slow."""
     store = Store(tmp_path / "large.sqlite")

@@ -110,6 +110,7 @@ for n in range(100_000):
 """
 
 
+@pytest.mark.process
 def test_a_killed_process_loses_no_playlist_that_was_saved(tmp_path):
     path = tmp_path / "sessions.sqlite"
     process = subprocess.Popen(

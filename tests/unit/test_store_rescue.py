@@ -104,6 +104,7 @@ def whole(path):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_whatever_page_is_flipped_the_rest_is_saved(path):
     """Every eighth page, but for those on which a table begins or all are listed."""
@@ -126,6 +127,7 @@ def test_whatever_page_is_flipped_the_rest_is_saved(path):
     assert sorted(kept)[len(kept) // 2] >= len(ALL) - 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["runs", "texts", "judgements", "search_data"])
 def test_a_page_on_which_a_table_begins_takes_no_more_than_what_needs_it(path, table):
     with closing(sqlite3.connect(path)) as connection:
@@ -203,6 +205,7 @@ def test_what_is_no_database_is_told_and_left_alone(path, content, capsys):
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [16, 40, 100])
 def test_a_file_whose_first_bytes_are_gone_is_saved_whole(path, count):
     with path.open("r+b") as file:

@@ -145,6 +145,7 @@ def test_docstring_questions_are_well_formed_and_judge_whole_documents():
         assert all("quote" not in entry for entry in question["relevant"])
 
 
+@pytest.mark.process
 def test_judged_docstrings_of_two_modules_exist():
     known = {document.id for document in pydocs.documents(("contextlib", "shutil"))}
     judged = {entry["doc"] for question in DOCSTRING_QUESTIONS for entry in question["relevant"]}

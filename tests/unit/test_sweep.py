@@ -36,7 +36,7 @@ WORDS = (
     "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",
     "vase", "return", "label", "hour",
 )  # fmt: skip
-EXAMPLES = max(1, settings.default.max_examples // 5)  # each runs a route over all questions
+EXAMPLES = max(1, settings.default.max_examples // 8)  # each runs a route over all questions
 EARLIER = (Turn("user", "My parcel with the vase arrived crushed."), Turn("assistant", "Take a photo."))
 
 
@@ -127,6 +127,7 @@ HOW = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("route", "parameter"), TUNED, ids=[f"{r}.{k.name}" for r, k in TUNED])
 def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route, parameter):
     rankings = again(route, parameter.name)
@@ -149,6 +150,7 @@ def test_what_is_done_again_is_what_a_run_finds(engine, evaluation, again, route
     assert set(rankings.stored(subject.now, "map")) == set(subject.way.results)
 
 
+@pytest.mark.slow
 def test_two_parameters_of_one_step_are_done_again_together(engine, evaluation):
     subject = sweep_subject.subject(evaluation, "hybrid_rrf", ["k", "dense_weight"])
     rankings = sweep_subject.Rankings(subject)
@@ -448,6 +450,7 @@ def home(engine, measured, monkeypatch):
     monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
 
 
+@pytest.mark.slow
 def test_the_command_gives_the_curve(home, capsys):
     assert main(["sweep", "mine", "hybrid_rrf.k", "--grid", "1, 60", "--metric", "mrr@10", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -78,6 +78,7 @@ def moved(link, numbers):
     return link and replace(link, span=numbers.get(link.span, link.span))
 
 
+@pytest.mark.slow
 def test_what_every_step_came_to_is_what_it_records_now(pairs):
     for case, result, _, spans, _ in pairs:
         for before, after in spans:
@@ -86,6 +87,7 @@ def test_what_every_step_came_to_is_what_it_records_now(pairs):
             assert (before.kind, before.calls, before.tokens) == (after.kind, after.calls, after.tokens)
 
 
+@pytest.mark.slow
 def test_where_arguments_came_from_is_what_steps_record_now(pairs):
     told = 0
     for case, result, _, spans, numbers in pairs:
@@ -124,6 +126,7 @@ def test_a_list_of_the_routes_own_making_says_so_for_people(pairs):
     assert all(link.arg in before.attributes["not stored"] for before, link in unknown)
 
 
+@pytest.mark.slow
 def test_arguments_and_the_parameters_that_set_them_are_those_of_now(pairs):
     for case, result, _, spans, _ in pairs:
         for before, after in spans:
@@ -170,6 +173,7 @@ def test_what_a_later_answer_is_written_from_is_what_is_recorded_now(pairs):
                 assert min(before.basis.shown, len(before.hits)) == shown
 
 
+@pytest.mark.slow
 def test_what_readers_say_of_a_run_before_is_what_they_say_of_the_same_run_now(pairs):
     """But where the agent was given the result of a query, which was no step's then."""
     count = 0

@@ -108,6 +108,7 @@ def value_of(parameter, draw):
     return round(draw(st.floats(low, high)), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(TUNED))
 @settings(max_examples=8, deadline=None)
 @given(st.data())
