@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from core.analysis.metrics import METRICS
-from core.routes.declare import routes
+from core.routes.registry import routes
 from ui.app import glossary, help_mark
 from ui.app.glossary import TERMS, of_metric, of_source
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from core.domain.settings import PROJECT
-from core.routes.declare import routes
+from core.routes.registry import routes
 from scripts.new_route import create
 
 PARTS = ("core", "ui", "pages", "tests", "scripts")
