@@ -53,7 +53,7 @@ if stop_pressed and job is not None:
     job.cancel()
 with below:
     if run is not None:
-        link.told(run.id)
+        link.in_words(run.id)
     corpora.notice(corpus)
     if job is not None:
         health.warnings(job)

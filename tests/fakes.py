@@ -229,8 +229,8 @@ class MemoryCorpus:
         return tuple(sorted(hits, key=lambda h: (-h.score, h.passage.id))[:k])
 
 
-Odds = Mapping[str, float]  # the probability of each first token
-Reply = str | Odds | Exception | Callable[[LLMRequest], "str | Odds"]
+TokenProbabilities = Mapping[str, float]  # the probability of each first token
+Reply = str | TokenProbabilities | Exception | Callable[[LLMRequest], "str | TokenProbabilities"]
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.analysis.occurrences import held
-from core.analysis.passage_trace import Fate, Funnel
+from core.analysis.passage_trace import Funnel, LossEvidence
 from core.analysis.run_view import top
 from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
@@ -54,8 +54,8 @@ class Diagnosis:
     of: int
     best: int | None
     ndcg: float | None
-    lost: tuple[tuple[str, Fate], ...]
-    blamed: Fate | None
+    lost: tuple[tuple[str, LossEvidence], ...]
+    blamed: LossEvidence | None
     there: int
     repair: RouteResult | None
     repaired: int
@@ -194,7 +194,7 @@ def _repair(
 def _advice(
     run: Run,
     funnels: Sequence[Funnel],
-    lost: tuple[tuple[str, Fate], ...],
+    lost: tuple[tuple[str, LossEvidence], ...],
     repair: RouteResult | None,
     repaired: int,
     depth: int,
@@ -227,7 +227,7 @@ def _rewrote(result: RouteResult) -> bool:
     return any(isinstance(span.output, Rewrite) and span.output.changed for span in result.spans)
 
 
-def _step(fate: Fate) -> tuple[str, str]:
+def _step(fate: LossEvidence) -> tuple[str, str]:
     return (fate.step.name if fate.step is not None else "", fate.kind)
 
 

@@ -83,7 +83,7 @@ def by_route(runs: Iterable[Sequence[RouteResult]]) -> list[Latency]:
             titles.setdefault(result.route, result.title)
             key = (result.route, None, origin(result), bool(result.answer))
             found.setdefault(key, []).append(result.ms)
-    return _told(found, titles)
+    return _in_words(found, titles)
 
 
 def by_step(runs: Iterable[Sequence[RouteResult]]) -> list[Latency]:
@@ -99,7 +99,7 @@ def by_step(runs: Iterable[Sequence[RouteResult]]) -> list[Latency]:
             for span in timed(result.spans):
                 if not span.shared_with and span.error is None:
                     found.setdefault((span.name, span.kind, origins[span.id], False), []).append(span.ms)
-    return _told(found, {})
+    return _in_words(found, {})
 
 
 def origin(result: RouteResult) -> Source:
@@ -137,7 +137,7 @@ def usage(runs: Iterable[Sequence[RouteResult]]) -> list[Usage]:
     return sorted(means, key=lambda one: (-(one.prompt + one.completion), one.title))
 
 
-def _told(found: Mapping[Key, Sequence[float]], titles: Mapping[str, str]) -> list[Latency]:
+def _in_words(found: Mapping[Key, Sequence[float]], titles: Mapping[str, str]) -> list[Latency]:
     told = [
         Latency(key, titles.get(key, key), kind, source, len(ms), percentiles(ms), max(ms), answered)
         for (key, kind, source, answered), ms in found.items()

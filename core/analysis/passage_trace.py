@@ -38,7 +38,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class LossEvidence:
     """What became of a passage: `rank` in the final ranking, `step` that lost it (None where none did),
     `was` its rank before that, and a sentence.
     """
@@ -79,11 +79,11 @@ class Funnel:
             found.append(Stage(span, rank, len(hits), score, self.flow.used(span)))
         return found
 
-    def fate(self, id: str, depth: int) -> Fate:
+    def fate(self, id: str, depth: int) -> LossEvidence:
         """What became of passage `id` where the first `depth` of the ranking count."""
         result, rank = self.result, self.flow.final.get(id)
         if result.status != "ok":
-            return Fate("no ranking", None, self._trouble(id), _failed(result))
+            return LossEvidence("no ranking", None, self._trouble(id), _failed(result))
         if rank is not None and rank <= depth:
             return self._in_top(id, rank, depth)
         return self._lost(id, rank, depth)
@@ -112,21 +112,23 @@ class Funnel:
 
     # In the top.
 
-    def _in_top(self, id: str, rank: int, depth: int) -> Fate:
+    def _in_top(self, id: str, rank: int, depth: int) -> LossEvidence:
         at = f"At rank {rank}"
         if self._shown is None:
             cited = ", and cited" if id in self.result.citations else ""
-            return Fate("found", rank, f"{at} of the top {depth}{cited}.")
+            return LossEvidence("found", rank, f"{at} of the top {depth}{cited}.")
         shown, writer = self._shown
         if id in self.result.citations:
-            return Fate("found", rank, f"{at}, in the prompt, and cited.")
+            return LossEvidence("found", rank, f"{at}, in the prompt, and cited.")
         if id in shown:
             why = "says that there is none" if self.result.abstained else "does not cite it"
-            return Fate("not used", rank, f"{at} and in the prompt, but the answer {why}.", writer, rank)
+            return LossEvidence(
+                "not used", rank, f"{at} and in the prompt, but the answer {why}.", writer, rank
+            )
         if evidence := compressed(self.result, id):
             step, said = evidence
-            return Fate("compressed out", rank, f"{at}, but not in the prompt: {said}.", step, rank)
-        return Fate(
+            return LossEvidence("compressed out", rank, f"{at}, but not in the prompt: {said}.", step, rank)
+        return LossEvidence(
             "found",
             rank,
             f"{at}; the prompt held {len(shown)} passage{'s' * (len(shown) != 1)}, and not this one.",
@@ -134,34 +136,36 @@ class Funnel:
 
     # Not in the top.
 
-    def _lost(self, id: str, rank: int | None, depth: int) -> Fate:
+    def _lost(self, id: str, rank: int | None, depth: int) -> LossEvidence:
         loss, best = self.flow.loss(id, depth), self._best(id)
         unknown = loss is not None and loss.before is None
         if not self.flow.lists and not unknown:
-            return Fate("not searched", rank, "The route made no list of passages: it searched for none.")
+            return LossEvidence(
+                "not searched", rank, "The route made no list of passages: it searched for none."
+            )
         if best is None and rank is None and self.flow.lists:
             one = self._searches[0] if len(self._searches) == 1 else None
-            return Fate("never retrieved", None, self._never(id), one)
+            return LossEvidence("never retrieved", None, self._never(id), one)
         if best is None or (loss is not None and unknown):
             return self._not_recorded(loss, best, rank)
         if rank is None and self._shown is not None and id in self._shown[0]:
             words = "It was in the prompt, and the answer does not cite it."
-            return Fate("not used", None, words, self._shown[1], best.rank)
+            return LossEvidence("not used", None, words, self._shown[1], best.rank)
         if rank is None and loss is None and (graded := discarded(self.flow, id)):
             words = f"{_upper(graded[1])}; it was {self._at(best)}."
-            return Fate("dropped by grade", rank, words, graded[0], best.rank)
+            return LossEvidence("dropped by grade", rank, words, graded[0], best.rank)
         if loss is None or loss.before is None or (loss.was > depth and self._just_cut(loss)):
             return self._unused(id, rank, depth) or self._below(id, rank, depth)
         if evidence := compressed(self.result, id):
             now = f"at rank {rank}" if rank is not None else "not in the final ranking"
             words = f"At {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
             if isinstance(evidence[0].output, Selection):
-                return Fate("dropped by grade", rank, words, evidence[0], loss.was)
+                return LossEvidence("dropped by grade", rank, words, evidence[0], loss.was)
             if loss.step is None or loss.step.kind == "CHAIN":
-                return Fate("compressed out", rank, words, evidence[0], loss.was)
+                return LossEvidence("compressed out", rank, words, evidence[0], loss.was)
         return self._explained(id, loss, loss.before, rank, depth)
 
-    def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> Fate:
+    def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> LossEvidence:
         """It was in a list of the route's own making, or may have been."""
         step = loss.step if loss is not None else None
         words = "The route put its final list together itself"
@@ -172,38 +176,38 @@ class Funnel:
         before = f"{_upper(self._at(best))}. " if best is not None else ""
         end = f"; it ends at rank {rank}" if rank is not None else ""
         words = f"{before}{words}, {UNKNOWN}{end}."
-        return Fate("not recorded", rank, words, step, best.rank if best is not None else None)
+        return LossEvidence("not recorded", rank, words, step, best.rank if best is not None else None)
 
-    def _explained(self, id: str, loss: Loss, before: Span, rank: int | None, depth: int) -> Fate:
+    def _explained(self, id: str, loss: Loss, before: Span, rank: int | None, depth: int) -> LossEvidence:
         step, was = loss.step, loss.was
         found = f"At {was} in {self.called(before)}"
         if loss.cut is not None:
-            return Fate("cut by the route", rank, f"{found}, {self._cut(step, loss.cut)}.", step, was)
+            return LossEvidence("cut by the route", rank, f"{found}, {self._cut(step, loss.cut)}.", step, was)
         if step is None:
             raise LookupError(f"the end of {self.result.route} moved passage {id!r}")
         name, output = self.called(step), step.output
         if isinstance(output, Selection) and (twin := output.dropped.get(id)):
             like = f"too like {twin.kept} (similarity {twin.similarity:.2f})"
-            return Fate("near-duplicate", rank, f"{found}; {name} dropped it as {like}.", step, was)
+            return LossEvidence("near-duplicate", rank, f"{found}; {name} dropped it as {like}.", step, was)
         if loss.now is None and (grade := low_grade(self.result, id)):
             words = f"{found}; {grade[1]}, and {name} left it out."
-            return Fate("dropped by grade", rank, words, step, was)
+            return LossEvidence("dropped by grade", rank, words, step, was)
         if isinstance(output, Fusion) and output.in_turn and loss.now is not None:
             words = f"{found}; {name} put others before it: {_ends(rank)}."
-            return Fate("put behind", rank, words, step, was)
+            return LossEvidence("put behind", rank, words, step, was)
         if isinstance(output, Fusion):
             kept = f"kept {len(step.hits or ())} without it"
             put = kept if loss.now is None else f"put it at {loss.now}"
             words = f"{self._in_each(self.flow.sources(step), id)}; {name} {put}"
             if left := self._not_looked_at(id, depth):
                 words = f"{words}; {left.words}"
-            return Fate("fused away", rank, f"{words}{self._after(loss, rank)}.", step, was)
+            return LossEvidence("fused away", rank, f"{words}{self._after(loss, rank)}.", step, was)
         if loss.now is None and (outside := self._outside(step, was)):
-            return Fate("reranked away", rank, f"{found}; {name} {outside}.", step, was)
+            return LossEvidence("reranked away", rank, f"{found}; {name} {outside}.", step, was)
         if loss.now is None:
-            return Fate("dropped", rank, f"{found}; {name} left it out.", step, was)
+            return LossEvidence("dropped", rank, f"{found}; {name} left it out.", step, was)
         words = f"{found}; {name} put it at {loss.now}{self._after(loss, rank)}."
-        return Fate("reranked away", rank, words, step, was)
+        return LossEvidence("reranked away", rank, words, step, was)
 
     def _cut(self, step: Span | None, source: Source) -> str:
         """That the route passed on a part of a list, in words."""
@@ -212,7 +216,7 @@ class Funnel:
             return f"but the route returned {source.part}{of}"
         return f"but the route gave {self.called(step)} {source.part} only"
 
-    def _below(self, id: str, rank: int | None, depth: int) -> Fate:
+    def _below(self, id: str, rank: int | None, depth: int) -> LossEvidence:
         """It is in lists, but none that counts had it in its top."""
         found = [stage for stage in self.stages(id) if stage.rank and is_search(stage.span)]
         counting = [stage for stage in found if stage.used] or found
@@ -222,12 +226,12 @@ class Funnel:
             raise LookupError(f"no list of {self.result.route} has passage {id!r}")
         if left := self._not_looked_at(id, depth):
             words = f"At {left.was} in {self.called(left.before)}, and {left.words}: {_ends(rank)}."
-            return Fate(left.kind, rank, words, left.step, left.was)
+            return LossEvidence(left.kind, rank, words, left.step, left.was)
         if best.rank == rank:
             words = f"Found too low: {self._at(best)}, the best of its searches."
         else:
             words = f"Found too low: {self._at(best)}, the best of its searches; {_ends(rank)}."
-        return Fate("found too low", rank, words, best.span, best.rank)
+        return LossEvidence("found too low", rank, words, best.span, best.rank)
 
     def _not_looked_at(self, id: str, depth: int) -> _TooLate | None:
         """The step of at least `depth` candidates to which a passage came too late: the route gave it a part
@@ -248,7 +252,7 @@ class Funnel:
                     return _TooLate("reranked away", step, source.span, was, words)
         return None
 
-    def _unused(self, id: str, rank: int | None, depth: int) -> Fate | None:
+    def _unused(self, id: str, rank: int | None, depth: int) -> LossEvidence | None:
         """A list that the ranking was not made from had it: in its top, or it alone."""
         lists = [
             stage for stage in self.stages(id) if stage.used is False and stage.rank and not stage.span.parent
@@ -258,7 +262,7 @@ class Funnel:
             return None
         end = f"; it ends at rank {rank}" if rank is not None else ""
         words = f"{_upper(self._at(best))}, but the ranking was not made from that list{end}."
-        return Fate("list not used", rank, words, best.span, best.rank)
+        return LossEvidence("list not used", rank, words, best.span, best.rank)
 
     def _just_cut(self, loss: Loss) -> bool:
         """Whether nothing but the length of a list left it out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.analysis.what_if.grading import Tally
 
 
-def told(one: Tally, count: int) -> str:
+def in_words(one: Tally, count: int) -> str:
     """One tally: what was decided, how often that was right, and what it cost."""
     if not count:
         return "No question counts here."

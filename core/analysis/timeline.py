@@ -27,14 +27,14 @@ def lead(run: Run) -> list[str]:
     if not routes:
         return []
     quick, slow = routes[0], routes[-1]
-    said = [f"{slow.title} is the slowest route alone, {milliseconds(ended(slow))}. {path_told(slow)}"]
+    said = [f"{slow.title} is the slowest route alone, {milliseconds(ended(slow))}. {path_in_words(slow)}"]
     if quick is not slow:
         said[0] = f"{quick.title} is the quickest route alone, {milliseconds(ended(quick))}. {said[0]}"
     said += [f"{_deciding(routes)}"] if len(routes) > 1 else []
-    return [*said, wall_told(run)]
+    return [*said, wall_in_words(run)]
 
 
-def path_told(result: RouteResult) -> str:
+def path_in_words(result: RouteResult) -> str:
     """How much of the route's time its longest step on the critical path takes, and what ran beside it."""
     path = critical(result)
     if path.longest is None:
@@ -48,7 +48,7 @@ def path_told(result: RouteResult) -> str:
     return said
 
 
-def wall_told(run: Run) -> str:
+def wall_in_words(run: Run) -> str:
     """The run's wall time against the sum of its routes alone, and how the routes ran."""
     took = clocks(run)
     said = f"The run took {milliseconds(took.wall)}; its routes alone add up to {milliseconds(took.alone)}."
@@ -59,7 +59,7 @@ def wall_told(run: Run) -> str:
     return f"{said} The routes ran {ran}." if isinstance(ran, str) and ran else said
 
 
-def spent_told(found: Sequence[Spent]) -> str:
+def spent_in_words(found: Sequence[Spent]) -> str:
     """Which kinds of step the time went into; `found` has the most first."""
     total = sum(one.total for one in found)
     if not total:
@@ -77,7 +77,7 @@ def label(one: Spent) -> str:
     return STEP_KINDS[one.kind] if one.kind else one.name
 
 
-def sessions_told(read: Traces, found: Sequence[Latency], apart: int = 0) -> list[str]:
+def sessions_in_words(read: Traces, found: Sequence[Latency], apart: int = 0) -> list[str]:
     """How much the percentiles rest on, and who is slowest; `found` has the slowest median first, `apart`
     counts the rows that are not among it because their times are from the cache or a recording.
     """

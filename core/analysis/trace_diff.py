@@ -164,10 +164,13 @@ def _links(
 
     names = sorted({**was, **now})
     apart = [name for name in names if not (name in was and name in now and same(was[name], now[name]))]
-    return [Change(name, _told(was.get(name), traces[0]), _told(now.get(name), traces[1])) for name in apart]
+    return [
+        Change(name, _in_words(was.get(name), traces[0]), _in_words(now.get(name), traces[1]))
+        for name in apart
+    ]
 
 
-def _told(link: Link | None, trace: Sequence[Span]) -> str | Missing:
+def _in_words(link: Link | None, trace: Sequence[Span]) -> str | Missing:
     return MISSING if link is None else describe(link, trace)[1]
 
 

@@ -186,7 +186,7 @@ class Turns:
         self, slots: float = 1, cancel: threading.Event | None = None, *, told: bool = False
     ) -> Iterator[None]:
         """Hold one of `slots` (math.inf: as many as are asked for). Raises Cancelled where it was stopped in
-        the queue. `told`: a wait is a span of the route.
+        the queue. `in_words`: a wait is a span of the route.
         """
         who = asker()
         ticket = self._join(who, slots)
@@ -194,7 +194,7 @@ class Turns:
             if ticket.served.is_set():
                 self._begin(ticket)
             elif who.trace is not None and told:
-                self._stand_told(ticket, who.trace, cancel)
+                self._stand_and_report(ticket, who.trace, cancel)
             else:
                 self._stand(ticket, cancel)
                 self._begin(ticket)
@@ -207,7 +207,7 @@ class Turns:
         with self._lock:
             return sum(map(len, self._lines.values()))
 
-    def _stand_told(self, ticket: _Ticket, trace: RouteClock, cancel: threading.Event | None) -> None:
+    def _stand_and_report(self, ticket: _Ticket, trace: RouteClock, cancel: threading.Event | None) -> None:
         began = time.perf_counter()
         with trace.span(WAIT, "CHAIN") as span:
             span.output = Waited()

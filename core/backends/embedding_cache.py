@@ -14,7 +14,7 @@ from core.backends.base import Embedder, Matrix, Vector
 KEPT = 5_000  # vectors: 8 MB of 384 numbers each
 
 
-class KeptVectors:
+class EmbeddingCache:
     """An embedder's vectors by text, the least lately used ones dropped. Safe to call from any thread.
 
     Texts are kept as hashes only, so that one that is deleted elsewhere cannot be read here.

@@ -93,7 +93,7 @@ def index_(
         "source": str(source.path) if source.path else "installed packages",
         "enrichments": [asdict(one) for one in made],
     }
-    emit(document, lambda: "\n".join([_built(corpus.info), *map(enriching.told, made)]), as_json=as_json)
+    emit(document, lambda: "\n".join([_built(corpus.info), *map(enriching.in_words, made)]), as_json=as_json)
     return 0
 
 

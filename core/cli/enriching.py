@@ -48,7 +48,7 @@ def _show(bar: Bar, label: str, stage: str, done: int, total: int) -> None:
     bar(f"{label}: {stage}", done, total)
 
 
-def told(made: Made) -> str:
+def in_words(made: Made) -> str:
     """What was made and what it took, in one line."""
     took = sum(made.build_ms.values()) / 1000
     spent = made.spent

@@ -70,13 +70,13 @@ def fit_(
 
 def fitted_text(fitted: FittedWeights) -> str:
     """The finding, the weights, and each comparison."""
-    from core.evaluation.tuning import learn_text as told
+    from core.evaluation.tuning import learn_text
 
-    lines = [f"{fitted.name}: {fitted.made['of']}: {told.labels(fitted.made['counts'])}", ""]
-    lines += [*told.worth(fitted), told.weights(fitted)]
+    lines = [f"{fitted.name}: {fitted.made['of']}: {learn_text.labels(fitted.made['counts'])}", ""]
+    lines += [*learn_text.worth(fitted), learn_text.weights(fitted)]
     for part in ("held out", "out of fold"):
         for group in ("against", "measured"):
-            if found := told.rivals(fitted, part, group):
+            if found := learn_text.rivals(fitted, part, group):
                 rows = [
                     [one.baseline, f"{one.before:.3f}", f"{one.estimate:+.3f}",
                      "-" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}",
@@ -85,7 +85,7 @@ def fitted_text(fitted: FittedWeights) -> str:
                 ]  # fmt: skip
                 heads = [f"{part}, fitted minus", "nDCG@10", "difference", "95 % interval", "p (Holm)", ""]
                 lines += ["", table(heads, rows, right=(1, 2, 3, 4))]
-    if found := told.left_out(fitted):
+    if found := learn_text.left_out(fitted):
         rows = [[one.baseline, f"{one.before:.3f}", f"{one.estimate:+.3f}", one.verdict] for one in found]
         lines += ["", table(["out of fold, without", "nDCG@10", "difference", ""], rows, right=(1, 2))]
     lines += [

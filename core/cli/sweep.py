@@ -131,7 +131,7 @@ def _price(cost: Any) -> str:
 
 
 def _document(found: Curve) -> dict[str, Any]:
-    from core.evaluation.tuning.sweep_text import counted, told
+    from core.evaluation.tuning.sweep_text import counted, in_words
 
     about = found.subject
     return {
@@ -156,7 +156,7 @@ def _document(found: Curve) -> dict[str, Any]:
         "held_out_questions": len(found.split.held_out),
         "failed": len(about.failed),
         "unlabelled": about.unlabelled,
-        "told": [*told(found), counted(found)],
+        "told": [*in_words(found), counted(found)],
     }  # fmt: skip
 
 
@@ -170,10 +170,10 @@ def _effect(effect: Effect) -> dict[str, Any]:
 def _text(found: Curve) -> str:
     from core.evaluation.finding import figures
     from core.evaluation.tuning.sweep import METRICS
-    from core.evaluation.tuning.sweep_text import counted, named, told
+    from core.evaluation.tuning.sweep_text import counted, in_words, named
     from core.evaluation.tuning.sweep_text import found as finding
 
-    lines = [*told(found), ""]
+    lines = [*in_words(found), ""]
     wide = max(len(named(found.subject, one.point)) for one in found.tried)
     for one in found.tried:
         name = named(found.subject, one.point).ljust(wide)

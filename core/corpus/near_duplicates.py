@@ -92,7 +92,7 @@ class Near:
             members.setdefault(int(label[row]), []).append(row)
         return sorted(map(tuple, members.values()), key=lambda rows: (-len(rows), rows))
 
-    def told(self, threshold: float) -> str:
+    def in_words(self, threshold: float) -> str:
         """The finding in words."""
         places = self.above(threshold)
         across = int(self._crosses(places).sum())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from core.backends import evaluators
 from core.backends.admission import Asker
 from core.backends.base import WebSearch
-from core.backends.embedding_cache import KeptVectors
+from core.backends.embedding_cache import EmbeddingCache
 from core.backends.llm.none import NoLLM
 from core.corpus.corpus import Corpus
 from core.domain.needs import Need
@@ -33,7 +33,7 @@ class Contexts(Resources):
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         super().__init__(settings)
         self.store = store
-        self._turn_vectors = KeptVectors()
+        self._turn_vectors = EmbeddingCache()
 
     def context(
         self,

@@ -103,7 +103,7 @@ def perform(
     spec, plan, drawn = ready.spec, ready.plan, ready.labelled
     warnings = dict.fromkeys(ready.warnings)
 
-    def told(warning: str) -> None:
+    def in_words(warning: str) -> None:
         warnings[warning] = None
         warn(warning)
 
@@ -113,15 +113,15 @@ def perform(
         if out is not None:
             write_labelled(out, drawn, spec.document())
         outcomes, whole = runner.run(
-            engine, drawn, plan, journal=journal, runs=runs, ended=ended, warn=told,
+            engine, drawn, plan, journal=journal, runs=runs, ended=ended, warn=in_words,
             progress=lambda done, _: progress(done, total),
         )  # fmt: skip
         again, whole = _repeated(
-            engine, ready, out, whole, fresh=fresh, ended=ended, warn=told, progress=progress
+            engine, ready, out, whole, fresh=fresh, ended=ended, warn=in_words, progress=progress
         )
     executed = _executed(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
-        told(remark)
+        in_words(remark)
     figures = {
         **summary.summarise(
             drawn, outcomes, plan.routes, baseline=ready.baseline, extra=executed.values, again=again

@@ -8,12 +8,12 @@ from core.steps.analyse import Analyse
 from core.steps.base import Context
 from core.steps.classify import Classify
 from core.steps.compress import Compress
-from core.steps.confidence import Confide
+from core.steps.confidence import AskConfidence
 from core.steps.correct import Correct
 from core.steps.decompose import Decompose
 from core.steps.fitted_fusion import FuseFitted
-from core.steps.full_context import Whole
-from core.steps.fusion_in_decoder import Together
+from core.steps.full_context import FullContext
+from core.steps.fusion_in_decoder import FusionInDecoder
 from core.steps.gate import Gatekeeper
 from core.steps.generate import Generate
 from core.steps.grade import Judge
@@ -23,7 +23,7 @@ from core.steps.late_interaction import LateInteraction
 from core.steps.learned_sparse import LearnedTerms
 from core.steps.memo import Memo
 from core.steps.merge import Merge
-from core.steps.prompted_reflection import Imitate
+from core.steps.prompted_reflection import PromptedReflection
 from core.steps.reflect import Reflect
 from core.steps.remember import Remember
 from core.steps.rerank import Rerank
@@ -31,7 +31,7 @@ from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
 from core.steps.self_rag import SelfRag
-from core.steps.self_refine import Redraft
+from core.steps.self_refine import SelfRefine
 from core.steps.tables import AskTables
 
 __all__ = ["POOL", "Context", "Memo", "Steps"]
@@ -55,13 +55,13 @@ class Steps(
     Iterate,
     Judge,
     Remember,
-    Redraft,
-    Imitate,
+    SelfRefine,
+    PromptedReflection,
     Reflect,
-    Confide,
+    AskConfidence,
     SelfRag,
-    Together,
-    Whole,
+    FusionInDecoder,
+    FullContext,
     AskTables,
     Classify,
     Generate,

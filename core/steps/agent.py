@@ -87,7 +87,7 @@ class Turn(Decided):
     why: str
 
 
-def told(done: Sequence[Did]) -> str:
+def in_words(done: Sequence[Did]) -> str:
     """The actions so far, a line each, numbered from 1."""
     lines = []
     for number, did in enumerate(done, 1):
@@ -171,7 +171,7 @@ class Agent(Decompose):
         }
         reply = self._ask(
             CHOOSE_ACTION, max_tokens=100, schema=schema, unusable=wrong,
-            question=question, actions=", ".join(offered), done=told(done),
+            question=question, actions=", ".join(offered), done=in_words(done),
         )  # fmt: skip
         read = read_choice(reply.text, offered)
         if isinstance(read, str):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
-from core.backends.embedding_cache import KeptVectors
+from core.backends.embedding_cache import EmbeddingCache
 from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
 from core.backends.llm.text import looks_refused
@@ -70,7 +70,7 @@ class Context:
     evidence: float = EVIDENCE  # P(Yes) that passages hold the answer, below which none is written from them
     reflection: Callable[[], LLM] = no_reflection  # the reflection-token model, or Unavailable
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
-    turn_vectors: KeptVectors = field(default_factory=KeptVectors)
+    turn_vectors: EmbeddingCache = field(default_factory=EmbeddingCache)
     draw: int = 0  # from 1 on every model call has another seed than it would have
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable

@@ -89,7 +89,7 @@ def no_answer(text: str) -> bool:
     return not text.strip() or looks_refused(text) or abstains(text) or bool(_UNKNOWN.match(text))
 
 
-class Confide(StepBase):
+class AskConfidence(StepBase):
     """The model's own knowledge, and how sure it is."""
 
     @step("LLM", "answer without searching")

@@ -19,7 +19,7 @@ from core.steps.grade import verdict
 from core.steps.rerank import Rerank
 from core.steps.step import step
 
-__all__ = ["BACKGROUND", "Evaluate", "Signals", "Which", "thresholds", "told"]
+__all__ = ["BACKGROUND", "Evaluate", "Signals", "Which", "in_words", "thresholds"]
 
 BACKGROUND = 15  # passages whose mean a hit is held against, itself included
 Signals = tuple[tuple[float, ...], ...]  # for each passage the values of FEATURES
@@ -72,7 +72,7 @@ class Evaluate(Rerank):
         values = self.signals(text, hits, others)
         grades = known.grades(values) if hits else ()
         given = [
-            PassageGrade(hit.passage.id, float(grade), "scored", told(row))
+            PassageGrade(hit.passage.id, float(grade), "scored", in_words(row))
             for hit, grade, row in zip(hits, grades, values, strict=True)
         ]
         return verdict(given, low, high, LIGHTWEIGHT)
@@ -149,6 +149,6 @@ def thresholds(known: Evaluator, low: float, high: float) -> tuple[float, float]
     return min(known.low, high or known.high), high or known.high
 
 
-def told(values: Sequence[float]) -> str:
+def in_words(values: Sequence[float]) -> str:
     """The features of one passage in words."""
     return ", ".join(f"{name} {value:.2f}" for name, value in zip(FEATURES, values, strict=True))

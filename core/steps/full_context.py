@@ -19,7 +19,7 @@ WRITTEN = 160  # tokens an answer may have
 RESERVED = WRITTEN + 352  # with the instructions and a question of usual length
 
 
-class Whole(Generate):
+class FullContext(Generate):
     """Cache-augmented generation: every passage in every prompt, at its beginning.
 
     Source: Chan et al. 2024, "Don't Do RAG: When Cache-Augmented Generation is All You Need for Knowledge

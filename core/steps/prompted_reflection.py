@@ -9,7 +9,7 @@ from typing import Literal, TypeGuard
 from core.backends.prompting.citations import NOT_ANSWERED, Draft, abstains, unmarked
 from core.backends.prompting.prompts import Prompt
 from core.backends.prompting.prompts_corrective import LOOK_UP, RELEVANT, SEGMENT, SUPPORTED, UNAIDED, USEFUL
-from core.backends.prompting.token_probabilities import DIGITS, By, Odds, odds
+from core.backends.prompting.token_probabilities import DIGITS, By, TokenProbabilities, odds
 from core.backends.prompting.untrusted import between, in_line
 from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.outputs import Rerank, Reranked, Segment, SegmentTree
@@ -60,7 +60,7 @@ class Judged:
         )  # fmt: skip
 
 
-class Imitate(StepBase):
+class PromptedReflection(StepBase):
     """The questions that stand for reflection tokens."""
 
     @step("EVALUATOR", "decide whether to look it up")
@@ -106,7 +106,7 @@ class Imitate(StepBase):
         """
         shown, segment = between(1, passage.title, passage.text), ""
 
-        def judge(what: str, prompt: Prompt, words: tuple[str, ...]) -> Odds:
+        def judge(what: str, prompt: Prompt, words: tuple[str, ...]) -> TokenProbabilities:
             reply = self._ask(
                 prompt, max_tokens=4, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
                 passages=shown, question=text, segment=in_line(segment),

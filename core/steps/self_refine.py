@@ -72,7 +72,7 @@ class Weighed:
         )  # fmt: skip
 
 
-class Redraft(Generate):
+class SelfRefine(Generate):
     """Self-Refine over a cited answer.
 
     Source: Madaan et al. 2023, "Self-Refine", arXiv:2303.17651, algorithm 1.

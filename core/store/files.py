@@ -53,10 +53,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             connection.execute("BEGIN")
             yield connection
     except sqlite3.Error as error:
-        raise Unavailable(f"the sessions in {path} cannot be read: {told(error, path)}") from error
+        raise Unavailable(f"the sessions in {path} cannot be read: {in_words(error, path)}") from error
 
 
-def told(error: Exception, path: Path) -> str:
+def in_words(error: Exception, path: Path) -> str:
     """What went wrong with the file; if it is damaged, also the way out."""
     damaged = getattr(error, "sqlite_errorname", "").startswith(DAMAGED)
     return f"{describe(error)}; {rescue(path)}" if damaged else describe(error)
@@ -102,7 +102,7 @@ def vacuum(path: Path) -> tuple[int, int]:
             connection.execute("VACUUM")
         empty_log(path)
     except (sqlite3.Error, OSError) as error:
-        raise Unavailable(f"{path} cannot be made smaller now: {told(error, path)}") from error
+        raise Unavailable(f"{path} cannot be made smaller now: {in_words(error, path)}") from error
     return before, path.stat().st_size
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from core.domain.errors import BadInput, Unavailable
 from core.store import codec, runs
-from core.store.files import open_to_read, open_to_write, rescue, told, version
+from core.store.files import in_words, open_to_read, open_to_write, rescue, version
 from core.store.rows import parsed, text
 from core.store.search import index
 
@@ -69,7 +69,7 @@ def backup(path: Path, target: Path) -> int:
             wrong = _check(copy)
     except (sqlite3.Error, OSError) as error:
         target.unlink(missing_ok=True)
-        raise Unavailable(f"{path} cannot be copied to {target}: {told(error, path)}") from error
+        raise Unavailable(f"{path} cannot be copied to {target}: {in_words(error, path)}") from error
     if wrong is not None:
         target.unlink()
         raise Unavailable(f"{path} is damaged: {wrong}; {rescue(path)}")

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from core.domain.errors import Unavailable, describe
 from core.domain.types import Run
-from core.store.files import told
+from core.store.files import in_words
 
 T = TypeVar("T")
 Connection = sqlite3.Connection
@@ -101,7 +101,7 @@ class Writer:
 
     def warn(self, error: Exception) -> str:
         """Note, until the next write that goes well, that the file cannot be written; gives the line."""
-        trouble = f"sessions cannot be stored in {self._path}: {told(error, self._path)}"
+        trouble = f"sessions cannot be stored in {self._path}: {in_words(error, self._path)}"
         with self._changed:
             if trouble != self._trouble:
                 log.warning("%s", trouble)

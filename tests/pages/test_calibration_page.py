@@ -14,7 +14,7 @@ from core.evaluation import experiment_store, sets
 from core.evaluation.calibration import choose
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning.calibrate import calibrate
-from core.evaluation.tuning.calibrate_text import told
+from core.evaluation.tuning.calibrate_text import in_words
 from core.evaluation.tuning.sweep_split import split
 from core.evaluation.tuning.threshold_cases import found
 from core.store import presets
@@ -62,7 +62,7 @@ def target(step="grade and decide:high:question"):
 def test_the_finding_is_told_first_and_equals_the_calibration(visit, evaluation):
     app = visit("tune.py")
     expected = calibrate(target(), split(asked(40)), "f1")
-    assert told(expected).split(". ")[0] in html(app)
+    assert in_words(expected).split(". ")[0] in html(app)
     assert f"{expected.threshold:.3g} chosen on 20 dev questions by the highest F1." in html(app)
     assert "From this threshold on it trusts what was found" in html(app)
     dev = [case for case in target().cases if int(case.question[1:]) % 2 == 0]

@@ -207,7 +207,7 @@ def test_the_address_reopens_a_passage(visit, real):
 def test_near_duplicates_are_told_and_compared(visit, real):
     app = visit("corpus.py", corpus="shop", tab="Near-duplicates", alike="0.60")
     found = near_duplicates.find(real.corpus("shop"), "words")
-    assert found.told(0.6) in shown(app)
+    assert found.in_words(0.6) in shown(app)
     assert len(app.dataframe[0].value) == len(found.above(0.6))
     assert "<del>five</del>" in html(app) or "<ins>five</ins>" in html(app)
 

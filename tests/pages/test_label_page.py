@@ -445,16 +445,16 @@ def test_an_export_comes_back_and_a_broken_line_keeps_everything_as_it_is(visit,
     before = stored(engine)
     app = visit("label.py", set="one", tab="Labels")
     assert {one.proto.label for one in app.get("download_button")} == {"TREC qrels", "CSV"}
-    told = labels.take  # the function behind the uploader
+    take = labels.take  # the function behind the uploader
     desks.create(engine.store, "two", "tiny", ASKED)
     csv = exchange.table(before, unjudged=True)
-    assert "2 judgements of one.csv are added" in told(stored(engine, "two"), "one.csv", csv, "x")
+    assert "2 judgements of one.csv are added" in take(stored(engine, "two"), "one.csv", csv, "x")
     assert stored(engine, "two").by("anna").keys() == before.by("anna").keys()
     assert stored(engine, "two").pool.keys() == before.pool.keys()
     qrels = exchange.qrels(before)
-    assert "2 judgements" in told(stored(engine, "two"), "one.qrels", qrels, "carol")
+    assert "2 judgements" in take(stored(engine, "two"), "one.qrels", qrels, "carol")
     with pytest.raises(Exception, match=r"bad\.qrels line 2"):
-        told(stored(engine, "two"), "bad.qrels", b"q1 0 fragile:0-80 1\nq1 0 nothing 2\n", "dave")
+        take(stored(engine, "two"), "bad.qrels", b"q1 0 fragile:0-80 1\nq1 0 nothing 2\n", "dave")
     assert "dave" not in stored(engine, "two").annotators()
 
 

@@ -134,13 +134,13 @@ def test_the_place_and_the_expected_wait_are_told_while_it_waits(clock):
     calls = [Caller(turns, who) for who in waiting]
     clock.advance(1)
 
-    def told(who):
+    def in_words(who):
         span = who.trace.spans()[0]
         return span.name, span.kind, getattr(span.output, "place", None), getattr(span.output, "about", None)
 
-    until(lambda: [told(who)[2] for who in waiting] == [1, 2, 3])
-    until(lambda: [told(who)[3] for who in waiting] == [3.0, 7.0, 11.0])
-    assert [told(who)[:2] for who in waiting] == [(WAIT, "CHAIN")] * 3
+    until(lambda: [in_words(who)[2] for who in waiting] == [1, 2, 3])
+    until(lambda: [in_words(who)[3] for who in waiting] == [3.0, 7.0, 11.0])
+    assert [in_words(who)[:2] for who in waiting] == [(WAIT, "CHAIN")] * 3
     for call in (held, *calls):
         call.end()
 

@@ -11,7 +11,7 @@ from core.backends.base import LLMRequest, Message
 from core.domain.errors import Unavailable
 from core.domain.types import Passage, Query
 from core.engine.engine import Request
-from core.steps.agent import Did, holding, read_choice, told
+from core.steps.agent import Did, holding, in_words, read_choice
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 QUESTION = "How long is the crushed box claim open?"
@@ -254,7 +254,7 @@ def test_passages_holding_words_one_after_another_come_first():
 
 def test_the_chooser_reads_counts_only():
     done = (Did("search", "When?", 90, 3, 0.456, "no"), Did("look_up", "x", 0, 0, None, "unknown"))
-    assert told(done) == (
+    assert in_words(done) == (
         "1. search: When? -> 90 passages, 3 of them new, nearest 0.46, they answer the question: no\n"
         "2. look_up: x -> 0 passages, 0 of them new, they answer the question: unknown"
     )

@@ -15,7 +15,7 @@ from core.domain.errors import BadInput
 from core.evaluation import calibration
 from core.evaluation.calibration import OBJECTIVES, WANTED, rate, tidy
 from core.evaluation.tuning.calibrate import Measured, _interval, calibrate, compared, counts_at, worth
-from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
+from core.evaluation.tuning.calibrate_text import about, halves, in_words, left_out, reliability_in_words
 from core.evaluation.tuning.curves import curve, reliable
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.targets import Judged, Target
@@ -229,7 +229,7 @@ def test_a_calibration_in_words():
     assert found.chosen.precision.value == found.chosen.recall.value == 1.0
     assert found.shipped.precision.value == pytest.approx(6 / 10)
     assert found.difference.value == pytest.approx(1 - 0.75)
-    said = told(found)
+    said = in_words(found)
     assert said.startswith(
         "0.68 chosen on 20 dev questions by the highest F1. On 20 questions held out: precis"
     )
@@ -274,10 +274,10 @@ def test_an_interval_needs_a_value_in_nineteen_of_twenty_resamples():
 
 def test_one_that_is_no_better_says_so():
     found = calibrate(whole(shipped=0.68), PARTS, "f1")
-    assert "have the same F1" in told(found)
+    assert "have the same F1" in in_words(found)
     assert not found.shown
     found = calibrate(whole(shipped=0.72), PARTS, "f1")  # differs for one question
-    assert "No difference found" in told(found)
+    assert "No difference found" in in_words(found)
 
 
 def test_too_few_cases_are_refused_with_their_number():
@@ -317,7 +317,7 @@ def test_curves_are_the_worth_at_each_of_their_thresholds(pairs, acts):
 def test_only_probabilities_are_held_against_shares():
     found = reliable(whole(), whole().cases)
     assert found.n == 40
-    assert "off by" in reliability_told(whole())
+    assert "off by" in reliability_in_words(whole())
     assert reliable(target([Judged("q", 1.2, True)]), [Judged("q", 1.2, True)]) is None
 
 

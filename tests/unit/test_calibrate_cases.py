@@ -20,7 +20,7 @@ from core.domain.types import Link, Query, Span
 from core.evaluation import experiment_store
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import threshold_candidates
-from core.evaluation.tuning.saving import Setting, changes, merged, setting, settled, told
+from core.evaluation.tuning.saving import Setting, changes, in_words, merged, setting, settled
 from core.evaluation.tuning.targets import BEST, NO_GOLD, NO_GRADE, NO_QUOTE, NOT_TOLD, UNLABELLED
 from core.evaluation.tuning.threshold_cases import found
 from core.store.presets import Preset
@@ -199,7 +199,7 @@ def test_saving_puts_into_what_is_there_and_tells_what_changes():
     assert third.note == "answer_evidence: on e2\ncrag.high: on e3"
     assert changes(second, third) == ["crag.high: 0.4 → 0.6"]
     assert changes(third, third) == []
-    assert told(third) == "crag.high = 0.6, answer_evidence = 0.3"
+    assert in_words(third) == "crag.high = 0.6, answer_evidence = 0.3"
     with pytest.raises(BadInput, match=r"lower threshold of crag, 0\.7, would be above its upper one, 0\.6"):
         saved(Setting("crag", {"low": 0.7}), third)
     with pytest.raises(BadInput, match="was made for corpus web, not tiny"):

@@ -59,7 +59,7 @@ def answer(server: Any, talk: Any, sent: bytes) -> None:
 
 
 @pytest.fixture
-def told(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any) -> Any:
+def in_words(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any) -> Any:
     """What the command line says, with everything logged; the engine talks to the endpoint above."""
     caplog.set_level(logging.DEBUG)
     with loopback(answer) as server:
@@ -88,7 +88,7 @@ def told(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any
 @pytest.mark.trust
 def test_a_canary_key_is_nowhere(told: Any, caplog: Any) -> None:
     # Some of their calls write, some grade by token probabilities, each third fails and repeats the key.
-    code, out, err = told(
+    code, out, err = in_words(
         "ask", "My box arrived crushed", "--corpus", "tiny", "--routes", "hyde,rewrite,crag,bm25",
         "--answers", "all", "--json", "--debug",
     )  # fmt: skip
@@ -99,7 +99,7 @@ def test_a_canary_key_is_nowhere(told: Any, caplog: Any) -> None:
     places = {"command line": out, "errors": err, "log": caplog.text}
     for kind in ("bundle", "jsonl", "trec"):
         file = told.home / f"out.{kind}"
-        assert told("export", run["run_id"], "--format", kind, "--out", str(file))[0] == 0
+        assert in_words("export", run["run_id"], "--format", kind, "--out", str(file))[0] == 0
         data = file.read_bytes()
         places[kind] = "".join(
             archive.read(name).decode("utf-8", "replace")

@@ -8,7 +8,7 @@ import pytest
 from core.analysis.latency_percentiles import Latency
 from core.domain.types import Query
 from core.evaluation import experiment_index, leaderboard, leading
-from core.evaluation import text as told
+from core.evaluation import text as sentences
 from core.evaluation.background import begin
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment_store import NAME, opened, place
@@ -145,21 +145,21 @@ def test_routes_are_ranked_and_those_without_a_value_are_last():
 def test_words_say_who_leads_and_how_all_stand_to_the_baseline(evaluation):
     figures = leaderboard.against(evaluation, "bm25")
     top = leading.block(leading.leader(evaluation.values, "ndcg@10"))
-    said = told.found({**figures, "leader": top}, str.upper, ["ndcg@10"])
+    said = sentences.found({**figures, "leader": top}, str.upper, ["ndcg@10"])
     assert "has the highest mean" in said[0]
     assert all(line.endswith(".") for line in said)
     assert "No difference from BM25 found in nDCG@10." in said
-    assert told.found({**figures, "leader": None})[0] == "No route was scored, so none leads."
+    assert sentences.found({**figures, "leader": None})[0] == "No route was scored, so none leads."
 
 
 def test_what_is_not_scored_is_counted(evaluation):
     figures = {**evaluation.figures, "routes": {**rows(a=0.1, b=0.2)}}
     figures["routes"]["b"] |= {"n": 7, "failed": 3}
-    said = " ".join(told.counted(figures, asked=9))
+    said = " ".join(sentences.counted(figures, asked=9))
     assert "figures of 4 of 9 questions" in said
     assert "4 questions asked, 3 with a relevant passage; the other 1 " in said
     assert "in no mean: b 3." in said
     assert "means are over different questions" in said
     figures["routes"]["b"] |= {"n": 10, "failed": 0}
-    said = told.counted({**figures, "labelled": 4}, asked=4)
+    said = sentences.counted({**figures, "labelled": 4}, asked=4)
     assert said == ["4 questions asked, 4 with a relevant passage.", "No route failed on any question."]

@@ -11,7 +11,16 @@ from core.analysis.critical_path import between_ms
 from core.analysis.latency_percentiles import NEEDED, by_route, by_step, origin, percentiles, usage
 from core.analysis.time_breakdown import by_kind, clocks, sources
 from core.analysis.time_breakdown import by_step as spent_by_step
-from core.analysis.timeline import against, lead, of, path_told, percent, sessions_told, spent_told, wall_told
+from core.analysis.timeline import (
+    against,
+    lead,
+    of,
+    path_in_words,
+    percent,
+    sessions_in_words,
+    spent_in_words,
+    wall_in_words,
+)
 from core.domain.types import RouteResult, Span, Tokens
 from core.store.traces import Traces
 from tests.runs import make_run
@@ -148,25 +157,25 @@ def test_the_lead_names_the_quickest_the_slowest_and_what_it_waits_for():
     assert wall.startswith(f"The run took {RUN.wall_ms / 1000:.1f} s; its routes alone add up to 12.0 s.")
     assert lead(replace(RUN, results=())) == []
     ran = replace(RUN, settings={"routes ran": "side by side"})
-    assert "what ran side by side. The routes ran side by side." in wall_told(ran)
-    assert "ran" not in wall_told(replace(RUN, settings={"routes ran": ["odd"]}))
+    assert "what ran side by side. The routes ran side by side." in wall_in_words(ran)
+    assert "ran" not in wall_in_words(replace(RUN, settings={"routes ran": ["odd"]}))
 
 
 def test_steps_beside_the_path_are_told():
     spans = (Span(1, None, "slow", "TOOL", 0, 60.0), Span(2, None, "quick", "TOOL", 0, 20.0))
     result = RouteResult("a", "Tables", "ok", 80.0, spans=spans)
     told = "75% of Tables' 80 ms is “slow”. 1 step beside the critical path had up to 60 ms to spare."
-    assert path_told(result) == told  # the route ends at 80
-    assert path_told(replace(result, spans=())) == "Tables tells of no step."
+    assert path_in_words(result) == told  # the route ends at 80
+    assert path_in_words(replace(result, spans=())) == "Tables tells of no step."
 
 
 def test_where_the_time_went_in_words():
-    told = spent_told(by_kind(RUN))
+    told = spent_in_words(by_kind(RUN))
     total = sum(one.total for one in by_kind(RUN))
     model = next(one.total for one in by_kind(RUN) if one.kind == "LLM")
     assert f"{model / total:.0%} language model" in told
     assert "3.6 s of it was not spent now" in told
-    assert spent_told([]) == "No step of this run took any time."
+    assert spent_in_words([]) == "No step of this run took any time."
 
 
 def test_shares_are_never_rounded_to_all_or_nothing():
@@ -178,15 +187,17 @@ def test_what_sessions_tell_says_what_it_rests_on():
     rows = by_route(
         [[took("a", 1.0 * n), took("b", 9.0, cached="recording"), took("c", 3.0)] for n in range(1, 31)]
     )
-    said = sessions_told(Traces(30, 45, {}, 4), rows)
+    said = sessions_in_words(Traces(30, 45, {}, 4), rows)
     assert said[0].startswith("From the newest 30 of 45 runs. 4 results of imported runs are left out")
     assert said[1] == "A (16 ms) has the longest median and C (3.0 ms) the shortest."
     assert said[2].startswith("1 row is from the cache or recordings")
     assert said[2].endswith("counted apart.")
-    hidden = sessions_told(Traces(30, 30, {}, 0), [one for one in rows if one.source == "now"], 1)
+    hidden = sessions_in_words(Traces(30, 30, {}, 0), [one for one in rows if one.source == "now"], 1)
     assert hidden[2].endswith("counted apart and not shown here.")
     assert len(said) == 3  # 30 measurements are enough for a 95th percentile
-    assert "1 of 1 have fewer than 20" in sessions_told(Traces(1, 1, {}, 0), by_route([[took("a", 1)]]))[-1]
+    assert (
+        "1 of 1 have fewer than 20" in sessions_in_words(Traces(1, 1, {}, 0), by_route([[took("a", 1)]]))[-1]
+    )
 
 
 def test_a_route_far_from_its_median_is_told():

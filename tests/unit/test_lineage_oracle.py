@@ -67,7 +67,7 @@ def taken(call: Call) -> list[Given]:
     return [one for one in lists if one.arg == f"found[{best}]"]
 
 
-def told(source: Source) -> tuple[int | None, int, int]:
+def in_words(source: Source) -> tuple[int | None, int, int]:
     return source.span.id if source.span is not None else None, source.start, source.size
 
 
@@ -215,10 +215,10 @@ def check(watch: Watch, result: RouteResult, ids: list[str], depth: int) -> int:
     flow = Flow(result)
     assert {span.id: [id for id, _ in span.hits] for span in flow.lists} == made.hits, result.route
     for span in flow.lists:
-        found = [told(one) for one in flow.sources(span)]
+        found = [in_words(one) for one in flow.sources(span)]
         assert found == made.sources[span.id], f"{result.route}: {span.name}"
     if result.status == "ok":
-        returned = [told(one) for one in flow.sources(None) if one.size]
+        returned = [in_words(one) for one in flow.sources(None) if one.size]
         assert returned == [one for one in made.sources[None] if one[2]], result.route
         names = {id: call.name for id, call in calls.items()}
         check_fates(result, made, names, ids, depth)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.backends.embedding_cache import KeptVectors
+from core.backends.embedding_cache import EmbeddingCache
 from core.cli import main
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, Unavailable
@@ -286,7 +286,7 @@ class CountingEmbedder(HashEmbedder):
 
 
 def test_a_kept_vector_is_made_once_and_the_least_used_goes():
-    embedder, kept = CountingEmbedder(), KeptVectors(limit=2)
+    embedder, kept = CountingEmbedder(), EmbeddingCache(limit=2)
     first = kept.embed(embedder, ["a", "b", "a"])
     assert embedder.calls == ["a", "b"]
     assert (first == HashEmbedder().embed(["a", "b", "a"])).all()

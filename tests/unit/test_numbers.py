@@ -3,7 +3,7 @@
 import plotly.graph_objects as go
 import pytest
 
-from core.evaluation.release.selection_stability import Sureness
+from core.evaluation.release.selection_stability import SelectionStability
 from tests.runs import HOSTILE, make_run
 from ui.app.plot import MOST, as_table
 from ui.charts import waterfall
@@ -35,7 +35,7 @@ def test_points_bars_and_cells_by_hand():
 
 
 def test_real_charts_tell_what_they_were_made_of():
-    found = Sureness(2000, 20, {"one": 0.7, "two": 0.2}, {"one": 0.9, "two": 0.4}, 0.1)
+    found = SelectionStability(2000, 20, {"one": 0.7, "two": 0.2}, {"one": 0.9, "two": 0.4}, 0.1)
     rows = numbers(draws(found, {"one": "One", "two": "Two"}))
     assert {"series": "chosen", "y": "One", "share of draws": "0.7", "details": "One · 0.9"} in rows
     assert {"series": "passes", "y": "Two", "share of draws": "0.4"} in rows

@@ -296,7 +296,7 @@ def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
     assert (first.state, first.told) == ("passed", "it is the baseline")
 
 
-def told(measured, found):
+def in_words(measured, found):
     """The check of losses, with other losses than those measured."""
     return checks(measured, figures_of_route(measured, "dense", "ndcg@10", found), Criteria(), found)[-1]
 
@@ -315,10 +315,10 @@ def test_what_a_set_can_and_cannot_show_is_told(tmp_path, two):
             "missed",
         ),
     ):
-        found = told(of_figures(figures_of(two), "bare"), [even, *more])
+        found = in_words(of_figures(figures_of(two), "bare"), [even, *more])
         assert (found.state, found.told) == ("passed", said)
     same_ = replace(even, detectable=None)
-    assert told(of_figures(figures_of(two), "bare"), [same_]).told == "none shown in 1 kind"
+    assert in_words(of_figures(figures_of(two), "bare"), [same_]).told == "none shown in 1 kind"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def in_turn(self: Trace, calls):
     return [call() for call in calls]
 
 
-def told(span: Span) -> Span:
+def in_words(span: Span) -> Span:
     """A span without what may differ: its times, who did the work, and what a repeat costs."""
     output = replace(span.output, made="") if isinstance(span.output, Reply) else span.output
     return replace(
@@ -66,7 +66,7 @@ def facts(result: RouteResult) -> tuple[object, ...]:
     """What a route came to: all but times. Steps inside a shared one are with the route that did it, so the
     outermost ones are compared, in all they say.
     """
-    steps = tuple(told(span) for span in result.spans if span.parent is None)
+    steps = tuple(in_words(span) for span in result.spans if span.parent is None)
     return (
         result.route, result.status, result.error, result.hits, result.answer, result.citations,
         result.abstained, result.answer_status, result.answer_error, result.basis, steps,

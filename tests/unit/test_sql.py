@@ -23,9 +23,9 @@ from core.backends.sql.guard import (
     SqlFailed,
     TooBig,
     TooSlow,
+    in_words,
     named_parts,
     ordered,
-    told,
 )
 from core.backends.sql.linking import connect, link, literal, names, phrases, shown
 from core.domain.errors import BadInput, Unavailable
@@ -415,7 +415,7 @@ def test_what_sqlite_raises_is_told_by_its_kind():
     def raised(error, *, late=False, denied=None):
         guard = Authorizer(())
         guard.denied = denied
-        found = told(error, guard, lambda: late, limits)
+        found = in_words(error, guard, lambda: late, limits)
         return type(found), str(found)
 
     interrupted, denied = sqlite3.OperationalError("interrupted"), NotAllowed("table 'x'")

@@ -8,7 +8,7 @@ import pytest
 from core.analysis.metrics import COMPARED, UNJUDGED, by_question
 from core.domain.types import Query
 from core.evaluation import answer_figures, finding, leading, stability, summary
-from core.evaluation import text as told
+from core.evaluation import text as sentences
 from core.evaluation.comparison import against, differences
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.finding import number, sentence
@@ -62,19 +62,21 @@ def test_a_baseline_that_was_asked_again_counts_as_it_then_was():
 def test_nothing_is_stable_without_a_further_round():
     assert stability.stability([FIRST], "base", [M]) == {}
     assert stability.stability([FIRST, table(asks=[None, None, None, 0.5])], "base", [M]) == {}
-    assert told.rounds({}) == []
-    assert "no question was scored in every round" in told.rounds({"stability": stability.block({}, 2)})[0]
+    assert sentences.rounds({}) == []
+    assert (
+        "no question was scored in every round" in sentences.rounds({"stability": stability.block({}, 2)})[0]
+    )
 
 
 def test_stability_in_words():
     block = stability.block(stability.stability([FIRST, *LATER], "base", [M]), 3)
     assert block["rounds"] == 3
-    (said,) = told.rounds({"stability": block, "baseline": "base"}, str.title)
+    (said,) = sentences.rounds({"stability": block, "baseline": "base"}, str.title)
     assert said == (
         "Asks, asked 3 times: mean nDCG@10 .400 to .533 (standard deviation .067); the value changed on "
         "67% of 3 questions. Its difference from Base was +.200 to +.333, more than it varies by."
     )
-    assert told.rounds({"stability": block, "baseline": "base"}, metric="map") == []
+    assert sentences.rounds({"stability": block, "baseline": "base"}, metric="map") == []
 
 
 def asked(seed=3, count=30):
@@ -143,7 +145,7 @@ def test_an_evaluation_tells_all_of_it():
 def test_what_is_said_of_an_evaluation():
     labelled, outcomes = asked()
     figures = summary.summarise(labelled, outcomes, ["base", "good", "asks"])
-    said = told.found(figures, lambda route: f"<{route}>")
+    said = sentences.found(figures, lambda route: f"<{route}>")
     leads, baseline, others, *against_base, detectable = said
     assert leads.startswith("<good> has the highest mean: ")
     row = figures["routes"]["good"]["vs_baseline"][M]
@@ -157,10 +159,10 @@ def test_what_is_said_of_an_evaluation():
     smallest = figures["detectable"][M]
     assert f"below {number(smallest['median_holm'])} could not have been detected" in detectable
     assert f"{number(smallest['median'])} for a single comparison, power 80%" in detectable
-    (alone,) = told.found(figures, metrics=["recall@10"])[3:-1]
+    (alone,) = sentences.found(figures, metrics=["recall@10"])[3:-1]
     assert alone == "No difference from base found in recall@10."
-    counts = told.counted(figures, lambda route: f"<{route}>")
-    assert len(told.counted(figures, asked=31)) == len(counts) + 1
+    counts = sentences.counted(figures, lambda route: f"<{route}>")
+    assert len(sentences.counted(figures, asked=31)) == len(counts) + 1
     shares = sorted(row["unjudged@10"] for row in figures["routes"].values())
     low, high = f"{shares[0]:.0%}", f"{shares[-1]:.0%}"
     assert counts[3] == (
@@ -173,8 +175,9 @@ def test_what_is_said_of_an_evaluation():
     ]
     assert "means are over different questions" in counts[2]
     pair = summary.summarise(labelled, outcomes, ["base", "asks"])
-    assert "No difference from base found in nDCG@10, recall@10, recall@100, MRR@10 and MAP." in told.found(
-        pair
+    assert (
+        "No difference from base found in nDCG@10, recall@10, recall@100, MRR@10 and MAP."
+        in sentences.found(pair)
     )
     every = {
         **figures,
@@ -183,25 +186,27 @@ def test_what_is_said_of_an_evaluation():
             for route, row in figures["routes"].items()
         },
     }
-    assert "Against base, nDCG@10 is worse for good and asks." in told.found({**every, "leader": None})
+    assert "Against base, nDCG@10 is worse for good and asks." in sentences.found({**every, "leader": None})
     alone = summary.summarise(labelled, outcomes, ["base"])
-    assert len(told.found(alone)) == 1
-    assert told.counted(alone)[1] == "No route failed on any question."
+    assert len(sentences.found(alone)) == 1
+    assert sentences.counted(alone)[1] == "No route failed on any question."
 
 
 def test_where_all_is_judged_that_is_not_told():
     labelled, outcomes = asked()
     all_of = dict.fromkeys("abcdefghijkl", 0)
     whole = replace(labelled, qrels={q: {**all_of, **by} for q, by in labelled.qrels.items()})
-    assert not any("judgement" in one for one in told.counted(summary.summarise(whole, outcomes, ["base"])))
+    assert not any(
+        "judgement" in one for one in sentences.counted(summary.summarise(whole, outcomes, ["base"]))
+    )
 
 
 def test_figures_made_before_this_say_what_they_have():
     labelled, outcomes = asked()
     figures = summary.summarise(labelled, outcomes, ["base", "good"])
     old = {key: value for key, value in figures.items() if key not in ("leader", "detectable", "oracle")}
-    assert told.found(old) == told.found(figures)[3:]
-    assert told.oracle(old.get("oracle")) == []
+    assert sentences.found(old) == sentences.found(figures)[3:]
+    assert sentences.oracle(old.get("oracle")) == []
 
 
 def test_answers_of_further_rounds_are_compared_too():
@@ -224,5 +229,5 @@ def test_answers_of_further_rounds_are_compared_too():
     assert M not in figures["stability"]["routes"]["asks"]
     assert answer_figures.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
     assert figures["leader"] is None
-    assert told.found(figures)[0] == "No route was scored, so none leads."
-    assert told.rounds(figures)[0].startswith("asks, asked 2 times: mean")
+    assert sentences.found(figures)[0] == "No route was scored, so none leads."
+    assert sentences.rounds(figures)[0].startswith("asks, asked 2 times: mean")

@@ -71,9 +71,9 @@ def test_every_released_schema_is_brought_up_to_date(tmp_path):
         store = Store(copy)
         assert store.warnings == []
         usual, odd, left = sample_runs()
-        assert told(store.load("usual"), path) == told(usual, path)
-        assert told(store.load("hostile"), path) == told(odd, path)
-        assert told(store.load("left"), path) == told(replace(left, status="interrupted"), path)
+        assert in_words(store.load("usual"), path) == in_words(usual, path)
+        assert in_words(store.load("hostile"), path) == in_words(odd, path)
+        assert in_words(store.load("left"), path) == in_words(replace(left, status="interrupted"), path)
         assert store.session("usual").tags == ("demo", "customer A")
         assert ids(store.sessions("interesting customer")) == ["usual"]
         assert store.route_history("support")["dense"] == pytest.approx(5.3)
@@ -103,13 +103,13 @@ def test_every_released_schema_is_brought_up_to_date(tmp_path):
         assert desk.judge(store, "Later", JUDGED[0]) == (1 if before_v5 else 4)
         fresh = Store(tmp_path / f"fresh-{path.name}")
         assert set(fresh.import_bundle(path.with_suffix(".bundle").read_bytes())) == {"usual", "hostile"}
-        assert told(fresh.load("hostile"), path) == told(odd, path)
+        assert in_words(fresh.load("hostile"), path) == in_words(odd, path)
         assert fresh.load("usual") == store.load("usual")
         store.close()
         fresh.close()
 
 
-def told(run, path):
+def in_words(run, path):
     """What a run says; up to v5, of what steps record, as much as was stored then."""
     if int(path.stem[1:]) >= 6:
         return run

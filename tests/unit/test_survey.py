@@ -16,7 +16,7 @@ from core.engine.job import Job
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.tuning import batch_run as module
-from core.evaluation.tuning.batch_run import Survey, begun, counted, seconds, survey
+from core.evaluation.tuning.batch_run import BatchRun, begun, counted, seconds, survey
 from core.evaluation.tuning.fusion_effect import SHOWN, after, base, compare, of_question
 from core.routes.registry import routes
 from core.store import Store
@@ -71,7 +71,7 @@ def test_equal_surveys_are_one_and_others_are_not(engine):
 
 def test_only_some_are_remembered(engine):
     first = survey(engine, "tiny", {"hybrid_rrf": {"k": 1}})
-    for k in range(2, Survey.kept + 2):
+    for k in range(2, BatchRun.kept + 2):
         assert survey(engine, "tiny", {"hybrid_rrf": {"k": k}}).wait(20)
     assert begun(engine, "tiny", {"hybrid_rrf": {"k": 1}}) is None
     assert first.wait(20)

@@ -26,11 +26,11 @@ from core.evaluation.finding import sentence
 from core.evaluation.runner import Plan
 from core.evaluation.spec import Spec
 from core.evaluation.tuning import sweep, sweep_grid, sweep_load, sweep_run, sweep_split, sweep_subject
-from core.evaluation.tuning.sweep_text import counted, found, held, told
+from core.evaluation.tuning.sweep_text import counted, found, held, in_words
 from core.routes.declare import ParameterSpec
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
-from ui.charts.sweep import sweep_curve, sweep_map, sweep_told
+from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
 
 WORDS = (
     "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",
@@ -276,20 +276,20 @@ def test_a_choice_is_the_best_only_where_it_holds():
     assert (holds.best.point, holds.best.verdict, holds.holds) == ((1,), "better", True)
     assert holds.best.effect.delta == pytest.approx(0.15)
     assert holds.held.before == 0.5
-    assert told(holds)[-1] == "it = 1 is the best of those tried, and it holds: use it."
+    assert in_words(holds)[-1] == "it = 1 is the best of those tried, and it holds: use it."
     fails = sweep.curve(given_values(up, noise), [(0,), (1,)])
     assert (fails.best.verdict, fails.holds) == ("better", False)
-    assert told(fails)[-1] == "That it holds is not shown: keep it = 0, or label more questions."
+    assert in_words(fails)[-1] == "That it holds is not shown: keep it = 0, or label more questions."
     assert (held(fails).verdict, held(fails).n) == ("no difference shown", 20)
-    assert told(fails)[1] == sentence(held(fails))
+    assert in_words(fails)[1] == sentence(held(fails))
     chance = sweep.curve(given_values([*noise, 0.1], up), [(0,), (1,)])
     assert (chance.best.point, chance.holds) == ((1,), False)
-    assert told(chance)[0].endswith(sentence(found(chance, chance.best)))
+    assert in_words(chance)[0].endswith(sentence(found(chance, chance.best)))
     assert found(chance, chance.best).verdict == "no difference shown"
-    assert told(chance)[-1].endswith("until then keep it = 0.")
+    assert in_words(chance)[-1].endswith("until then keep it = 0.")
     down = sweep.curve(given_values([-0.1] * 20, up), [(0,), (1,)])
     assert (down.best.point, down.held) == ((0,), None)
-    assert told(down)[-1] == "Keep it = 0."
+    assert in_words(down)[-1] == "Keep it = 0."
     assert "1 failed in the evaluation" in counted(down)
     assert "3 have no relevant passage" in counted(down)
 
@@ -350,7 +350,7 @@ def test_points_that_take_a_run_are_run_and_count(engine, evaluation):
     before = sweep.curve(rankings, grid)
     assert [one.by for one in before.tried] == ["waits for a run"] * 2 + ["in use"]
     assert before.waiting
-    assert told(before) == [told(before)[0]]
+    assert in_words(before) == [in_words(before)[0]]
     price = sweep_run.cost(subject, todo)
     assert (price.points, price.questions, price.calls, price.asks) == (2, 14, 0, False)
     running = sweep_run.running(engine, subject)
@@ -431,7 +431,7 @@ def test_charts_draw_what_is_known_and_escape_names(evaluation):
     assert drawn["data"][0]["z"][0][1] is None, "the value in use is another column"
     waits = sweep_subject.subject(evaluation, "rerank", ["candidates"])
     alone = sweep.curve(sweep_subject.Rankings(waits), [(5,)])
-    assert "5: waits for a run" in sweep_told(alone, told(alone))
+    assert "5: waits for a run" in sweep_in_words(alone, in_words(alone))
     assert len(sweep_curve(alone).data[0].x) == 1
 
 

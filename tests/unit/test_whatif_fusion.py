@@ -24,7 +24,7 @@ from core.routes.declare import Route
 from core.routes.registry import routes
 from core.store.codec import dumps, from_document, to_document
 from tests.fakes import FakeEngine, ScriptedLLM
-from ui.charts.shares import colours, label, share_bars, told
+from ui.charts.shares import colours, in_words, label, share_bars
 
 WORDS = (
     "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",
@@ -389,11 +389,11 @@ def test_the_chart_says_what_it_shows():
     assert label(run, table[2]) == "3  <b>C 0–9 ◆2</b>"
     assert label(run, replace(table[0], before=4)) == "1 (was 4)  B 0–9"
     parts = [part for _, part in given_shares(table, names)]
-    assert told(table, names) == (
+    assert in_words(table, names) == (
         f"The scores of these 3 passages are made of: {parts[0]:.0%} from search BM25, "
         f"{parts[1]:.0%} from search vectors: “how”."
     )
-    assert told([], names) == "No passage has a score that is made of parts."
+    assert in_words([], names) == "No passage has a score that is made of parts."
     assert len(set(colours(fusion))) == 2
     many = replace(fusion, sources=fusion.sources * 8)
     assert len(set(colours(many))) == 16

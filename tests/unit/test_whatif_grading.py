@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.analysis.answers import decisions
 from core.analysis.grades import decided, findings, held
 from core.analysis.run_view import Recorded, gradings, strippings
-from core.analysis.thresholds import changed, told
+from core.analysis.thresholds import changed, in_words
 from core.analysis.what_if.grading import Case, again, at, bands, by_best, by_mean, finite, sweep, tally
 from core.analysis.what_if.saved_parameters import threshold_parameters
 from core.analysis.what_if.scored import floor_of, gates, nears, reaching, refloored
@@ -22,7 +22,7 @@ from core.evaluation.tuning.labelled_grades import follows, graded
 from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
-from ui.charts.grades import grade_strip, strip_told, threshold_curves
+from ui.charts.grades import grade_strip, strip_in_words, threshold_curves
 
 TEXTS = {
     "crushed:0-400": "If the box arrived crushed take photos of all six sides and report it within 48 hours. "
@@ -334,7 +334,7 @@ def test_a_tally_worked_by_hand():
     assert found.precision == 0.5
     assert found.recall == pytest.approx(1 / 3)
     assert found.lost == pytest.approx(1 / 3)
-    words = told(found, len(CASES))
+    words = in_words(found, len(CASES))
     assert "2 of 7 questions are decided correct, 2 ambiguous, 3 incorrect" in words
     assert "1 (50%) have a relevant passage" in words
     lower = tally(CASES, 0.2, 0.4)
@@ -343,7 +343,7 @@ def test_a_tally_worked_by_hand():
     assert "as the stored ones do" in changed(found, tally(CASES, 0.2, 0.91))
     empty = tally((), 0.2, 0.9)
     assert (empty.precision, empty.recall, empty.lost) == (None, None, None)
-    assert told(empty, 0) == "No question counts here."
+    assert in_words(empty, 0) == "No question counts here."
 
 
 @given(st.lists(st.tuples(st.booleans(), grade_lists), max_size=12), edges)
@@ -431,7 +431,7 @@ def test_the_strip_draws_every_grade_once_with_labels_and_both_thresholds():
     assert figure.layout.yaxis.ticktext[0] == "&lt;b&gt;A&lt;/b&gt;"
     lines = [(line.x0, line.line.dash) for line in figure.layout.shapes]
     assert lines == [(0.3, None), (0.2, "dot"), (0.8, None)], "the stored ones where they differ"
-    assert strip_told(grades, {"p4": 3}, 0.3, 0.8, "correct") == (
+    assert strip_in_words(grades, {"p4": 3}, 0.3, 0.8, "correct") == (
         "Passages graded from 0.8 on: 1, in between: 2, below 0.3: 1, without a grade: 1; ◆ marks 1 labelled."
         " Decided: correct."
     )

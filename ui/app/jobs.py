@@ -41,7 +41,7 @@ def follow() -> None:
     mine = [job for job in found if not job.private or job.owner == state.session_id()]
     for job in mine:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.progress(job.share, text=md(told(job)))
+            st.progress(job.share, text=md(in_words(job)))
             st.button("Stop", key=f"stop:{job.id}", on_click=job.cancel, width="content")
     if others := len(found) - len(mine):
         st.caption(f"{others} {'question' if others == 1 else 'questions'} from other sessions")
@@ -52,7 +52,7 @@ def follow() -> None:
         redraw.page()
 
 
-def told(job: BackgroundJob) -> str:
+def in_words(job: BackgroundJob) -> str:
     """What it is, how far it is, and for how long it has run or will go on."""
     title = cut(job.title, WIDE)
     name = f"{KINDS.get(job.kind, '')} {f'“{title}”' if job.kind == 'question' else title}".strip()

@@ -86,7 +86,7 @@ def restore(run: Run) -> None:
     st.session_state[LEFT_OUT] = (run.id, gone)
 
 
-def told(run_id: str) -> None:
+def in_words(run_id: str) -> None:
     """What of the run could not be put into the inputs."""
     of_run, gone = st.session_state.get(LEFT_OUT, (None, []))
     if of_run == run_id and gone:

@@ -24,8 +24,8 @@ def dark() -> bool:
 
 
 def plot(figure: Figure, key: str, told: str, *, table: bool = True) -> None:
-    """Draw `figure` as wide as the page; `told` says what it shows to those who do not see it. Its numbers
-    are a table that opens below it, but for `table` False: where the same view has one.
+    """Draw `figure` as wide as the page; `in_words` says what it shows to those who do not see it. Its
+    numbers are a table that opens below it, but for `table` False: where the same view has one.
     """
     st.plotly_chart(figure, theme=None, width="stretch", config=CONFIG, key=key, alt=told)
     if table and (rows := numbers(figure)):

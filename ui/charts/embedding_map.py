@@ -102,7 +102,7 @@ def hover(point: Point, gold: Mapping[str, int]) -> list[str]:
     return [words(point.label, 90), words(said, 140)]
 
 
-def map_told(placed: Plane) -> str:
+def map_in_words(placed: Plane) -> str:
     """What the axes show, and so what distances on the map are worth."""
     share = sum(placed.explained)
     if not share:

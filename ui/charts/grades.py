@@ -82,7 +82,7 @@ def grade_strip(
     return figure
 
 
-def strip_told(
+def strip_in_words(
     grades: Sequence[PassageGrade], gold: Mapping[str, int], low: float, high: float, decision: str
 ) -> str:
     """The strip in words."""

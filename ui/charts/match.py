@@ -71,7 +71,7 @@ def match_heatmap(match: TokenMatch, *, dark: bool = False) -> Figure:
     return figure
 
 
-def match_told(match: TokenMatch, limit: int = 8) -> str:
+def match_in_words(match: TokenMatch, limit: int = 8) -> str:
     """The heatmap in words, for those who do not see it: the closest pairs, closest first."""
     pairs = sorted(zip(match.query, match.passage.best, strict=False), key=lambda pair: -pair[1][1])[:limit]
     told = "; ".join(f"{token} and {found}, cosine {cosine:.2f}" for token, (found, cosine) in pairs)

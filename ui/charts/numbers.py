@@ -34,8 +34,8 @@ class _Axis:
     def __init__(self, name: str, ticks: dict[Any, str]) -> None:
         self.name, self.ticks = name, ticks
 
-    def told(self, value: Any) -> str:
-        return _told(self.ticks.get(value) or value)
+    def in_words(self, value: Any) -> str:
+        return _in_words(self.ticks.get(value) or value)
 
 
 def _axis(axis: Any, name: str) -> _Axis:
@@ -52,9 +52,9 @@ def _points(trace: Any, x: _Axis, y: _Axis) -> list[Row]:
     for nth, (at, up) in enumerate(zip(_list(trace.x), _list(trace.y), strict=False)):
         if at is None or up is None:
             continue
-        row = {"series": _told(trace.name), y.name: y.told(up), x.name: x.told(at)}
+        row = {"series": _in_words(trace.name), y.name: y.in_words(up), x.name: x.in_words(at)}
         if nth < len(begins):
-            row["from"] = _told(begins[nth])
+            row["from"] = _in_words(begins[nth])
         row["details"] = _hint(hints[nth]) if nth < len(hints) else ""
         rows.append({name: text for name, text in row.items() if text})
     return rows
@@ -70,16 +70,16 @@ def _cells(trace: Any, x: _Axis, y: _Axis) -> list[Row]:
         for j, value in enumerate(_list(line)):
             if value is None or value != value:
                 continue
-            row = {y.name: y.told(down[i]), x.name: x.told(across[j]), "value": _told(value)}
+            row = {y.name: y.in_words(down[i]), x.name: x.in_words(across[j]), "value": _in_words(value)}
             if j < len(written) and written[j]:
-                row["details"] = _told(written[j])
+                row["details"] = _in_words(written[j])
             rows.append(row)
     return rows
 
 
 def _hint(of: Any) -> str:
     parts: Iterable[Any] = of if isinstance(of, Sequence) and not isinstance(of, str) else _list(of) or [of]
-    return " · ".join(text for part in parts if (text := _told(part)))
+    return " · ".join(text for part in parts if (text := _in_words(part)))
 
 
 def _list(values: Any) -> list[Any]:
@@ -88,7 +88,7 @@ def _list(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def _told(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) else _plain(str(value))

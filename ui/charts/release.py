@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from core.domain.format import brief
-from core.evaluation.release.selection_stability import Sureness
+from core.evaluation.release.selection_stability import SelectionStability
 from ui.charts.style import base, faint, ink, scale, words
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ ROW = 30  # pixels
 NONE = "none passes"
 
 
-def ranked(found: Sureness) -> list[str]:
+def ranked(found: SelectionStability) -> list[str]:
     """The routes that pass in some resample, the most often chosen first."""
     seen = [route for route in found.chosen if found.passes[route] > 0]
     return sorted(seen, key=lambda route: (-found.chosen[route], -found.passes[route], route))
 
 
-def draws(found: Sureness, titles: Mapping[str, str], *, dark: bool = False) -> Figure:
+def draws(found: SelectionStability, titles: Mapping[str, str], *, dark: bool = False) -> Figure:
     """A row each for the routes of `ranked` and one for none: filled, the share of resamples in which it is
     chosen; outlined behind it, the share in which it passes.
     """

@@ -50,7 +50,7 @@ def reliability_curve(curves: Mapping[str, Reliability], *, dark: bool = False) 
     return figure
 
 
-def reliability_told(curves: Mapping[str, Reliability]) -> str:
+def reliability_in_words(curves: Mapping[str, Reliability]) -> str:
     """The curves in words, for those who do not see them."""
     told = "; ".join(
         f"{name}: {curve.n} cases, off by {curve.ece:.2f} on average, Brier score {curve.brier:.3f}"

@@ -136,7 +136,7 @@ def named(run: Run, id: str) -> str:
     return f"{short} {passage.start}–{passage.end}"
 
 
-def told(rows: Sequence[Row], names: Sequence[str]) -> str:
+def in_words(rows: Sequence[Row], names: Sequence[str]) -> str:
     """The finding of the chart in words."""
     parts = given(rows, names)
     if not parts:

@@ -98,7 +98,7 @@ def sweep_map(curve: Curve, *, dark: bool = False) -> Figure:
     return figure
 
 
-def sweep_told(curve: Curve, sentences: list[str]) -> str:
+def sweep_in_words(curve: Curve, sentences: list[str]) -> str:
     """The chart in words, for those who do not see it."""
     points = "; ".join(
         f"{', '.join(map(shown, one.point))}: {one.effect.mean:.3f}" if one.effect else

@@ -51,14 +51,14 @@ def draw(run: Run, view: View) -> None:
     address.keep("overlap", "rbo" if by_rank else None)
     address.keep("p", str(p) if by_rank and p != 0.9 else None)
     found = overlap(run, "rbo" if by_rank else "jaccard", depth=view.depth, p=p)
-    finding = told(found)
+    finding = in_words(found)
     st.markdown(md(finding))
     meaning = _meaning(by_rank, view.depth, p)
     st.caption(md(f"{meaning} The stronger the colour, the more alike; like routes stand side by side."))
     show(tag("div", triangle(found, finding), _only(run, view.depth), css="rs"))
 
 
-def told(found: Overlap) -> str:
+def in_words(found: Overlap) -> str:
     """Which routes are most and least alike, in a sentence or two."""
     pairs = found.pairs()
     if not pairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.evaluation.tuning.saving import settled, told
+from core.evaluation.tuning.saving import in_words, settled
 from core.routes.registry import routes
 from core.store import Store, presets
 from core.store.presets import Preset
@@ -121,7 +121,7 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
     preset = found[name]
     lines = [tag("p", line) for line in preset.note.splitlines() if line.strip()]
     saved = f"Saved {preset.changed[:16].replace('T', ' ')} UTC."
-    show(tag("div", tag("p", tag("b", told(preset))), *lines, tag("p", saved, css="dim"), css="rs"))
+    show(tag("div", tag("p", tag("b", in_words(preset))), *lines, tag("p", saved, css="dim"), css="rs"))
     with st.container(horizontal=True, gap="small"):
         st.button("Put in place", key="named_apply", on_click=apply, args=(preset,), type="primary")
         st.button("Delete", key="named_delete", on_click=delete, args=(store, preset))

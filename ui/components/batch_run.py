@@ -11,7 +11,7 @@ from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import RouteResult
 from core.evaluation.tuning import batch_run as surveys
-from core.evaluation.tuning.batch_run import Survey
+from core.evaluation.tuning.batch_run import BatchRun
 from ui.app import opening, redraw, state
 from ui.app.markup import md
 
@@ -19,14 +19,14 @@ AT_ONCE = 10.0  # seconds: what takes no longer is begun without being asked for
 EVERY = 0.4  # seconds between looks at one under way
 
 
-def surveyed(
+def batch_ran(
     corpus: str,
     result: RouteResult,
     parameters: Mapping[str, Any],
     key: str = "labelled",
     *,
     models: bool = True,
-) -> Survey | None:
+) -> BatchRun | None:
     """The finished survey of a route with `parameters` over the labelled questions of `corpus`.
 
     Without `models` a route that only makes use of a model or the web goes without. None while there is no
@@ -63,7 +63,7 @@ def surveyed(
 
 
 @st.fragment(run_every=EVERY)
-def _follow(survey: Survey, key: str) -> None:
+def _follow(survey: BatchRun, key: str) -> None:
     if survey.done:
         redraw.page()
     left = "" if survey.left is None else f" · about {milliseconds(1000 * survey.left)} left"

@@ -30,11 +30,11 @@ def costs(run: Run) -> Markup:
                _price(price(spent, *prices)))  # fmt: skip
     table = tag("table", tag("thead", head), tag("tbody", *rows), tag("tfoot", foot), css="rs-table rs-costs")
     return tag(
-        "div", tag("p", told(found)), tag("div", table, css="rs-wide"), _notes(None in prices), css="rs"
+        "div", tag("p", in_words(found)), tag("div", table, css="rs-wide"), _notes(None in prices), css="rs"
     )
 
 
-def told(found: list[tuple[RouteResult, Totals]]) -> str:
+def in_words(found: list[tuple[RouteResult, Totals]]) -> str:
     """Which route asks most of a model, and how many ask nothing; `found` has the most tokens first."""
     asking = [(result, used) for result, used in found if used.calls]
     if not asking:

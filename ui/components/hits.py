@@ -116,7 +116,7 @@ def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -
     css, number, score = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id), _score(hit.score)
     if not scene.whole:
         title, snip = scene.flat(passage)
-        moved = _moved(_told(move)) if move else EMPTY
+        moved = _moved(_in_words(move)) if move else EMPTY
         return Markup(_FLAT.format(css, number, score, moved, join(chips), title, rank, snip))
     snip, opened = scene.parts(passage)
     title = join([cut(passage.title or passage.doc_id, 140)])
@@ -142,7 +142,7 @@ def _arrow(move: Move | None) -> Markup:
         return _STILL
     was = "not found by the baseline" if move.was is None else f"at {move.was} in the baseline"
     css = {"same": "dim", "new": "new", "better": "up", "worse": "down"}[move.kind]
-    return _MOVE.format(css, was, _told(move))
+    return _MOVE.format(css, was, _in_words(move))
 
 
 @lru_cache(1024)
@@ -150,7 +150,7 @@ def _moved(told: str) -> Markup:
     return _MOVED.format(told)
 
 
-def _told(move: Move) -> str:
+def _in_words(move: Move) -> str:
     return {"same": "=", "new": "new", "better": f"▲{move.by}", "worse": f"▼{move.by}"}[move.kind]
 
 

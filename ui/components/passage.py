@@ -21,7 +21,7 @@ from ui.app import opened, opening, state
 from ui.app.markup import cut, join, md, show, tag
 from ui.app.picked import PASSAGE
 from ui.app.plot import dark, plot
-from ui.charts import match_heatmap, match_told
+from ui.charts import match_heatmap, match_in_words
 from ui.components import term_contributions
 from ui.components.grid import View
 from ui.components.hits import GRADES, marked
@@ -142,7 +142,7 @@ def _tokens(run: Run, id: str) -> None:
         if not panel.open:
             return
         for number, match in enumerate(found):
-            told = match_told(match)
+            told = match_in_words(match)
             st.caption(md(told))
             if match.drawable:
                 plot(match_heatmap(match, dark=dark()), f"passage_tokens-{number}", told)

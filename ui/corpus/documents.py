@@ -87,7 +87,7 @@ def draw(name: str) -> None:
         return
     document, _ = corpus.document(chosen)
     made = preview(document, chunking)
-    st.markdown(md(told(made)))
+    st.markdown(md(in_words(made)))
     if chunking != indexed:
         before = preview(document, indexed)
         st.caption(
@@ -131,7 +131,7 @@ def settings(usual: Chunking) -> Chunking | None:
         return None
 
 
-def told(made: Preview) -> str:
+def in_words(made: Preview) -> str:
     """How the document is cut, in words."""
     count = len(made.passages)
     text = f"{len(made.document.text):,} characters"
@@ -250,7 +250,7 @@ def _apply(name: str, chunking: Chunking) -> None:
 def of_file(document: Document, chunking: Chunking) -> None:
     """A document that is not indexed yet, cut."""
     made = preview(document, chunking)
-    st.markdown(md(told(made)))
+    st.markdown(md(in_words(made)))
     show(drawn(made, 0))
     if made.windows > 1:
         st.caption(f"The first {WINDOW:,} characters are shown.")

@@ -49,7 +49,7 @@ def draw(name: str) -> None:
         address.take("across", ACROSS, lambda given: given == "1")
         across = st.checkbox("Only between documents", key=ACROSS, persist_state="session")
         address.keep("across", "1" if across else None)
-    st.markdown(md(found.told(threshold)))
+    st.markdown(md(found.in_words(threshold)))
     if usual(found) < near_duplicates.USUAL[by]:
         st.caption(
             f"No pair reaches {near_duplicates.USUAL[by]:.2f}, so the threshold begins at the most alike one."

@@ -24,7 +24,7 @@ def draw(name: str) -> None:
         if item.reason:
             st.caption(md(f"Why: {item.reason}"))
     else:
-        st.markdown(md(told(item)))
+        st.markdown(md(in_words(item)))
         show(tag("div", _facts(item, item.info), css="rs rs-corpus-two"))
         _rebuild(item)
         heading("What indexing took")
@@ -35,7 +35,7 @@ def draw(name: str) -> None:
     _deletion(item)
 
 
-def told(item: catalogue.Known) -> str:
+def in_words(item: catalogue.Known) -> str:
     """The state in words, the reason with it."""
     if item.info is None:
         return f"Corpus {item.name} is {item.state}."

@@ -30,7 +30,7 @@ def draw(look: Look) -> None:
     metric = look.metric if look.metric in known else known[0]
     if metric != look.metric:
         st.caption(md(f"By mode there are {', '.join(map(named, known))}: shown is {named(metric)}."))
-    said = told(look, metric)
+    said = in_words(look, metric)
     show(sentences(said))
     routes = leaderboard.ranked(look.figures, metric)
     names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
@@ -45,7 +45,7 @@ def draw(look: Look) -> None:
     )
 
 
-def told(look: Look, metric: str) -> list[str]:
+def in_words(look: Look, metric: str) -> list[str]:
     """Where differences are shown, and the hardest and the easiest mode for the route that leads."""
     by_mode, base = look.figures["by_mode"], title(look.baseline)
     modes = scored(by_mode)

@@ -191,12 +191,12 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
         with st.popover("What each does, and what it lacks"), st.container(width=620, height=360):
             show(directory(gaps))
 
-    def told(name: str) -> str:
+    def in_words(name: str) -> str:
         lack = " · cannot run now" if why_not(routes()[name], gaps) else ""
         return title(name) + (" · asks a model" if routes()[name].asks() else "") + lack
 
     chosen: list[str] = st.multiselect(
-        "Routes", [route.name for route in by_family()], key="ev_routes", format_func=told,
+        "Routes", [route.name for route in by_family()], key="ev_routes", format_func=in_words,
         persist_state="session",
     )  # fmt: skip
     for name in chosen:
@@ -221,7 +221,7 @@ def _begin(spec: Spec, count: int) -> None:
             f"{'question' if count == 1 else 'questions'}",
             type="primary", key="ev_begin",
         )  # fmt: skip
-    st.caption(md(_told(spec, count)))
+    st.caption(md(_in_words(spec, count)))
     if background.active(engine):
         st.caption("Another evaluation is under way: at the same time, times are not comparable.")
     if begun:
@@ -241,7 +241,7 @@ def _begin(spec: Spec, count: int) -> None:
         st.rerun()
 
 
-def _told(spec: Spec, count: int) -> str:
+def _in_words(spec: Spec, count: int) -> str:
     """How long it would take, as far as earlier runs tell."""
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []

@@ -65,7 +65,7 @@ def _open(kept: list[Entry]) -> None:
         if evaluation is not None and evaluation.outcomes and evaluation.figures:
             look = _look(evaluation)
     if entry is not None:
-        saved.told(entry, evaluation)
+        saved.in_words(entry, evaluation)
     if look is not None:
         _views(look)
     elif evaluation is not None:

@@ -33,7 +33,7 @@ def draw(look: Look) -> None:
         kept = [row for row in found if mode == ANY or evaluation.questions[row.question].mode == mode]
         pair = _moved(look, one, other, {row.question for row in kept}) if one and other else None
         side = _side(pair) if pair else "all"
-    show(sentences([_told(kept, look), *([_pair_told(pair, one, other, look)] if pair else [])]))
+    show(sentences([_in_words(kept, look), *([_pair_in_words(pair, one, other, look)] if pair else [])]))
     if pair is not None:
         kept = _of_side(kept, pair, side)
     _table(look, kept, (one, other) if pair else None)
@@ -116,7 +116,7 @@ def _of_side(kept: list[Disagreement], pair: Moved, side: str) -> list[Disagreem
     return [by[id] for id in sides[side]]
 
 
-def _told(kept: list[Disagreement], look: Look) -> str:
+def _in_words(kept: list[Disagreement], look: Look) -> str:
     scored = [row for row in kept if row.spread is not None]
     if not scored:
         return f"{len(kept)} questions, none of which two routes were scored on."
@@ -128,7 +128,7 @@ def _told(kept: list[Disagreement], look: Look) -> str:
     )
 
 
-def _pair_told(pair: Moved, one: str, other: str, look: Look) -> str:
+def _pair_in_words(pair: Moved, one: str, other: str, look: Look) -> str:
     return (
         f"{title(one)} against {title(other)} in {named(look.metric)}: better on {len(pair.improved)}, worse "
         f"on {len(pair.worse)}, the same on {len(pair.same)} of {pair.n} questions that both were scored on."

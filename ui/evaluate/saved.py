@@ -70,12 +70,12 @@ def _follow() -> None:
         redraw.page()
     for one in active:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(one.finished / max(1, one.total), text=md(under_way_told(one)))
+            st.progress(one.finished / max(1, one.total), text=md(under_way_in_words(one)))
             st.button("Stop", key=f"evaluate_stop:{one.name}", on_click=one.cancel)
     st.caption("It goes on when this tab is closed. What is asked is kept after each question.")
 
 
-def under_way_told(one: Evaluating) -> str:
+def under_way_in_words(one: Evaluating) -> str:
     """How far an evaluation is, in words."""
     left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
     stopping = " · stopping" if one.cancelled else ""
@@ -120,7 +120,7 @@ def actions(one: Entry) -> None:
         st.button(f"Delete {md(one.name)}", key="evaluate_remove", on_click=_remove, args=(one.name,))
 
 
-def told(one: Entry, evaluation: Evaluation | None) -> None:
+def in_words(one: Entry, evaluation: Evaluation | None) -> None:
     """What was measured, what ended it if that was an error, and what can be done with it."""
     if one.why and one.state in ("failed", "finished"):
         st.error(md(f"The last try ended with an error: {one.why}"))

@@ -176,7 +176,7 @@ def _routers(look: Look) -> None:
         return
     st.markdown("##### Routers")
     for route, one in routing.items():
-        said = router_told(route, one)
+        said = router_in_words(route, one)
         show(sentences(said))
         if one["asked"]:
             plot(confusion(one["classes"], one["confusion"], dark=dark()), f"evaluate_router:{route}",
@@ -184,7 +184,7 @@ def _routers(look: Look) -> None:
     st.caption(md("A row is what the questions' authors wrote, a column what the router took them for."))
 
 
-def router_told(route: str, one: Mapping[str, Any]) -> list[str]:
+def router_in_words(route: str, one: Mapping[str, Any]) -> list[str]:
     """How often a router took a question for what it is, and what its choices gave away."""
     said = [
         f"{title(route)} took {one['accuracy']:.0%} of {count(one['asked'])} for what they are; "

@@ -64,13 +64,13 @@ def _block(
     return tag(
         "div",
         tag("h4", result.title, tag("span", facts, css="dim")),
-        _told(tree) if ends is None else _anew(ends),
+        _in_words(tree) if ends is None else _anew(ends),
         tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"),
         css="rs-block",
     )
 
 
-def _told(tree: SegmentTree) -> Markup:
+def _in_words(tree: SegmentTree) -> Markup:
     return tag("div", tag("b", cut(tree.decision, 80)), tag("span", f"  {cut(tree.why, 240)}", css="dim"))
 
 

@@ -58,7 +58,7 @@ def draw(run: Run) -> None:
     address.keep("gate", name if name != names[0] else None)
     address.keep("gate_at", f"{tried:.3f}" if changed else None)
     at = tried if changed else stored
-    st.caption(md(told(found[name], at)))
+    st.caption(md(in_words(found[name], at)))
     gate = found[name][0]
     if len(found[name]) == 1 and gate.name in gate.span.set_by:
         saved_thresholds.offer(run, gate.result, gate.span, {gate.name: at}, {gate.name: stored})
@@ -74,7 +74,7 @@ def draw(run: Run) -> None:
     show(tag("div", table(found[name], at), css="rs"))
 
 
-def told(found: list[Gate], at: float) -> str:
+def in_words(found: list[Gate], at: float) -> str:
     """What the threshold changes, in words."""
     other = [gate for gate in found if gate.decide(at) != gate.decision]
     if not other:

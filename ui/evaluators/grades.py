@@ -18,7 +18,7 @@ from core.evaluation.tuning.labelled_grades import SPENT, follows
 from ui.app import address
 from ui.app.markup import EMPTY, cut, join, md, show, tag
 from ui.app.plot import plot
-from ui.charts.grades import BANDS, grade_strip, strip_told
+from ui.charts.grades import BANDS, grade_strip, strip_in_words
 from ui.components import saved_thresholds
 
 Edges = tuple[float, float]  # low, high
@@ -53,7 +53,7 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> tuple[RouteResult,
     stored = (grading.low, grading.high)
     figure = grade_strip(grading.grades, titles, gold, low, high, stored, dark=dark)
     decision = at(grading.grades, low, high).decision if by_best(grading) else grading.decision
-    told = strip_told(grading.grades, gold, low, high, decision)
+    told = strip_in_words(grading.grades, gold, low, high, decision)
     st.caption(md(told + (" The dotted line is the stored threshold." if stored != (low, high) else "")))
     plot(figure, f"strip-{name}", told, table=False)
     show(tag("div", table(run, gold, grading, low, high), css="rs"))

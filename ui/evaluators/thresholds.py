@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.analysis.run_view import Recorded, below, gradings
-from core.analysis.thresholds import changed, told
+from core.analysis.thresholds import changed, in_words
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Grading
@@ -23,7 +23,7 @@ from ui.app.plot import plot
 from ui.charts.grades import threshold_curves
 from ui.charts.waterfall import asks_model
 from ui.components import tables
-from ui.components.batch_run import surveyed
+from ui.components.batch_run import batch_ran
 from ui.evaluators.grades import Edges
 
 SPLIT, EDGE = "threshold_split", "threshold_edge"
@@ -52,7 +52,7 @@ def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *
 
 def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded | None:
     """The grades of every labelled question by the route with the parameters of this run; asks no model."""
-    known = surveyed(run.corpus, result, dict(result.parameters), "grades", models=False)
+    known = batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
     if known is None:
         st.caption(
             "Asks every labelled question by this route with the parameters of this run, "
@@ -177,7 +177,7 @@ def _show(found: Graded, stored: Edges, tried: Edges, *, dark: bool) -> None:
         st.warning(OVERFIT)
     cases = tuple(case for case in found.cases if split in ("all", case.split))
     now, then = tally(cases, *tried), tally(cases, *stored)
-    st.markdown(md(told(then, len(cases))))
+    st.markdown(md(in_words(then, len(cases))))
     if tried != stored:
         st.markdown(md(changed(then, now)))
     rows = [("stored", then), *([("tried", now)] if tried != stored else [])]
@@ -187,7 +187,7 @@ def _show(found: Graded, stored: Edges, tried: Edges, *, dark: bool) -> None:
         marks["tried"] = tried[1] if edge == "high" else tried[0]
     figure = threshold_curves(sweep(cases, edge, *tried), edge, marks, dark=dark)
     said = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
-    plot(figure, f"curves-{edge}", said + told(then, len(cases)))
+    plot(figure, f"curves-{edge}", said + in_words(then, len(cases)))
 
 
 def _table(rows: Sequence[tuple[str, Tally]]) -> pd.DataFrame:

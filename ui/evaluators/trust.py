@@ -14,7 +14,7 @@ from core.domain.types import Run
 from core.evaluation.reliability import Reliability, read
 from ui.app import state
 from ui.app.markup import md
-from ui.charts import reliability_curve, reliability_told
+from ui.charts import reliability_curve, reliability_in_words
 
 
 def draw(run: Run, *, dark: bool) -> None:
@@ -36,7 +36,7 @@ def draw(run: Run, *, dark: bool) -> None:
     with st.expander("How reliable these grades are"):
         st.caption(md(" ".join(told)))
         figure = reliability_curve(curves, dark=dark)
-        alt = reliability_told(curves)
+        alt = reliability_in_words(curves)
         st.plotly_chart(figure, theme=None, width="content", key="reliability", alt=alt)
         st.caption(md(alt))
 

@@ -12,7 +12,7 @@ from core.analysis.what_if.fusion import Fusion
 from core.domain.errors import BadInput
 from core.domain.types import RouteResult, Run
 from core.evaluation.finding import Finding, listed, sentence
-from core.evaluation.tuning.batch_run import Survey
+from core.evaluation.tuning.batch_run import BatchRun
 from core.evaluation.tuning.fusion_effect import Base, after, base, compare
 from core.routes.registry import routes
 from ui.app import address
@@ -26,7 +26,7 @@ ALL = "all"
 def draw(run: Run, result: RouteResult, fusion: Fusion, changes: Mapping[str, Any], *, ranks: bool) -> None:
     """The part of the page about the labelled set."""
     st.markdown("##### Over all labelled questions")
-    survey = batch_run.surveyed(run.corpus, result, _settled(result), "fusion_survey", models=False)
+    survey = batch_run.batch_ran(run.corpus, result, _settled(result), "fusion_survey", models=False)
     if survey is None:
         return
     if survey.fingerprint != run.fingerprint:
@@ -60,11 +60,11 @@ def _settled(result: RouteResult) -> dict[str, Any]:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the fused lists of all questions")
-def _base(key: str, _survey: Survey, route: str, _fusion: Fusion, ranks: bool) -> Base:  # noqa: ARG001
+def _base(key: str, _survey: BatchRun, route: str, _fusion: Fusion, ranks: bool) -> Base:  # noqa: ARG001
     return base(_survey, route, _fusion, ranks=ranks)
 
 
-def _split(survey: Survey, found: Base) -> list[str]:
+def _split(survey: BatchRun, found: Base) -> list[str]:
     """The questions of the chosen split."""
     splits = {question.id: question.split or ALL for question in survey.labelled.questions}
     there = sorted({splits[id] for id in found.asked} - {ALL})

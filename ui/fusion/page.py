@@ -21,7 +21,7 @@ from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import dark, plot
-from ui.charts.shares import named, share_bars, told
+from ui.charts.shares import in_words, named, share_bars
 from ui.fusion import controls, labelled
 
 ROUTE, STEP = "fusion_route", "fusion_step"
@@ -163,7 +163,7 @@ def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
 
 def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> None:
     st.markdown("##### What each score is made of", help=term(METHODS[fusion.method]))
-    words = told(shown[:TOP], names)
+    words = in_words(shown[:TOP], names)
     inside = " The number in a part is the passage's rank in that list."
     st.caption(md(words + (inside if fusion.method != "marginal" else "")))
     figure = share_bars(run, fusion, shown, [cut(name, 60) for name in names], dark=dark())

@@ -61,7 +61,7 @@ def _between(one: Agreement) -> str:
 
 
 def _people(found: Sequence[Agreement]) -> None:
-    _told(found)
+    _in_words(found)
     _confusion(found)
 
 
@@ -69,11 +69,11 @@ def _models(desk: Desk, found: Sequence[Agreement]) -> None:
     st.markdown("**The language model held against people**")
     st.caption("What a model suggests never counts as a label; how far it meets people's is told here.")
     if found:
-        _told(found)
+        _in_words(found)
     suggested.ask(desk)
 
 
-def _told(found: Sequence[Agreement]) -> None:
+def _in_words(found: Sequence[Agreement]) -> None:
     lines = [tag("p", sentence(one), css="rs-label-line") for one in found]
     show(tag("div", *lines, _table(found), css="rs"))
 

@@ -79,7 +79,7 @@ def _held(path: str, name: str, version: tuple[Any, ...]) -> Held:  # noqa: ARG0
     return Held(desks.load(store(), name))
 
 
-def told(change: Any) -> bool:
+def in_words(change: Any) -> bool:
     """Whether `change()` went through; what stood against it is on the page."""
     try:
         change()

@@ -52,7 +52,7 @@ def question(asked: Question) -> Markup:
     return tag("div", before, named, said, _gold(asked), css="rs rs-label-question")
 
 
-def told(asked: Question, limit: int = 90) -> str:
+def in_words(asked: Question, limit: int = 90) -> str:
     """The question for a list: one line."""
     return cut(asked.query.text, limit)
 

@@ -186,7 +186,7 @@ def _jump(desk: Desk) -> None:
     st.selectbox(
         "Jump to a question", list(places), index=None, key=JUMP, on_change=_jumped,
         label_visibility="collapsed", placeholder="Jump to a question",
-        format_func=lambda id: f"{places[id]}. {label_passage.told(desk.asked[id])}",
+        format_func=lambda id: f"{places[id]}. {label_passage.in_words(desk.asked[id])}",
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from core.evaluation.labels import origins
 from core.evaluation.labels.types import Desk, LabelSet
 from ui.app import address, state
 from ui.app.markup import md
-from ui.label.desk import SET, choose_annotator, store, told
+from ui.label.desk import SET, choose_annotator, in_words, store
 
 DELETED = "label_deleted"  # the name of the set that was deleted last, for Undo
 CORPUS, FILE, ASKED = "the corpus", "a file", "stored sessions"
@@ -69,7 +69,7 @@ def make() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         ready = bool(name.strip() and questions)
         made = st.button("Make the set", key="label_make", type="primary", disabled=not ready)
-        if made and told(lambda: desks.create(store(), name, corpus, questions)):
+        if made and in_words(lambda: desks.create(store(), name, corpus, questions)):
             st.session_state[WANTED] = " ".join(name.split())
             st.rerun()
         if not ready:
@@ -83,7 +83,7 @@ def undo() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.info(md(f"Label set “{name}” is deleted; its judgements are kept."), width="stretch")
-        if st.button("Undo", key="label_undelete") and told(lambda: desks.undelete(store(), name)):
+        if st.button("Undo", key="label_undelete") and in_words(lambda: desks.undelete(store(), name)):
             st.session_state.pop(DELETED)
             st.session_state[WANTED] = name
             st.rerun()
@@ -100,7 +100,9 @@ def about(desk: Desk) -> None:
     )
     guidelines(one, height=260)
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Delete this set", key="label_delete") and told(lambda: desks.delete(store(), one.name)):
+        if st.button("Delete this set", key="label_delete") and in_words(
+            lambda: desks.delete(store(), one.name)
+        ):
             st.session_state[DELETED] = one.name
             st.rerun()
         st.caption("It goes off the list; its judgements are kept, and Undo brings it back.")
@@ -116,7 +118,7 @@ def guidelines(one: LabelSet, *, height: int = 200) -> None:
     text = st.text_area(
         "Guidelines: what every annotator of this set is told", key=key, height=height, max_chars=20_000
     )
-    if st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines) and told(
+    if st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines) and in_words(
         lambda: desks.set_guidelines(store(), one.name, text)
     ):
         st.rerun()
@@ -150,7 +152,7 @@ def _deleted() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
         back = st.button("Bring back", key="label_back", disabled=name is None)
-    if back and name and told(lambda: desks.undelete(store(), name)):
+    if back and name and in_words(lambda: desks.undelete(store(), name)):
         st.session_state.pop(DELETED, None)
         st.session_state[WANTED] = name
         st.rerun()

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from core.analysis.critical_path import Path, critical, ended, on_path, timed
 from core.analysis.run_view import reuse, source, worked
-from core.analysis.timeline import ALONE, lead, path_told
+from core.analysis.timeline import ALONE, lead, path_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run, Span
 from ui.app import address
@@ -152,7 +152,7 @@ def spans(result: RouteResult) -> Markup:
     key = "● on the critical path: if it took longer, the route would. ○ beside it: another ran longer."
     return tag(
         "div",
-        tag("p", path_told(result), f" {gap}", dir="auto"),
+        tag("p", path_in_words(result), f" {gap}", dir="auto"),
         table,
         tag("div", f"{key}{more} ", mark("critical path"), css="dim"),
         css="rs rs-block rs-latency-route",

@@ -8,7 +8,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.analysis.latency_percentiles import FROM, NEEDED, Latency, Usage, by_route, by_step, usage
-from core.analysis.timeline import against, sessions_told
+from core.analysis.timeline import against, sessions_in_words
 from core.analysis.token_usage import price
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
@@ -46,7 +46,7 @@ def draw(run: Run, *, dark: bool) -> None:
     read, routes, steps, _ = found
     every = [one for one in routes if one.answered == answered] if by == "routes" else steps
     rows = [one for one in every if times == "all" or one.source == "now"]
-    said = sessions_told(read, rows, len(every) - len(rows))
+    said = sessions_in_words(read, rows, len(every) - len(rows))
     if by == "routes":
         said.append(against(run, rows))
     if not rows:

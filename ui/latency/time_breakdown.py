@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from core.analysis.time_breakdown import Spent, by_kind, by_step
-from core.analysis.timeline import label, percent, spent_told
+from core.analysis.timeline import label, percent, spent_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import Run
 from ui.app.markup import cut, join, show, tag
@@ -25,7 +25,7 @@ def draw(run: Run) -> None:
         show(tag("div", "No route of this run did any step that was timed.", css="rs dim"))
         return
     said = [
-        spent_told(everything),
+        spent_in_words(everything),
         "A step's time is without that of the calls inside it. What several routes took over from one counts"
         " once, where it was done; steps that ran side by side count in full.",
     ]

@@ -36,7 +36,7 @@ def bring_in(store: Store) -> None:
             st.session_state[TOLD] = take_in(store, given)
             changed()
             st.rerun()
-    told(store)
+    in_words(store)
 
 
 def take_in(store: Store, files: Sequence[File]) -> list[tuple[str, list[str], str]]:
@@ -50,7 +50,7 @@ def take_in(store: Store, files: Sequence[File]) -> list[tuple[str, list[str], s
     return found
 
 
-def told(store: Store) -> None:
+def in_words(store: Store) -> None:
     """What the last import brought, with links; gone when it is closed."""
     imported: list[tuple[str, list[str], str]] = st.session_state.get(TOLD, [])
     if not imported:

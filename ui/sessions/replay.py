@@ -91,7 +91,7 @@ def form(run: Run) -> None:
     st.subheader("Run again with one thing changed", anchor=False)
     st.text(run.query.text)
     found = known(run)
-    told(found)
+    in_words(found)
     if not found.request.routes:
         st.error("None of the routes of this run is here, so there is nothing to run.")
         return
@@ -120,7 +120,7 @@ def form(run: Run) -> None:
         st.rerun()
 
 
-def told(found: Again) -> None:
+def in_words(found: Again) -> None:
     """What of the stored run is not here, or not as it was."""
     if found.gone:
         st.warning(md(f"Not here, so left out: {'; '.join(found.gone)}."))

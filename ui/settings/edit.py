@@ -37,7 +37,7 @@ def draw() -> None:
             "Secrets can be written here and are never shown again."
         )
     )
-    _told()
+    _in_words()
     left = settings_file.listed(state.engine().settings)
     for group, starts in GROUPS.items():
         mine = [one for one in left if one.name.startswith(starts)]
@@ -133,7 +133,7 @@ def _save(values: Mapping[str, Any]) -> None:
     st.rerun()
 
 
-def _told() -> None:
+def _in_words() -> None:
     names, before = st.session_state.get(SAVED, ([], {}))
     if not names:
         return

@@ -12,7 +12,7 @@ from core.domain.types import Run
 from ui.app import picked
 from ui.app.markup import cut, md
 from ui.app.plot import dark, pick_point
-from ui.charts.embedding_map import map_told, query_map
+from ui.charts.embedding_map import map_in_words, query_map
 from ui.components import tables
 from ui.transform.vectors import Space, placed, space
 
@@ -30,20 +30,20 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
         st.info("A map needs at least two passages or texts besides the question; this run has fewer.")
         return
     plane = placed(run, known)
-    said = " ".join(told(known, plane, chosen, depth))
+    said = " ".join(in_words(known, plane, chosen, depth))
     st.markdown(md(said))
     figure = query_map(found, plane, gold=gold, chosen=chosen, dark=dark())
     clicked(pick_point(figure, f"map:{run.id}", said))
     _cosines(known, chosen)
 
 
-def told(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
+def in_words(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
     """What the map is worth, where its nearest is not the real one, and what it was made of."""
     at = _row(known, chosen)
     name, among = ("the question", _passages(known)) if at is None else ("the chosen passage", _texts(known))
     at = 0 if at is None else at
     really, seemingly = nearest(at, among, known.vectors), nearest_on(at, among, plane.xy)
-    said = [map_told(plane)]
+    said = [map_in_words(plane)]
     if really is not None and seemingly is not None:
         near = cosine(known.vectors[at], known.vectors[really])
         said.append(f"Nearest to {name} by the real cosine is {_named(known, really)} ({near:.3f})")

@@ -25,7 +25,7 @@ def draw(run: Run) -> None:
     gold = gold_grades(run)
     if not worked(run):
         st.info("No route of this run has ended with a result, so there is nothing to tell of its texts yet.")
-    if said := told(run, outcome(run, gold, DEPTH), gold):
+    if said := in_words(run, outcome(run, gold, DEPTH), gold):
         st.markdown(md(" ".join(said)))
     grown = tree.trees(run, DEPTH)
     views: dict[str, Callable[[], None]] = {
@@ -37,7 +37,7 @@ def draw(run: Run) -> None:
     tabs(views, TAB)
 
 
-def told(run: Run, found: Outcome, gold: Mapping[str, int]) -> list[str]:
+def in_words(run: Run, found: Outcome, gold: Mapping[str, int]) -> list[str]:
     """What the rewriting came to, in one or two sentences."""
     count = len(found.changed) + len(found.same) + len(found.silent)
     if not count:

@@ -38,7 +38,7 @@ def _of(evaluation: Evaluation) -> None:
     """The choice of a threshold of the evaluation, or of a route that can be asked now, and what it shows."""
     kept = gathered(evaluation)
     names = list(dict.fromkeys(target.route for target in kept.targets))
-    asked_now = [route.name for route in threshold_candidates.surveyable() if route.name not in names]
+    asked_now = [route.name for route in threshold_candidates.batch_runnable() if route.name not in names]
     if not names:
         _nothing(evaluation, kept)
     offered = [*names, *asked_now]
@@ -58,7 +58,7 @@ def _of(evaluation: Evaluation) -> None:
         where = (str(evaluation.folder), *map(str, experiment_store.stamp(evaluation.folder)))
         _chosen(kept, route, evaluation.labelled, where, evaluation, steps)
         return
-    survey = calibration_batch.surveyed(evaluation, route)
+    survey = calibration_batch.batch_ran(evaluation, route)
     if survey is not None:
         found = calibration_batch.found(survey.name, survey)
         _chosen(found, route, survey.labelled, (survey.name,), evaluation, steps)

@@ -8,7 +8,7 @@ from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning import threshold_candidates, threshold_cases
-from core.evaluation.tuning.batch_run import Survey
+from core.evaluation.tuning.batch_run import BatchRun
 from core.evaluation.tuning.targets import Found
 from core.routes.registry import routes
 from ui.app import state
@@ -17,7 +17,7 @@ from ui.app.routes import title
 from ui.components import batch_run
 
 
-def surveyed(evaluation: Evaluation, route: str) -> Survey | None:
+def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
     """The route over the labelled questions of the corpus, with the evaluation's parameters; None, and how to
     get it on the page, while there is none.
     """
@@ -36,11 +36,11 @@ def surveyed(evaluation: Evaluation, route: str) -> Survey | None:
             st.code(command, language=None)
             return None
     result = RouteResult(route, routes()[route].title, "ok", 0.0)
-    return batch_run.surveyed(corpus, result, parameters, "calibrate", models=False)
+    return batch_run.batch_ran(corpus, result, parameters, "calibrate", models=False)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the scores")
-def found(name: str, _survey: Survey) -> Found:  # noqa: ARG001 - the name is the cache key
+def found(name: str, _survey: BatchRun) -> Found:  # noqa: ARG001 - the name is the cache key
     """The thresholds in a finished survey."""
     quotes = threshold_candidates.quoted(state.engine().settings, {"corpus": _survey.corpus, "split": "all"})
     pairs = ((id, result) for id, by in _survey.results.items() for result in by.values())

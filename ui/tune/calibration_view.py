@@ -9,7 +9,7 @@ from core.domain.errors import BadInput
 from core.evaluation.calibration import Objective
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning.calibrate import Calibration, Measured, calibrate
-from core.evaluation.tuning.calibrate_text import about, halves, left_out, reliability_told, told
+from core.evaluation.tuning.calibrate_text import about, halves, in_words, left_out, reliability_in_words
 from core.evaluation.tuning.curves import Curve, curve, reliable
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.targets import Target
@@ -18,7 +18,7 @@ from ui.app.markup import EMPTY, md, show, tag
 from ui.app.plot import dark, plot
 from ui.charts.calibration import curves
 from ui.charts.reliability import reliability_curve
-from ui.charts.reliability import reliability_told as curve_told
+from ui.charts.reliability import reliability_in_words as curve_told
 from ui.tune import calibration_save
 
 HEADS = ("Threshold", "Precision", "Recall", "F1", "Balanced accuracy", "Acted on")
@@ -45,7 +45,7 @@ def draw(
         st.caption(md(f"{about(target)} {missing}"))
         st.warning(md(f"{found[0].upper()}{found[1:]}."))
     else:
-        body = tag("p", told(found), css="rs-calibrate-told"), tag("p", about(target), css="dim")
+        body = tag("p", in_words(found), css="rs-calibrate-told"), tag("p", about(target), css="dim")
         more = (
             tag("p", f"{halves(found)} {missing}".strip(), css="dim") if halves(found) or missing else EMPTY
         )
@@ -91,11 +91,11 @@ def _curves(target: Target, parts: Split, where: tuple[str, ...], found: Calibra
     drawn = _drawn((*where, target.route, target.key), target, parts)
     marks = {"shipped": target.shipped, **({} if found is None else {"chosen": found.threshold})}
     show(tag("div", tag("h3", "Precision and recall by threshold", css="rs-part"), css="rs"))
-    said = about(target) if found is None else told(found)
+    said = about(target) if found is None else in_words(found)
     figure = curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”", dark=dark())
     plot(figure, "cal_curves", f"Precision and recall against the threshold. {said}")
     show(tag("div", tag("h3", "Are the scores probabilities?", css="rs-part"), css="rs"))
-    st.caption(md(reliability_told(target)), help=term("calibration"))
+    st.caption(md(reliability_in_words(target)), help=term("calibration"))
     of_all = reliable(target, target.cases)
     if of_all is not None:
         by = {f"all {of_all.n:,} cases": of_all}

@@ -14,7 +14,7 @@ from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
 from core.evaluation.finding import Finding, sentence
-from core.evaluation.tuning import learn_text as told
+from core.evaluation.tuning import learn_text
 from core.evaluation.tuning.learn import METRIC
 from core.routes.declare import Route
 from core.routes.registry import routes
@@ -68,7 +68,7 @@ def draw(corpus: str) -> None:
 def _state(found: FittedWeights) -> None:
     made = found.made
     st.caption(md(f"Fitted {str(made.get('date', ''))[:10]} on {made.get('of', '')}. "
-                  + (told.labels(made["counts"]) if "counts" in made else "")))  # fmt: skip
+                  + (learn_text.labels(made["counts"]) if "counts" in made else "")))  # fmt: skip
     if found.fingerprint != current_fingerprint(found.corpus, settings=state.engine().settings):
         st.warning(
             "The corpus was indexed again since. The weights are used as they are, but the lists' scores may"
@@ -83,15 +83,15 @@ def _worth(found: FittedWeights) -> None:
         st.caption("These weights say nothing of how they were fitted, or what they are worth.")
         return
     body: list[Markup] = []
-    for part, line in zip(parts, told.worth(found), strict=True):
-        hand, measured = told.rivals(found, part), told.rivals(found, part, "measured")
+    for part, line in zip(parts, learn_text.worth(found), strict=True):
+        hand, measured = learn_text.rivals(found, part), learn_text.rivals(found, part, "measured")
         body.append(tag("p", tag("b", line), " ", " ".join(map(sentence, hand))))
         body.append(_table(hand, "The fitted weights minus"))
         if measured:
             more = f"The same against {len(measured)} routes of the evaluation"
             table = _table(measured, "The fitted weights minus")
             body.append(tag("details", tag("summary", more), table))
-    if left := told.left_out(found):
+    if left := learn_text.left_out(found):
         body.append(
             tag("p", tag("b", "Is each list worth its search?"), " Fitted again without it, out of fold:")
         )
@@ -101,7 +101,7 @@ def _worth(found: FittedWeights) -> None:
 
 
 def _weights(found: FittedWeights) -> None:
-    said = told.weights(found)
+    said = learn_text.weights(found)
     st.markdown("###### What each list counts")
     st.markdown(md(said))
     plot(weight_bars(found, dark=dark()), f"fit_bars:{found.name}", said)

@@ -17,14 +17,14 @@ from core.evaluation.tuning.sweep import METRICS, Curve, Fresh, curve, waiting
 from core.evaluation.tuning.sweep_grid import Grid, cells, default, read, shown, written
 from core.evaluation.tuning.sweep_load import results
 from core.evaluation.tuning.sweep_subject import Point, Rankings, subject
-from core.evaluation.tuning.sweep_text import counted, told
+from core.evaluation.tuning.sweep_text import counted, in_words
 from core.evaluation.tuning.sweep_text import found as finding
 from core.routes.declare import ParameterSpec, Route
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import dark, plot
-from ui.charts.sweep import sweep_curve, sweep_map, sweep_told
+from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
 from ui.tune import sweep_run as sweeping_run
 from ui.tune import sweep_save
 
@@ -158,7 +158,7 @@ def _grid(route: str, parameter: ParameterSpec, now: Any, at: int, *, paired: bo
 
 def _shown(found: Curve) -> None:
     """Words, the picture, the table."""
-    sentences = told(found)
+    sentences = in_words(found)
     body = tag("div", *(tag("p", tag("b", one) if n == len(sentences) - 1 else one)
                         for n, one in enumerate(sentences)), css="rs rs-sweep-words")  # fmt: skip
     show(body)
@@ -168,7 +168,7 @@ def _shown(found: Curve) -> None:
             f"{METRICS[found.metric]} is the same at every value: the parameter does not change it here."
         )
     build = sweep_curve if len(found.subject.names) == 1 else sweep_map
-    plot(build(found, dark=dark()), "sweep_chart", sweep_told(found, sentences), table=False)
+    plot(build(found, dark=dark()), "sweep_chart", sweep_in_words(found, sentences), table=False)
     st.caption(md(_legend(found)))
     st.caption(md(counted(found)))
     with st.expander("The same as a table"):

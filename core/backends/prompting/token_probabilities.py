@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Odds:
+class TokenProbabilities:
     """The share of each word, together 1, and how they were had: a sampled word has the whole share."""
 
     of: Mapping[str, float]
@@ -30,7 +30,7 @@ class Odds:
         return sum(int(digit) * share for digit, share in self.of.items())
 
 
-def odds(answer: Completion, words: Sequence[str]) -> Odds | None:
+def odds(answer: Completion, words: Sequence[str]) -> TokenProbabilities | None:
     """The odds of `words` (lower case) at the reply's first token, or from its first word where the endpoint
     gave no probabilities; None if none of them is there.
 
@@ -44,11 +44,15 @@ def odds(answer: Completion, words: Sequence[str]) -> Odds | None:
             if (word := _one_of(token, words)) is not None:
                 mass[word] += math.exp(logprob)
         total = sum(mass.values())
-        return Odds({word: share / total for word, share in mass.items()}, "probabilities") if total else None
+        return (
+            TokenProbabilities({word: share / total for word, share in mass.items()}, "probabilities")
+            if total
+            else None
+        )
     word = _one_of(answer.text, words)
     if word is None:
         return None
-    return Odds({other: float(other == word) for other in words}, "sampled word")
+    return TokenProbabilities({other: float(other == word) for other in words}, "sampled word")
 
 
 def _one_of(text: str, words: Sequence[str]) -> str | None:

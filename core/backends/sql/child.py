@@ -18,7 +18,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from core.backends.sql.guard import Authorizer, Limits, SqlError, check_statement, limit, named_parts, told
+from core.backends.sql.guard import (
+    Authorizer,
+    Limits,
+    SqlError,
+    check_statement,
+    in_words,
+    limit,
+    named_parts,
+)
 
 STEPS = 500  # of SQLite's virtual machine between two looks at the clock
 MEMORY = 1 << 30  # bytes of address space besides those of a database held in memory
@@ -86,7 +94,7 @@ def _guarded(source: Source, asked: Mapping[str, Any]) -> dict[str, Any]:
             columns = [str(entry[0])[:200] for entry in cursor.description or ()]
             return {"columns": columns, **_fetch(cursor, limits)}
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
-        raise told(error, guard, late, limits) from error
+        raise in_words(error, guard, late, limits) from error
 
 
 def _fetch(cursor: sqlite3.Cursor, limits: Limits) -> dict[str, Any]:

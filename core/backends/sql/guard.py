@@ -200,7 +200,7 @@ def too_slow(seconds: float) -> TooSlow:
     return TooSlow(f"the query ran longer than {seconds:g} s, which is the time a query has")
 
 
-def told(error: Exception, guard: Authorizer, late: Callable[[], bool], limits: Limits) -> SqlError:
+def in_words(error: Exception, guard: Authorizer, late: Callable[[], bool], limits: Limits) -> SqlError:
     """What SQLite raised, as this module's error."""
     said = str(error)
     if guard.denied is not None:

@@ -96,7 +96,7 @@ def labelled_set(
             f"for example {short(tied.lost[0][1])}; the set was made over {desk.set.corpus}"
         )
     labelled = LabelledSet(desk.set.name, tuple(asked), tied.qrels, desk.set.relevant_from)
-    return labelled, told(desk, finals, tied, corpus.name)
+    return labelled, in_words(desk, finals, tied, corpus.name)
 
 
 def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
@@ -134,7 +134,7 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
     return tied
 
 
-def told(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) -> list[str]:
+def in_words(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) -> list[str]:
     """What is to be said about labels that are measured with, a line each."""
     name, said = f"label set {desk.set.name}", []
     if desk.set.corpus != corpus:

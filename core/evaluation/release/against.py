@@ -45,8 +45,8 @@ class Change:
 class Against:
     """What a release is to the one before: `then` and `now` are the routes held against each other.
 
-    `unpaired`: questions that only one of the two has, or whose text changed; they are left out. `told` is
-    the finding in a sentence, `notes` what else is to be known.
+    `unpaired`: questions that only one of the two has, or whose text changed; they are left out. `in_words`
+    is the finding in a sentence, `notes` what else is to be known.
     """
 
     name: str
@@ -75,7 +75,7 @@ def compare(before: Snapshot, measured: Measured, decision: Decision) -> Against
     lost = [one for one in changes if one.verdict == "worse"]
     state: State = "regression" if lost else "no regression shown" if at_all else "cannot be told"
     return Against(
-        before.name, then, now, state, _told(before, measured, then, now, changes, state), changes,
+        before.name, then, now, state, _in_words(before, measured, then, now, changes, state), changes,
         len(same), unpaired, tuple(_notes(before, measured, then, now, unpaired, relabelled)),
     )  # fmt: skip
 
@@ -116,7 +116,7 @@ def _changes(
     )  # fmt: skip
 
 
-def _told(
+def _in_words(
     before: Snapshot,
     measured: Measured,
     then: str | None,

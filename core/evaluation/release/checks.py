@@ -113,9 +113,9 @@ def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
 
 
 def _most(
-    name: str, value: float | None, limit: float | None, told: Callable[[float], str], untold: str
+    name: str, value: float | None, limit: float | None, in_words: Callable[[float], str], untold: str
 ) -> Told:
-    return name, value, limit, untold if value is None else told(value)
+    return name, value, limit, untold if value is None else in_words(value)
 
 
 def _judged(one: RouteFigures, criteria: Criteria) -> Told:

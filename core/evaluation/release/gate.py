@@ -15,7 +15,7 @@ from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.losses import Loss, losses, paired
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.rule import Rival, RouteFigures, choose
-from core.evaluation.release.selection_stability import Sureness, sureness
+from core.evaluation.release.selection_stability import SelectionStability, sureness
 from core.evaluation.statistics import ALPHA
 
 Verdict = Literal["ship", "nothing passes", "not decidable"]
@@ -57,7 +57,7 @@ class Decision:
     candidates: tuple[Candidate, ...]
     rivals: tuple[Rival, ...]
     losses: tuple[Loss, ...]
-    sureness: Sureness | None
+    sureness: SelectionStability | None
     call: Call | None = None
 
     def of(self, route: str) -> Candidate:

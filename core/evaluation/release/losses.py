@@ -38,7 +38,7 @@ def losses(measured: Measured, metric: str) -> tuple[Loss, ...] | None:
     nor figures by kind are known. A kind in which two routes share no value is left out.
     """
     values = measured.values(metric)
-    found = _tested(measured, values) if values is not None else _told(measured, metric)
+    found = _tested(measured, values) if values is not None else _in_words(measured, metric)
     return tuple(
         Loss(
             route,
@@ -81,7 +81,7 @@ def _tested(measured: Measured, values: Mapping[str, Column]) -> dict[tuple[str,
     })  # fmt: skip
 
 
-def _told(measured: Measured, metric: str) -> dict[tuple[str, str], dict[str, Any]] | None:
+def _in_words(measured: Measured, metric: str) -> dict[tuple[str, str], dict[str, Any]] | None:
     """The same from the tests in the figures, as one family of this metric alone."""
     known = {
         (route, mode): told

@@ -27,7 +27,7 @@ Test = tuple[float, float]  # mean difference, p
 
 
 @dataclass(frozen=True, slots=True)
-class Sureness:
+class SelectionStability:
     """Over so many bootstrap `resamples` of the `questions` (Efron 1979): the share in which each route is
     `chosen`, the share in which it `passes`, and the share in which `none` passes.
     """
@@ -62,7 +62,7 @@ class Resample:
         return self.tests.get((one, other)) if turned is None else (-turned[0], turned[1])
 
 
-def sureness(measured: Measured, criteria: Criteria) -> Sureness | None:
+def sureness(measured: Measured, criteria: Criteria) -> SelectionStability | None:
     """None where the questions' values are not known, or the evaluation was not finished."""
     asked = asked_of(measured)
     if not asked or measured.figures.get("interrupted") or measured.values(criteria.metric) is None:
@@ -76,7 +76,7 @@ def sureness(measured: Measured, criteria: Criteria) -> Sureness | None:
         if choice.chosen is not None:
             chosen[choice.chosen.route] += 1
     none = RESAMPLES - sum(chosen.values())
-    return Sureness(
+    return SelectionStability(
         RESAMPLES, len(asked), {route: count / RESAMPLES for route, count in chosen.items()},
         {route: count / RESAMPLES for route, count in passes.items()}, none / RESAMPLES,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from core.evaluation.release.call import Call
 from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, number, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
-from core.evaluation.release.selection_stability import Sureness
+from core.evaluation.release.selection_stability import SelectionStability
 
 MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upper one, and their figures
     "p95": milliseconds,
@@ -113,7 +113,7 @@ def expense(one: Candidate) -> str:
 
 def sure(decision: Decision) -> str:
     """How sure the choice is, in one or two sentences."""
-    found: Sureness | None = decision.sureness
+    found: SelectionStability | None = decision.sureness
     if found is None:
         return (
             "How sure this is cannot be told: it needs the values of each question, which a finished"
@@ -132,7 +132,7 @@ def asked(criteria: Criteria) -> list[str]:
     said = [f"best by {named(criteria.metric)}"]
     if criteria.minimum is not None:
         said[0] = f"{named(criteria.metric)} of at least {criteria.minimum:g}"
-    for value, name, told in (
+    for value, name, in_words in (
         (criteria.max_p95_ms, "p95 of at most", milliseconds),
         (criteria.max_cost, "1,000 questions cost at most", number),
         (criteria.max_tokens, "tokens a question at most", number),
@@ -141,7 +141,7 @@ def asked(criteria: Criteria) -> list[str]:
         (criteria.max_unjudged, "unjudged of the first ten at most", share),
     ):
         if value is not None:
-            said.append(f"{name} {told(value)}")
+            said.append(f"{name} {in_words(value)}")
     if criteria.no_loss:
         said.append("no kind of question at which it is shown to be worse than the baseline")
     return said

@@ -28,7 +28,7 @@ MODELS = frozenset((Need.LLM, Need.SELF_RAG))
 Parameters = Mapping[str, Mapping[str, Any]]  # by route
 
 
-class Survey(BackgroundJob):
+class BatchRun(BackgroundJob):
     """Routes over all labelled questions of a corpus, in a thread of its own; nothing of it is stored.
 
     `results` grows while it is under way: question id -> route -> result with its spans. Equal steps of its
@@ -98,7 +98,7 @@ class Survey(BackgroundJob):
         )
 
 
-def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> Survey:
+def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun:
     """The survey of `routes` (name -> parameters, those left out at their defaults) over the labelled
     questions of
     `corpus`: the known one, or begun now. One that failed or was stopped is begun anew. Without `models` a
@@ -112,17 +112,17 @@ def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tr
     fingerprint = engine.corpus(corpus).fingerprint
     key = _key(engine, corpus, fingerprint, settled, models)
     return jobs.begin(
-        Survey,
+        BatchRun,
         key,
-        lambda: Survey(engine, labelled(engine, corpus), corpus, fingerprint, settled, models, key),
+        lambda: BatchRun(engine, labelled(engine, corpus), corpus, fingerprint, settled, models, key),
         lambda known: not known.done or known.complete,
     )
 
 
-def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> Survey | None:
+def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun | None:
     """The survey of `routes` if it was begun in this process, else None; begins nothing."""
     settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
-    return jobs.latest(Survey, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
+    return jobs.latest(BatchRun, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
 
 
 def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> None:

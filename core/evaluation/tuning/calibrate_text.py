@@ -29,7 +29,7 @@ def about(target: Target) -> str:
     )
 
 
-def told(found: Calibration) -> str:
+def in_words(found: Calibration) -> str:
     """The finding in a few sentences: the threshold, what it is worth on held-out questions, and what the
     shipped one is.
     """
@@ -79,7 +79,7 @@ def left_out(target: Target, total: int) -> str:
     return said.strip()
 
 
-def reliability_told(target: Target) -> str:
+def reliability_in_words(target: Target) -> str:
     """Whether the scores can be read as probabilities, over all cases."""
     found = reliable(target, target.cases)
     if found is None:
@@ -94,7 +94,7 @@ def reliability_told(target: Target) -> str:
 
 def note(found: Calibration, evaluation: str) -> str:
     """Where a saved threshold comes from."""
-    return f"{told(found)} Evaluation {evaluation}, route {found.target.route}, “{found.target.step}”."
+    return f"{in_words(found)} Evaluation {evaluation}, route {found.target.route}, “{found.target.step}”."
 
 
 def _worth(one: Worth) -> str:

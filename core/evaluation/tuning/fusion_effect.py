@@ -10,7 +10,7 @@ from core.analysis.what_if.fusion import Changes, Fusion, counterpart, outcome, 
 from core.domain.types import RouteResult, Scored
 from core.evaluation import statistics
 from core.evaluation.finding import NONE, Finding
-from core.evaluation.tuning.batch_run import Survey, counted
+from core.evaluation.tuning.batch_run import BatchRun, counted
 
 SHOWN = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr@10": "MRR@10"}
 DEPTH = 100  # no metric shown looks further
@@ -32,7 +32,7 @@ class Base:
     `ranks`: the rankings are the route's, else those of the step, because later steps order them again.
     """
 
-    survey: Survey
+    survey: BatchRun
     ranks: bool
     asked: Mapping[str, Asked]
     before: Values
@@ -40,7 +40,7 @@ class Base:
     unlabelled: int
 
 
-def base(survey: Survey, route: str, fusion: Fusion, *, ranks: bool) -> Base:
+def base(survey: BatchRun, route: str, fusion: Fusion, *, ranks: bool) -> Base:
     """The questions of a finished `survey` at which `route` can be changed as `fusion` of another run was."""
     labelled = survey.labelled
     asked: dict[str, Asked] = {}
@@ -100,7 +100,7 @@ def of_question(gold: Mapping[str, int], hits: Scored, *, relevant_from: int = 2
     return by_question({"q": gold}, {"q": hits}, relevant_from=relevant_from)["q"]
 
 
-def _measured(survey: Survey, rankings: Mapping[str, Scored]) -> dict[str, Mapping[str, float]]:
+def _measured(survey: BatchRun, rankings: Mapping[str, Scored]) -> dict[str, Mapping[str, float]]:
     labelled = survey.labelled
     return (
         dict(by_question(labelled.qrels, rankings, relevant_from=labelled.relevant_from)) if rankings else {}

@@ -96,7 +96,7 @@ def settled(preset: Preset) -> dict[str, dict[str, Any]]:
     }
 
 
-def told(preset: Preset) -> str:
+def in_words(preset: Preset) -> str:
     """What named settings set, in one line."""
     return ", ".join(f"{name} = {_text(value)}" for name, value in _values(preset).items())
 

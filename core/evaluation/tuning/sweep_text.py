@@ -9,7 +9,7 @@ from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_subject import Point, Subject
 
 
-def told(curve: Curve) -> list[str]:
+def in_words(curve: Curve) -> list[str]:
     """The finding, one sentence each: the choice, what held-out questions say of it, and what to do."""
     about, metric = curve.subject, METRICS[curve.metric]
     now, best = curve.now.effect, curve.best.effect

@@ -78,6 +78,6 @@ def having(names: frozenset[str] = DECIDED) -> list[Route]:
     ]
 
 
-def surveyable() -> list[Route]:
+def batch_runnable() -> list[Route]:
     """Those of them that grade without a language model."""
     return [route for route in having(GRADED) if not MODELS & {*route.needed(route.settle({}))}]
