@@ -13,6 +13,8 @@ from core.evaluation.labels.types import Judgement, Pooled
 from core.store import Entry, presets
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE
+from ui.app.glossary import TERMS
+from ui.app.help_mark import address
 
 pytestmark = pytest.mark.trust
 
@@ -33,6 +35,8 @@ NEVER = {
 ABOUT_A_RUN = ("compare.py", "why.py", "transform.py", "fusion.py", "evaluators.py", "latency.py")
 NAME = f"{HOSTILE[1][:30]}<img src=x>"  # where a name may have 64 characters
 
+MARKS = {address(key) for key in TERMS}  # the "?" that lead to the Glossary
+
 
 class Faults(HTMLParser):
     """What of a page's HTML could run, load or lead elsewhere."""
@@ -52,9 +56,8 @@ class Faults(HTMLParser):
                 name == "style" and re.search(r"url\(|expression|@import", value or "")
             ):
                 self.found.append((tag, name, value))
-            if name in ("href", "src", "action", "srcset", "formaction") and not (value or "").startswith(
-                "#"
-            ):
+            leads = name in ("href", "src", "action", "srcset", "formaction")
+            if leads and not (value or "").startswith("#") and value not in MARKS:
                 self.found.append((tag, name, value))
 
     def handle_endtag(self, tag):

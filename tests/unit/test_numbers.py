@@ -37,8 +37,8 @@ def test_points_bars_and_cells_by_hand():
 def test_real_charts_tell_what_they_were_made_of():
     found = SelectionStability(2000, 20, {"one": 0.7, "two": 0.2}, {"one": 0.9, "two": 0.4}, 0.1)
     rows = numbers(draws(found, {"one": "One", "two": "Two"}))
-    assert {"series": "chosen", "y": "One", "share of draws": "0.7", "details": "One · 0.9"} in rows
-    assert {"series": "passes", "y": "Two", "share of draws": "0.4"} in rows
+    assert {"series": "chosen", "y": "One", "share of resamples": "0.7", "details": "One · 0.9"} in rows
+    assert {"series": "passes", "y": "Two", "share of resamples": "0.4"} in rows
     points = {"one": (0.5, 10.0), "two": (0.6, 90.0), "three": (0.4, 80.0)}
     rows = numbers(tradeoff(points, dict.fromkeys(points, "x"), "one", metric="m", cost="c", time=True))
     assert {(row["m"], row["c"]) for row in rows} == {("0.5", "10"), ("0.6", "90"), ("0.4", "80")}

@@ -350,7 +350,7 @@ def test_a_choice_that_few_resamples_make_is_too_close_to_call(three):
     assert decision.document()["call"]["rival"] == decision.call.rival
     clear = decide(three, OPEN)
     assert clear.call.clear
-    assert headline(clear).endswith(f"is chosen in {round(100 * clear.call.share)} % of resamples.")
+    assert headline(clear).endswith(f"is chosen in {round(100 * clear.call.share)}% of resamples.")
 
 
 SCORED = {"a": {"1": 0.5, "2": 0.9, "3": 0.4}, "b": {"1": 0.4, "2": 0.9}, "c": {"9": 1.0}}
@@ -378,15 +378,15 @@ def test_what_a_choice_is_too_close_to_is_said(three):
     for found, said in (
         (
             Call(0.27, "dense", 0.26, 40, 0.05, 0.25),
-            "Dense in 26 %. Label about 160 more questions",
+            "Dense in 26%. Label about 160 more questions",
         ),
         (Call(0.27, "dense", 0.26, 40, 0.0, 0.25), "No feasible number of labels"),
         (
             Call(0.27, "dense", 0.26, 400, 0.05, 0.25),
-            "Dense in 26 %.",
+            "Dense in 26%.",
         ),  # told apart
-        (Call(0.27, "dense", 0.26), "Dense in 26 %."),
-        (Call(0.41, None, 0.45), "and in 45 % no route passes."),
+        (Call(0.27, "dense", 0.26), "Dense in 26%."),
+        (Call(0.41, None, 0.45), "and in 45% no route passes."),
     ):
         told = headline(replace(decision, call=found))
         assert told.startswith("Too close to call: ")

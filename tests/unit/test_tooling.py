@@ -62,10 +62,14 @@ def test_hooks_run_what_make_lint_runs():
     lint = MAKEFILE.split("\nlint:")[1].split("\n\n")[0]
     for hook in hooks[0]["hooks"]:
         program = re.fullmatch(
-            r"\.venv/bin/python (-m \w+(?: check| format)?)( --force-exclude)?", hook["entry"]
+            r"\.venv/bin/(python -m \w+(?: check| format)?|lint-imports --no-logo)( --force-exclude)?",
+            hook["entry"],
         )
         assert program, hook["entry"]
-        assert f"$(PY) {program[1]}" in lint
+        wanted = (
+            program[1].replace("python", "$(PY)") if " -m " in program[1] else f"$(VENV)/bin/{program[1]}"
+        )
+        assert wanted in lint
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/using.md", "docs/testing.md", "docs/figures.md"])
