@@ -1,1 +1,4 @@
-"""Labelled questions, metrics and honest comparisons of routes; runs them only through the engine."""
+"""Labelled questions, metrics over them, and honest comparisons of routes: labels, tuning, release.
+
+Runs routes only through the engine. Imports every room but cli.
+"""

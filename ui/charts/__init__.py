@@ -1,4 +1,7 @@
-"""Run -> plotly Figure: pure, drawn from spans and rankings alone, without streamlit."""
+"""Run -> plotly Figure: pure, drawn from spans and rankings alone.
+
+Imports core and plotly, and nothing of ui.
+"""
 
 from ui.charts.match import match_heatmap, match_in_words
 from ui.charts.reliability import reliability_curve, reliability_in_words

@@ -1,1 +1,1 @@
-"""Relevance judgements that people make: sets, pools, agreement, the grade that counts, exchange."""
+"""Relevance judgements that people make: sets, pools, agreement, the final grade, files."""

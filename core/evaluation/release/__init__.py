@@ -1,1 +1,1 @@
-"""Which measured route to ship: criteria, the decision, how sure it is, and what is kept of it."""
+"""Which route to ship: criteria, the gate, how sure it is, report and snapshot."""
