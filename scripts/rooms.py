@@ -15,9 +15,8 @@ COLOURS = {"ui": "#e8f1fb", "core": "#eef6ee"}
 
 def layers() -> dict[str, list[list[str]]]:
     """The rooms of each package, highest layer first; rooms of one layer do not import each other."""
-    contracts = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
-        "importlinter"
-    ]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
     return {
         one["containers"][0]: [[room.strip(" ()") for room in layer.split("|")] for layer in one["layers"]]
         for one in contracts
