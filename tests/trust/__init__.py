@@ -37,7 +37,7 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
    tests/browser/test_app.py::test_a_request_of_another_origin_is_refused
    tests/unit/test_visitors.py::test_only_the_own_origin_passes
 8. Endpoint addresses
-   tests/unit/test_configure.py::test_a_key_never_follows_its_address_to_another_place
+   tests/unit/test_settings_file.py::test_a_key_never_follows_its_address_to_another_place
    tests/unit/test_reach.py::test_where_clouds_keep_keys_is_refused_however_it_is_written
    tests/unit/test_reach.py::test_addresses_of_ones_own_are_for_who_runs_it
    tests/unit/test_reach.py::test_a_name_that_leads_there_is_not_called
@@ -75,7 +75,7 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
    tests/unit/test_search_backends.py::test_no_file_of_an_index_can_hold_a_pickle
    tests/unit/test_rules.py::test_core_never_imports_streamlit_and_nothing_is_pickled
 15. Keys
-   tests/unit/test_configure.py::test_a_secret_goes_in_and_is_shown_nowhere
+   tests/unit/test_settings_file.py::test_a_secret_goes_in_and_is_shown_nowhere
    tests/pages/test_settings_page.py::test_a_secret_is_never_on_the_page
    tests/unit/test_llm_client.py::test_the_key_and_control_characters_of_an_error_page_are_not_repeated
    tests/unit/test_llm_client.py::test_only_the_configured_key_and_no_ambient_header_is_sent
@@ -84,7 +84,7 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
 16. Two browsers
    tests/pages/test_opened.py::test_a_fresh_browser_is_shown_nobodys_run
    tests/pages/test_opened.py::test_two_browsers_keep_their_own_runs
-   tests/unit/test_memory.py::test_two_sessions_at_once_stay_apart
+   tests/unit/test_session_memory.py::test_two_sessions_at_once_stay_apart
 17. Injected documents
    tests/unit/test_obeying.py::test_an_obeying_model_takes_the_same_steps_but_where_it_may_have_a_say
    tests/unit/test_obeying.py::test_the_agent_chooses_without_any_text_that_was_found
@@ -102,10 +102,10 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
    tests/trust/test_store_holds.py::test_a_place_without_room_is_told_and_what_waits_is_stored_once_there_is_room
    tests/unit/test_store_file.py::test_a_file_that_cannot_grow_is_a_warning_and_loses_nothing
    tests/unit/test_store_rescue.py::test_a_disk_that_fills_up_leaves_the_damaged_file_as_it_is
-   tests/unit/test_disk.py::test_a_disk_that_is_full_before_the_first_text_is_told_at_once
-   tests/unit/test_disk.py::test_what_was_embedded_before_the_disk_was_full_is_kept
-   tests/unit/test_disk.py::test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line
-   tests/unit/test_disk.py::test_no_file_is_mapped_for_writing
+   tests/unit/test_array_files.py::test_a_disk_that_is_full_before_the_first_text_is_told_at_once
+   tests/unit/test_array_files.py::test_what_was_embedded_before_the_disk_was_full_is_kept
+   tests/unit/test_array_files.py::test_room_that_cannot_be_reserved_ends_a_build_in_one_clear_line
+   tests/unit/test_array_files.py::test_no_file_is_mapped_for_writing
 22. Every earlier schema, and a damaged file
    tests/unit/test_store_file.py::test_every_released_schema_is_brought_up_to_date
    tests/unit/test_store_deletion.py::test_what_an_earlier_version_only_hid_is_deleted_at_the_first_opening
@@ -150,5 +150,5 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
 What is deleted is gone:
    tests/unit/test_store_deletion.py::test_nothing_is_left_of_a_deleted_run_and_all_of_the_others
    tests/unit/test_store_deletion.py::test_a_run_is_deleted_for_good_when_its_time_has_passed
-   tests/unit/test_memory.py::test_what_is_forgotten_is_in_no_row_and_no_byte_of_the_file
+   tests/unit/test_session_memory.py::test_what_is_forgotten_is_in_no_row_and_no_byte_of_the_file
 """
