@@ -9,7 +9,8 @@ import streamlit as st
 from core.domain.errors import BadInput, RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
-from ui.app import address, state
+from ui.app import state
+from ui.app.choice import choice
 from ui.app.markup import md
 
 CHOSEN = "evaluation"
@@ -24,11 +25,7 @@ def chosen(*, label: str = "Evaluation") -> Evaluation | None:
         st.caption("Measure routes on labelled questions first; what they did with each question is kept.")
         st.page_link("evaluate.py", label="Go to Evaluate")
         return None
-    address.take(CHOSEN, CHOSEN, address.one_of(names))
-    if st.session_state.get(CHOSEN) not in names:
-        st.session_state[CHOSEN] = names[0]
-    name: str = st.selectbox(label, names, key=CHOSEN, width=420, persist_state="session")
-    address.keep(CHOSEN, name)
+    name = choice(CHOSEN, CHOSEN, label, names, always=True, width=420)
     try:
         return reopened(name)
     except RouteScopeError as error:

@@ -10,6 +10,7 @@ import streamlit as st
 from core.analysis.run_view import worked
 from core.domain.types import Run
 from ui.app import address, picked
+from ui.app.choice import choice
 from ui.app.routes import title
 from ui.components.grid import View
 
@@ -52,11 +53,7 @@ def _baseline(names: list[str]) -> str | None:
 
 
 def _choice(label: str, options: tuple[T, ...], key: str, usual: T) -> T:
-    address.take(key, key, address.one_of(list(options)))
-    st.session_state.setdefault(key, usual)
-    chosen = st.segmented_control(label, options, required=True, key=key, persist_state="session") or usual
-    address.keep(key, None if chosen == usual else str(chosen))
-    return chosen
+    return choice(key, key, label, options, usual=usual, segmented=True)
 
 
 def _chosen() -> None:

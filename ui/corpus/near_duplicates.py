@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import cast
 
 import streamlit as st
 from markupsafe import Markup
@@ -17,13 +16,14 @@ from core.domain.errors import Cancelled
 from core.domain.once import Recent
 from core.domain.types import Passage
 from ui.app import address, state
+from ui.app.choice import choice, switch
 from ui.app.markup import EMPTY, cut, join, md, show, tag
 from ui.components import tables
 from ui.components.rewrites import word_diff
 from ui.corpus.state import table
 
 BY, ACROSS, PAIR = "near_by", "near_across", "near_pair"
-WAYS = {"words": "Words (3-word shingles)", "embedding": "Meaning (vectors)"}
+WAYS: dict[By, str] = {"words": "Words (3-word shingles)", "embedding": "Meaning (vectors)"}
 AT_ONCE = 3_000  # passages compared while the page waits; more are compared in the background
 SHOWN = 500  # pairs in the table
 GROUPS = 8  # groups and sets of copies that are listed
@@ -33,22 +33,15 @@ _found: Recent[tuple[str, str, By], Near] = Recent(8)  # by corpus and its state
 def draw(name: str) -> None:
     """The finding in words, the pairs, the difference of one of them, the groups."""
     corpus = state.engine().corpus(name)
-    address.take("near", BY, address.one_of(list(WAYS)))
-    st.session_state.setdefault(BY, "words")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="large"):
-        by = st.segmented_control(
-            "Compared by", list(WAYS), key=BY, required=True, format_func=WAYS.__getitem__,
-            persist_state="session",
-        )  # fmt: skip
-        by = cast(By, by or "words")
-        address.keep("near", by if by != "words" else None)
+        by: By = choice(
+            "near", BY, "Compared by", list(WAYS), usual="words", segmented=True, format_func=WAYS.__getitem__
+        )
         found = compared(corpus, by)
         if found is None:
             return
         threshold = _threshold(found)
-        address.take("across", ACROSS, lambda given: given == "1")
-        across = st.checkbox("Only between documents", key=ACROSS, persist_state="session")
-        address.keep("across", "1" if across else None)
+        across = switch("across", ACROSS, "Only between documents")
     st.markdown(md(found.in_words(threshold)))
     if usual(found) < near_duplicates.USUAL[by]:
         st.caption(

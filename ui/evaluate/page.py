@@ -8,7 +8,8 @@ from core.evaluation import leaderboard
 from core.evaluation.experiment_index import Entry
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.naming import named
-from ui.app import address, evaluated, opened
+from ui.app import evaluated, opened
+from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.routes import title
@@ -94,21 +95,11 @@ def _views(look: Look) -> None:
 def _look(evaluation: Evaluation) -> Look:
     """The baseline and the metric that all views use."""
     names, usual = list(evaluation.routes), evaluation.baseline
-    address.take("baseline", BASELINE, address.one_of(names))
-    if st.session_state.get(BASELINE) not in names:
-        st.session_state[BASELINE] = usual
-    baseline: str = st.selectbox(
-        "Baseline", names, key=BASELINE, format_func=title, width=230,
-        persist_state="session", help=term("baseline", "Another one is computed at once."),
+    baseline = choice(
+        "baseline", BASELINE, "Baseline", names, usual=usual, format_func=title, width=230,
+        help=term("baseline", "Another one is computed at once."),
     )  # fmt: skip
     found = figures(evaluation, baseline)
     options = leaderboard.metrics(found)
-    address.take("metric", METRIC, address.one_of(options))
-    if st.session_state.get(METRIC) not in options:
-        st.session_state[METRIC] = options[0]
-    metric: str = st.selectbox(
-        "Metric", options, key=METRIC, format_func=named, width=190, persist_state="session"
-    )
-    address.keep("baseline", baseline if baseline != usual else None)
-    address.keep("metric", metric if metric != options[0] else None)
+    metric = choice("metric", METRIC, "Metric", options, format_func=named, width=190)
     return Look(evaluation, found, metric, baseline)

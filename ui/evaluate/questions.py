@@ -12,6 +12,7 @@ from core.evaluation.disagreement import Disagreement, Moved
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.naming import named
 from ui.app import address
+from ui.app.choice import choice
 from ui.app.evaluated import to_sessions
 from ui.app.markup import EMPTY, cut, join, show, tag
 from ui.app.routes import title
@@ -43,15 +44,14 @@ def draw(look: Look) -> None:
 def _mode(evaluation: Evaluation) -> str:
     modes = sorted({question.mode for question in evaluation.questions.values() if question.mode})
     options = [ANY, *(mode for mode in modes if mode != ANY)]
-    address.take("mode", MODE, address.one_of(options))
-    if st.session_state.get(MODE) not in options:
-        st.session_state[MODE] = ANY
-    mode: str = st.selectbox(
-        "Mode", options, key=MODE, width=220, persist_state="session",
+    return choice(
+        "mode",
+        MODE,
+        "Mode",
+        options,
+        width=220,
         format_func=lambda name: "all modes" if name == ANY else name,
-    )  # fmt: skip
-    address.keep("mode", mode if mode != ANY else None)
-    return mode
+    )
 
 
 def _pair(look: Look) -> tuple[str, str]:
@@ -59,15 +59,7 @@ def _pair(look: Look) -> tuple[str, str]:
     chosen = []
     for name, key, label, none in (("a", ONE, "Route", "any"), ("b", OTHER, "compared with", "the baseline")):
         options = [NOBODY, *look.evaluation.routes]
-        address.take(name, key, address.one_of(options))
-        if st.session_state.get(key) not in options:
-            st.session_state[key] = NOBODY
-        picked: str = st.selectbox(
-            label, options, key=key, width=230, persist_state="session",
-            format_func=_titled(none),
-        )  # fmt: skip
-        address.keep(name, picked or None)
-        chosen.append(picked)
+        chosen.append(choice(name, key, label, options, width=230, format_func=_titled(none)))
     one, other = chosen
     if one and not other:
         other = look.baseline if one != look.baseline else NOBODY
@@ -91,15 +83,10 @@ def _moved(look: Look, one: str, other: str, ids: set[str]) -> Moved:
 
 def _side(pair: Moved) -> str:
     counts = {"all": pair.n, "improved": len(pair.improved), "worse": len(pair.worse), "same": len(pair.same)}
-    address.take("side", SIDE, address.one_of(list(SIDES)))
-    if st.session_state.get(SIDE) not in SIDES:
-        st.session_state[SIDE] = "all"
-    side = st.segmented_control(
-        "Questions", list(SIDES), key=SIDE, required=True, persist_state="session",
+    return choice(
+        "side", SIDE, "Questions", list(SIDES), usual="all", segmented=True,
         format_func=lambda name: f"{SIDES[name]} ({counts[name]})",
     )  # fmt: skip
-    address.keep("side", side if side != "all" else None)
-    return side or "all"
 
 
 def _of_side(kept: list[Disagreement], pair: Moved, side: str) -> list[Disagreement]:

@@ -13,7 +13,8 @@ from core.evaluation.finding import count, figures, mean
 from core.evaluation.naming import named
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
-from ui.app import address, state
+from ui.app import state
+from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.plot import dark, plot
@@ -44,14 +45,10 @@ def draw(look: Look) -> None:
 def _front(look: Look) -> None:
     st.markdown("##### Quality and its cost", help=term("Pareto front"))
     found = {cost: one for cost in COSTS if (one := points(look, cost)) is not None}
-    address.take("cost", COST, address.one_of(list(found)))
-    if st.session_state.get(COST) not in found:
-        st.session_state[COST] = next(iter(found))
-    cost = st.segmented_control(
-        "Cost", list(found), format_func=COSTS.__getitem__, key=COST, required=True, persist_state="session",
+    cost = choice(
+        "cost", COST, "Cost", list(found), segmented=True, format_func=COSTS.__getitem__,
         label_visibility="collapsed",
-    ) or next(iter(found))  # fmt: skip
-    address.keep("cost", cost if cost != next(iter(found)) else None)
+    )  # fmt: skip
     said = worth(found[cost], look, cost)
     show(sentences(said))
     names = {route: title(route) for route in look.evaluation.routes}

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from core.analysis.what_if.scored import Gate, gates
 from core.domain.types import Run
 from ui.app import address
+from ui.app.choice import choice
 from ui.app.help_mark import term
 from ui.app.markup import cut, md, show, tag
 from ui.components import saved_thresholds
@@ -31,14 +32,10 @@ def draw(run: Run) -> None:
     if not found:
         return
     names = list(found)
-    address.take("gate", KIND, address.one_of(names))
-    if st.session_state.get(KIND) not in names:
-        st.session_state[KIND] = names[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        name = st.selectbox(
-            "Try another threshold on", names, key=KIND, format_func=lambda one: cut(one, 80), width=420,
-            persist_state="session",
-        )  # fmt: skip
+        name = choice(
+            "gate", KIND, "Try another threshold on", names, format_func=lambda one: cut(one, 80), width=420
+        )
         stored = found[name][0].threshold
         key = f"gate:{run.id}:{name}"
         address.take("gate_at", key, _share)
@@ -55,7 +52,6 @@ def draw(run: Run) -> None:
             help=term("threshold"),
         )
     changed = tried != round(stored, 3)
-    address.keep("gate", name if name != names[0] else None)
     address.keep("gate_at", f"{tried:.3f}" if changed else None)
     at = tried if changed else stored
     st.caption(md(in_words(found[name], at)))

@@ -13,7 +13,8 @@ from core.evaluation.labels import exchange, listing
 from core.evaluation.labels.final import final, tie
 from core.evaluation.labels.listing import Counts, Line
 from core.evaluation.labels.types import Desk
-from ui.app import address, opening, state
+from ui.app import opening, state
+from ui.app.choice import choice
 from ui.app.markup import md
 from ui.components import tables
 from ui.label.desk import store
@@ -111,12 +112,10 @@ def _table(found: list[Line]) -> None:
     kinds |= {how: [one for one in found if one.how == how]
               for how in ("adjudicated", listing.HOW["median"])}  # fmt: skip
     some = {name: lines for name, lines in kinds.items() if lines}
-    address.take("show", SHOWN, address.one_of(list(some)))
-    if st.session_state.get(SHOWN) not in some:
-        st.session_state[SHOWN] = ALL
-    name = st.selectbox("Show", list(some), key=SHOWN, width=340,
-                        format_func=lambda one: f"{one} ({len(some[one]):,})")  # fmt: skip
-    address.keep("show", None if name == ALL else name)
+    name = choice(
+        "show", SHOWN, "Show", list(some), usual=ALL, width=340,
+        format_func=lambda one: f"{one} ({len(some[one]):,})",
+    )  # fmt: skip
     lines = some[name]
     frame = pd.DataFrame(
         {

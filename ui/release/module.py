@@ -8,7 +8,8 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.module import module
-from ui.app import address, state
+from ui.app import state
+from ui.app.choice import choice
 from ui.app.markup import md
 
 FILE = "route.py"
@@ -22,14 +23,10 @@ def draw(measured: Measured, decision: Decision) -> None:
         return
     routes = list(measured.routes)
     chosen = decision.chosen or decision.nearest
-    address.take("export", "export_route", address.one_of(routes))
-    if st.session_state.get("export_route") not in routes:
-        st.session_state["export_route"] = chosen if chosen in routes else routes[0]
-    name: str = st.selectbox(
-        "Route", routes, key="export_route", format_func=measured.title, width=420,
-        persist_state="session",
+    name = choice(
+        "export", "export_route", "Route", routes, usual=chosen if chosen in routes else None,
+        format_func=measured.title, width=420,
     )  # fmt: skip
-    address.keep("export", None if name == chosen else name)
     spec = evaluation.spec
     try:
         source = module(

@@ -9,6 +9,7 @@ from core.evaluation.release.facts import Worse, opponent, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from ui.app import address
+from ui.app.choice import choice
 from ui.app.evaluated import to_sessions
 from ui.app.markup import md
 from ui.components import tables
@@ -45,15 +46,7 @@ def draw(measured: Measured, decision: Decision) -> None:
 
 
 def _choice(label: str, parameter: str, key: str, options: list[str], begin: str, measured: Measured) -> str:
-    address.take(parameter, key, address.one_of(options))
-    if st.session_state.get(key) not in options:
-        st.session_state[key] = begin
-    value: str = st.selectbox(
-        label, options, key=key, width=320, format_func=measured.title,
-        persist_state="session",
-    )  # fmt: skip
-    address.keep(parameter, None if value == begin else value)
-    return value
+    return choice(parameter, key, label, options, usual=begin, width=320, format_func=measured.title)
 
 
 def _kinds(decision: Decision, route: str) -> None:

@@ -9,7 +9,8 @@ from core.analysis.run_diff_text import headline
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import Run
-from ui.app import address, state
+from ui.app import state
+from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
 from ui.sessions import pair
 from ui.sessions.diff import asked, routes_table, settings_table, words
@@ -56,17 +57,15 @@ def _pick(diff: RunDiff) -> RouteDiff:
     ]
     by_name = {route.before.route: route for route in reversed(ordered)}
     names = list(dict.fromkeys(route.before.route for route in ordered))
-    address.take("of", OF, address.one_of(names))
-    if st.session_state.get(OF) not in names:
-        st.session_state[OF] = names[0]
-    name = st.selectbox(
+    name = choice(
+        "of",
+        OF,
         "Trace against trace of",
         names,
-        key=OF,
+        always=True,
         format_func=lambda one: f"{by_name[one].before.title}{'' if by_name[one].same else ' (differs)'}",
         width=360,
     )
-    address.keep("of", name)
     return by_name[name]
 
 

@@ -13,6 +13,7 @@ from core.evaluation.tuning.calibrate_text import NAMES
 from core.evaluation.tuning.sweep_split import split
 from core.evaluation.tuning.targets import Found, Target
 from ui.app import address, evaluated, opened, routes, state
+from ui.app.choice import choice
 from ui.app.markup import cut, md
 from ui.tune import calibration_batch, calibration_view
 
@@ -44,15 +45,11 @@ def _of(evaluation: Evaluation) -> None:
     offered = [*names, *asked_now]
     if not offered:
         return
-    address.take("route", ROUTE, address.one_of(offered))
-    if st.session_state.get(ROUTE) not in offered:
-        st.session_state[ROUTE] = offered[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        route = st.selectbox(
-            "Route", offered, key=ROUTE, width=270, persist_state="session",
+        route = choice(
+            "route", ROUTE, "Route", offered, always=True, width=270,
             format_func=lambda name: cut(routes.title(name), 40) + " · not in it" * (name in asked_now),
         )  # fmt: skip
-        address.keep("route", route)
         steps = st.container()
     if route in names:
         where = (str(evaluation.folder), *map(str, experiment_store.stamp(evaluation.folder)))
@@ -75,15 +72,11 @@ def _chosen(
     if not targets:
         st.info("No step of this route holds a score against a threshold on these questions.")
         return
-    address.take("step", STEP, address.one_of(list(targets)))
-    if st.session_state.get(STEP) not in targets:
-        st.session_state[STEP] = next(iter(targets))
     with steps:  # type: ignore[attr-defined]
-        key = st.selectbox(
-            "Threshold", list(targets), key=STEP, width=460, persist_state="session",
+        key = choice(
+            "step", STEP, "Threshold", list(targets), width=460,
             format_func=lambda one: cut(named(targets[one]), 80),
         )  # fmt: skip
-    address.keep("step", key if key != next(iter(targets)) else None)
     objective, wanted = _objective()
     total = len(labelled.questions)
     calibration_view.draw(

@@ -18,7 +18,8 @@ from core.evaluation.tuning import learn_text
 from core.evaluation.tuning.learn import METRIC
 from core.routes.declare import Route
 from core.routes.registry import routes
-from ui.app import address, next_run, state
+from ui.app import next_run, state
+from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
 from ui.app.plot import dark, plot
 from ui.app.routes import also
@@ -40,12 +41,8 @@ def draw(corpus: str) -> None:
             md(f"No weights are fitted for {corpus} yet. Fit some above, or: python -m core fit {corpus}")
         )
         return
-    address.take("weights", WEIGHTS, address.one_of(names))
-    if st.session_state.get(WEIGHTS) not in names:
-        st.session_state[WEIGHTS] = names[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        name: str = st.selectbox("Weights", names, key=WEIGHTS, width=300, persist_state="session")
-        address.keep("weights", name if name != names[0] else None)
+        name = choice("weights", WEIGHTS, "Weights", names, width=300)
         with st.popover("Delete", key="fit_delete"):
             st.caption("The route then uses the newest of the others. Runs made with them stay as they are.")
             st.button(

@@ -22,6 +22,7 @@ from core.evaluation.tuning.sweep_text import found as finding
 from core.routes.declare import ParameterSpec, Route
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state
+from ui.app.choice import choice
 from ui.app.markup import cut, md, show, tag
 from ui.app.plot import dark, plot
 from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
@@ -112,15 +113,9 @@ def _one(
     first: str | None = None,
 ) -> str:  # fmt: skip
     """A choice that is in the address; `first` (else the first option) is as ever and needs no mention."""
-    usual = first or options[0]
-    address.take(name, key, address.one_of(options))
-    if st.session_state.get(key) not in options:
-        st.session_state[key] = usual
-    chosen: str = st.selectbox(
-        label, options, key=key, format_func=said, width=width, persist_state="session"
-    )  # fmt: skip
-    address.keep(name, chosen if chosen != usual or name == "route" else None)
-    return chosen
+    return choice(
+        name, key, label, options, usual=first, always=name == "route", format_func=said, width=width
+    )
 
 
 def _grids(route: Route, chosen: tuple[str, ...], now: Point) -> tuple[Point, ...] | None:

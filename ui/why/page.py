@@ -13,7 +13,8 @@ from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus
 from core.domain.relevance import relevant
 from core.domain.types import Run
-from ui.app import address, opened, picked
+from ui.app import opened, picked
+from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
 from ui.components.gold import labelled_mode
 from ui.components.view import DEPTHS
@@ -70,12 +71,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
 
 
 def _depth() -> int:
-    address.take("depth", "depth", address.one_of(list(DEPTHS)))
-    st.session_state.setdefault("depth", 10)
-    before = st.session_state["depth"]
-    depth = st.segmented_control("Top", DEPTHS, required=True, key="depth", persist_state="session") or before
-    address.keep("depth", None if depth == 10 else str(depth))
-    return int(depth)
+    return choice("depth", "depth", "Top", DEPTHS, usual=10, segmented=True)
 
 
 def _diagnosed(run: Run, view: diagnoses.View, corpus: Corpus | None) -> None:

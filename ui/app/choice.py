@@ -1,0 +1,52 @@
+"""A choice that the address keeps: one of some options, or a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from ui.app import address
+
+T = TypeVar("T")
+
+
+def choice(
+    name: str,
+    key: str,
+    label: str,
+    options: Sequence[T],
+    *,
+    usual: T | None = None,
+    segmented: bool = False,
+    always: bool = False,
+    format_func: Callable[[T], str] = str,
+    **widget: Any,
+) -> T:
+    """Draw a choice of one of `options`, which the address keeps as `name` and the session under `key`.
+
+    `usual` (else the first option) is chosen to begin with and where the choice is no option any more; the
+    address does not mention it unless `always`. `segmented` draws buttons in place of a select box. `widget`
+    are further arguments of the widget.
+    """
+    begin = options[0] if usual is None else usual
+    address.take(name, key, address.one_of(list(options)))
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = begin
+    given: dict[str, Any] = {"key": key, "format_func": format_func, "persist_state": "session", **widget}
+    if segmented:
+        chosen = st.segmented_control(label, options, required=True, **given)
+    else:
+        chosen = st.selectbox(label, options, **given)
+    value: T = begin if chosen is None else chosen
+    address.keep(name, str(value) if always or value != begin else None)
+    return value
+
+
+def switch(name: str, key: str, label: str, **widget: Any) -> bool:
+    """Draw a checkbox, off to begin with, which the address keeps as `name`: "1" where it is on."""
+    address.take(name, key, lambda given: given == "1")
+    on = st.checkbox(label, key=key, persist_state="session", **widget)
+    address.keep(name, "1" if on else None)
+    return on
