@@ -54,3 +54,8 @@ def cut(text: str, limit: int) -> str:
     """`text` on one line, at most `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def table_of(head: object, rows: Iterable[object], *, css: str = "") -> Markup:
+    """A table as all of ours look: `head` and `rows` are `tr` elements; `css` are further classes."""
+    return tag("table", tag("thead", head), tag("tbody", *rows), css=f"rs-table {css}".rstrip())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from markupsafe import Markup
 
-from ui.app.markup import EMPTY, show, tag
+from ui.app.markup import EMPTY, show, table_of, tag
 from ui.charts.numbers import numbers
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
     names = list(dict.fromkeys(name for row in rows for name in row))
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
     body = [tag("tr", *(tag("td", row.get(name, ""), dir="auto") for name in names)) for row in rows[:MOST]]
-    table = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table")
+    table = table_of(head, body)
     more = f"The first {MOST:,} of {len(rows):,}." if len(rows) > MOST else ""
     shown = tag("div", table, tag("div", more, css="dim") if more else EMPTY, css="rs-numbers", tabindex="0",
                 role="region", aria_label="The numbers")  # fmt: skip

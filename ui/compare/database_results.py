@@ -11,7 +11,7 @@ from core.analysis.run_view import Recorded, recorded
 from core.domain.format import milliseconds
 from core.domain.outputs import Attempt, TableResult
 from core.domain.types import RouteResult, Run
-from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.markup import EMPTY, cut, join, table_of, tag
 
 SHOWN = 50  # rows
 CELL = 200  # characters
@@ -82,7 +82,7 @@ def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: str)
         return note
     head = tag("tr", *[tag("th", cut(name, CELL)) for name in columns])
     body = [tag("tr", *[_cell(value) for value in row]) for row in rows[:SHOWN]]
-    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table") + note
+    return table_of(head, body) + note
 
 
 def _cell(value: object) -> Markup:

@@ -12,7 +12,7 @@ from core.analysis.token_matches import TokenMatch, TokenStep, expansions, token
 from core.domain.format import milliseconds
 from core.domain.outputs import Search, Terms
 from core.domain.types import RouteResult, Run, Span
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.charts.match import match_heatmap, match_in_words
 
 CHART = {"displayModeBar": False}
@@ -79,7 +79,7 @@ def _best(run: Run, hits: Sequence[TokenMatch]) -> Markup:
         )
         for hit in hits
     ]
-    return tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows), css="rs-table")
+    return table_of(tag("tr", *head), rows)
 
 
 def _pair(token: str, best: tuple[str, float]) -> Markup:
@@ -98,7 +98,7 @@ def _expansion(run: Run, result: RouteResult, span: Span, found: Search) -> Mark
         for id, terms in found.matched.items()
     ]  # fmt: skip
     head = tag("tr", tag("th", "Passage"), tag("th", "Score", css="num"), tag("th", "What each term adds"))
-    table = tag("table", tag("thead", head), tag("tbody", *hits), css="rs-table") if hits else EMPTY
+    table = table_of(head, hits) if hits else EMPTY
     title = _head(result, found.model, span.name, span.ms)
     return tag("div", title, weights, rest, table, css="rs-block")
 
@@ -119,7 +119,7 @@ def _meters(terms: Terms) -> Markup:
         for term, weight in terms
     ]
     head = tag("tr", tag("th", "Searched with"), tag("th", "Weight", css="num"), tag("th", ""))
-    return tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
+    return table_of(head, rows)
 
 
 def _share(term: str, share: float) -> Markup:

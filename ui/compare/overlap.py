@@ -10,7 +10,7 @@ from core.analysis.run_view import title_of
 from core.domain.types import Run
 from ui.app import address
 from ui.app.help_mark import term
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.routes import title
 from ui.components.grid import View
 
@@ -135,7 +135,7 @@ def _only(run: Run, depth: int) -> Markup:
         for route, ids in found
     ]  # fmt: skip
     cells = (tag("th", "Route"), tag("th", f"In its top {depth} alone", css="num"), tag("th", "Best of them"))
-    table = tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows), css="rs-table")
+    table = table_of(tag("tr", *cells), rows)
     return join([head, tag("p", most_alone(found, depth)), table])
 
 

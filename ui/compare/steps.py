@@ -11,7 +11,7 @@ from markupsafe import Markup
 from core.analysis.run_view import describe, facts
 from core.domain.format import milliseconds
 from core.domain.types import RouteResult, Run, Span
-from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.markup import EMPTY, cut, join, table_of, tag
 
 LONG = 1500  # characters of a value that are shown
 
@@ -31,7 +31,7 @@ def _route(result: RouteResult) -> Markup:
         *(tag("th", text) for text in ("Step", "Kind")),
         *(tag("th", t, css="num") for t in ("From", "Took")),
     )
-    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
+    table = table_of(head, rows)
     steps_word = "step" if len(result.spans) == 1 else "steps"
     count = f"  {len(result.spans)} {steps_word} · {milliseconds(result.ms)}"
     told = tag("summary", tag("b", result.title), tag("span", count, css="dim"))

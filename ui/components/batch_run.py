@@ -14,6 +14,7 @@ from core.evaluation.tuning import batch_run as surveys
 from core.evaluation.tuning.batch_run import BatchRun
 from ui.app import opening, redraw, state
 from ui.app.markup import md
+from ui.app.progress import progress
 
 AT_ONCE = 10.0  # seconds: what takes no longer is begun without being asked for
 EVERY = 0.4  # seconds between looks at one under way
@@ -66,11 +67,7 @@ def batch_ran(
 def _follow(survey: BatchRun, key: str) -> None:
     if survey.done:
         redraw.page()
-    left = "" if survey.left is None else f" · about {milliseconds(1000 * survey.left)} left"
-    told = f"{survey.finished} of {survey.total} labelled questions{left}"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(survey.finished / max(1, survey.total), text=md(told))
-        st.button("Stop", key=f"{key}:stop", on_click=survey.cancel)
+    progress(survey, f"{survey.finished} of {survey.total} labelled questions", key=f"{key}:stop")
 
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")

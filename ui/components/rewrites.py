@@ -14,7 +14,7 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
 from core.domain.rank_changes import ranks
 from core.domain.types import RouteResult, Run, Span
-from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.app.routes import title
 
 _WORD = re.compile(r"\w+|[^\w\s]|\s+")
@@ -90,7 +90,7 @@ def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -
         tag("th", "Found only by this text (final rank)"),
     )
     body = [_row(run, result, one, gold) for one in rows]
-    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-transform-finds")
+    return table_of(head, body, css="rs-transform-finds")
 
 
 def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> Markup:

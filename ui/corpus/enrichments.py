@@ -13,7 +13,7 @@ from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
 from ui.app import state
-from ui.app.markup import join, md, show, tag
+from ui.app.markup import join, md, show, table_of, tag
 from ui.app.routes import by_family
 
 HEAD = ("What", "State", "Entries", "Took", "Passages a second", "Model calls", "Tokens in / out", "On disk")
@@ -49,7 +49,7 @@ def costs(made: Sequence[tuple[store.Made, bool]], passages: int) -> Markup:
     body = [_row(one, passages, current=current) for one, current in made]
     return tag(
         "div",
-        tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-corpus-table"),
+        table_of(head, body, css="rs-corpus-table"),
         tag(
             "div",
             "Took: on the clock, where recalled answers cost nothing. In brackets: the model's own time when"

@@ -15,6 +15,7 @@ from core.evaluation.experiment_store import Evaluation
 from ui.app import redraw, state
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
+from ui.app.progress import progress as progress_of
 from ui.app.routes import title
 from ui.components import tables
 
@@ -69,9 +70,7 @@ def _follow() -> None:
     if st.session_state.get(FOLLOWED, set()) - {one.name for one in active}:
         redraw.page()
     for one in active:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(one.finished / max(1, one.total), text=md(under_way_in_words(one)))
-            st.button("Stop", key=f"evaluate_stop:{one.name}", on_click=one.cancel)
+        progress_of(one, under_way_in_words(one), key=f"evaluate_stop:{one.name}", left=False)
     st.caption("It goes on when this tab is closed. What is asked is kept after each question.")
 
 

@@ -11,7 +11,7 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Segment, SegmentTree
 from core.domain.types import RouteResult, Run, Span
 from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 
 NONE = "No route of this run wrote several segments to choose from."
 MOST = 10.0  # that a weight can be set to
@@ -65,7 +65,7 @@ def _block(
         "div",
         tag("h4", result.title, tag("span", facts, css="dim")),
         _in_words(tree) if ends is None else _anew(ends),
-        tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"),
+        table_of(head, rows),
         css="rs-block",
     )
 

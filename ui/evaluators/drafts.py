@@ -9,7 +9,7 @@ from core.analysis.run_view import Recorded
 from core.domain.format import milliseconds
 from core.domain.outputs import ClaimChanges, Criticised, Critique
 from core.domain.types import RouteResult, Run
-from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.components.rewrites import word_diff
 
 WORDS = {"kept": "as before", "changed": "other verdict than before", "added": "new", "dropped": "gone"}
@@ -47,7 +47,7 @@ def _draft(number: int, step: Recorded[Critique], before: str | None, kept: bool
     rows = [_claim(claim, _became(changes, claim)) for claim in one.claims]
     rows += [_gone(claim) for claim in changes.dropped]
     heads = tag("tr", tag("th", "Claim"), tag("th", "Passages say so"), tag("th", "Since the draft before"))
-    table = tag("table", tag("thead", heads), tag("tbody", *rows), css="rs-table") if rows else EMPTY
+    table = table_of(heads, rows) if rows else EMPTY
     feedback = tag("div", "Feedback: ", one.feedback, css="dim", dir="auto") if one.feedback else EMPTY
     decided = tag(
         "div", tag("span", cut(one.decision, 80), css="chip accent"), tag("span", f"  {one.why}", css="dim")

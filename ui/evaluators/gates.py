@@ -10,7 +10,7 @@ from core.domain.types import Run
 from ui.app import address
 from ui.app.choice import choice
 from ui.app.help_mark import term
-from ui.app.markup import cut, md, show, tag
+from ui.app.markup import cut, md, show, table_of, tag
 from ui.components import saved_thresholds
 
 KIND = "gate_kind"
@@ -94,7 +94,7 @@ def table(found: list[Gate], at: float) -> Markup:
         )
         for gate in sorted(found, key=lambda one: -one.score)
     ]
-    return tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table")
+    return table_of(tag("tr", *heads), rows)
 
 
 def _share(text: str) -> float:

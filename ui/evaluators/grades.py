@@ -16,7 +16,7 @@ from core.domain.outputs import Grading, PassageGrade, Round
 from core.domain.types import RouteResult, Run
 from core.evaluation.tuning.labelled_grades import SPENT, follows
 from ui.app import address
-from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.plot import plot
 from ui.charts.grades import BANDS, grade_strip, strip_in_words
 from ui.components import saved_thresholds
@@ -229,7 +229,7 @@ def table(run: Run, gold: Mapping[str, int], grading: Grading, low: float, high:
         for id, why in errors(grading)
     ]
     apart = tag("div", tag("b", "No grade, so neither pass nor fail"), *failed) if failed else EMPTY
-    body = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table")
+    body = table_of(tag("tr", *heads), rows)
     return tag("div", body, apart, css="rs-block")
 
 

@@ -13,7 +13,7 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Selection, Sentence, SentenceFilter
 from core.domain.types import RouteResult, Run, Span
 from ui.app import address
-from ui.app.markup import EMPTY, cut, join, show, tag
+from ui.app.markup import EMPTY, cut, join, show, table_of, tag
 from ui.components import saved_thresholds
 
 LONG = 400  # characters of a strip that are shown
@@ -159,7 +159,7 @@ def _framed(result: RouteResult, span: Span, said: str, rule: str, what: str, ro
         "div",
         tag("h4", result.title, tag("span", facts, css="dim")),
         tag("div", tag("b", said), tag("span", rule, css="dim")),
-        tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"),
+        table_of(head, rows),
         css="rs-block",
     )
 

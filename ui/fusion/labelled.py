@@ -16,7 +16,7 @@ from core.evaluation.tuning.batch_run import BatchRun
 from core.evaluation.tuning.fusion_effect import Base, after, base, compare
 from core.routes.registry import routes
 from ui.app import address
-from ui.app.markup import cut, md, show, tag
+from ui.app.markup import cut, md, show, table_of, tag
 from ui.components import batch_run
 
 SPLIT = "fusion_split"
@@ -117,7 +117,7 @@ def _table(compared: Sequence[Finding]) -> Markup:
                 tag("td", str(c.wins), css="num"), tag("td", str(c.losses), css="num"),
             )
         )  # fmt: skip
-    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-fusion-table")
+    return table_of(head, body, css="rs-fusion-table")
 
 
 def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:

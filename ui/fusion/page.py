@@ -19,7 +19,7 @@ from core.routes.registry import routes
 from ui.app import address, next_run, opened, picked
 from ui.app.glossary import of_metric
 from ui.app.help_mark import marked, term
-from ui.app.markup import cut, md, show, tag
+from ui.app.markup import cut, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.charts.shares import in_words, named, share_bars
 from ui.fusion import controls, labelled
@@ -188,9 +188,7 @@ def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -
         )
         for row in shown
     ]  # fmt: skip
-    return tag(
-        "div", tag("table", tag("thead", head), tag("tbody", *body), css="rs-table"), css="rs rs-fusion-rows"
-    )
+    return tag("div", table_of(head, body), css="rs rs-fusion-rows")
 
 
 def _way(before: int | None, after: int | None) -> str:

@@ -12,7 +12,7 @@ from core.evaluation.labels.agreement import LEVELS, Agreement
 from core.evaluation.labels.bands import landis_koch
 from core.evaluation.labels.types import Desk
 from ui.app.help_mark import mark, marked
-from ui.app.markup import join, md, show, tag
+from ui.app.markup import join, md, show, table_of, tag
 from ui.label import settle, suggested
 
 CHOSEN = "label_confusion"  # the pair whose table is shown
@@ -99,7 +99,7 @@ def _table(found: Sequence[Agreement]) -> Markup:
         "Kappa counts every difference alike; weights count a difference by its size, or by its square. In "
         "brackets: where kappa lies with 95 % confidence, by drawing the questions again. "
     )
-    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
+    table = table_of(head, rows)
     return join([tag("div", table, css="rs-label-wide"), tag("div", note, mark("bootstrap"), css="dim")])
 
 
@@ -123,5 +123,5 @@ def _confusion(found: Sequence[Agreement]) -> None:
             *(tag("td", count, css="same" if at == level else "") for at, count in enumerate(row)))
         for level, row in zip(LEVELS, one.confusion, strict=True)
     ]  # fmt: skip
-    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table rs-label-confusion")
+    table = table_of(head, rows, css="rs-label-confusion")
     show(tag("div", tag("div", table, css="rs-label-wide"), css="rs"))

@@ -17,6 +17,7 @@ from ui.app import corpora, redraw, state
 from ui.app.evaluated import reopened
 from ui.app.help_mark import term
 from ui.app.markup import cut, md
+from ui.app.progress import progress
 from ui.app.routes import by_family, title
 from ui.components import tables
 from ui.label.desk import store
@@ -112,11 +113,8 @@ def _follow(name: str) -> None:
     if one is None or one.done:
         redraw.page()
         return
-    left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
     told = f"{one.finished} of {one.total} questions asked of {len(one.routes)} routes, {one.new:,} new"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(one.finished / max(1, one.total), text=md(f"{told} passages{left}"))
-        st.button("Stop", key="label_pool_stop", on_click=one.cancel)
+    progress(one, f"{told} passages", key="label_pool_stop")
 
 
 def _ended(one: Pooling) -> None:

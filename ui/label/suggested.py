@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.domain.format import milliseconds
 from core.evaluation.labels import suggest
 from core.evaluation.labels.suggest import Suggesting
 from core.evaluation.labels.types import GRADES, MODEL, Desk, Pair
 from ui.app import address, redraw, state
 from ui.app.markup import cut, md, show, tag
+from ui.app.progress import progress
 
 SHOWN = "label_suggest"
 EVERY = 0.5  # seconds between looks at one under way
@@ -74,11 +74,7 @@ def _follow(name: str) -> None:
     if one is None or one.done:
         redraw.page()
         return
-    left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        told = f"{one.finished:,} of {one.total:,} passages put before the model{left}"
-        st.progress(one.finished / max(1, one.total), text=md(told))
-        st.button("Stop", key="label_suggest_stop", on_click=one.cancel)
+    progress(one, f"{one.finished:,} of {one.total:,} passages graded by the model", key="label_suggest_stop")
 
 
 def _ended(one: Suggesting) -> None:

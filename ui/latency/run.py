@@ -12,7 +12,7 @@ from core.domain.format import brief, milliseconds
 from core.domain.types import RouteResult, Run, Span
 from ui.app import address
 from ui.app.help_mark import mark, marked
-from ui.app.markup import EMPTY, cut, join, show, tag
+from ui.app.markup import EMPTY, cut, join, show, table_of, tag
 from ui.app.plot import plot
 from ui.charts.style import KINDS
 from ui.charts.waterfall import waterfall, without_model, zooms
@@ -68,7 +68,7 @@ def times(run: Run) -> Markup:
         " route in this run.",
         css="dim",
     )
-    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table")
+    table = table_of(head, rows)
     return tag("div", table, wall, css="rs rs-block rs-latency-times")
 
 
@@ -146,7 +146,7 @@ def spans(result: RouteResult) -> Markup:
     heads = [tag("th", marked("Step", "span")), tag("th", "", css="wide")]
     heads += [tag("th", text, css="num") for text in ("From", "Took")]
     heads.append(tag("th", "Kind, and whose time it is"))
-    table = tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table")
+    table = table_of(tag("tr", *heads), rows)
     gap = f"{milliseconds(path.gap)} of the route's time passed between its own steps."
     more = f" The first {SPANS} of {len(result.spans)} spans." if len(result.spans) > SPANS else ""
     key = "● on the critical path: if it took longer, the route would. ○ beside it: another ran longer."

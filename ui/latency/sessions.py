@@ -16,7 +16,7 @@ from core.domain.types import Run
 from core.store.traces import Traces
 from ui.app import state
 from ui.app.help_mark import term
-from ui.app.markup import md, show, tag
+from ui.app.markup import md, show, table_of, tag
 from ui.app.plot import plot
 from ui.charts.percentiles import SHOWN, range_plot
 from ui.components import tables
@@ -163,4 +163,4 @@ def _mean(found: list[Usage]) -> Markup:
             cells.append(money(cost / one.runs))
         rows.append(tag("tr", tag("td", one.title), *(tag("td", text, css="num") for text in cells)))
     head = tag("tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads))
-    return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"), css="rs")
+    return tag("div", table_of(head, rows), css="rs")

@@ -10,7 +10,7 @@ from core.analysis.time_breakdown import Spent, by_kind, by_step
 from core.analysis.timeline import label, percent, spent_in_words
 from core.domain.format import brief, milliseconds
 from core.domain.types import Run
-from ui.app.markup import cut, join, show, tag
+from ui.app.markup import cut, join, show, table_of, tag
 from ui.charts.style import KINDS
 from ui.latency.parts import SHOWN, meter, sentences, switch
 
@@ -67,9 +67,7 @@ def _table(title: str, found: Sequence[Spent], names: Sequence[str], notes: Sequ
         )
         for one, name in zip(found, names, strict=True)
     ]
-    table = tag(
-        "table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), css="rs-table rs-latency-spent"
-    )
+    table = table_of(tag("tr", *heads), rows, css="rs-latency-spent")
     return tag("div", table, *(tag("div", note, css="dim") for note in notes), css="rs rs-block")
 
 

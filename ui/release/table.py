@@ -11,7 +11,7 @@ from core.evaluation.release.checks import Check, number
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.text import brief, limit, standing, too_close
 from ui.app.help_mark import marked
-from ui.app.markup import EMPTY, join, tag
+from ui.app.markup import EMPTY, join, table_of, tag
 
 SIGNS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "cannot be told": "?"}
 
@@ -32,7 +32,7 @@ def table(decision: Decision) -> Markup:
         tag("th", "tokens", css="num"),
     )
     body = [_row(one, decision) for one in ordered]
-    drawn = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-release-table")
+    drawn = table_of(head, body, css="rs-release-table")
     return tag("div", drawn, _legend(), css="rs rs-wide")
 
 

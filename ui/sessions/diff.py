@@ -10,7 +10,7 @@ from core.analysis.run_diff import RouteDiff, RunDiff
 from core.analysis.run_diff_text import came_to, value, was, why
 from core.analysis.trace_diff import MISSING, Change
 from core.domain.format import milliseconds
-from ui.app.markup import EMPTY, join, tag
+from ui.app.markup import EMPTY, join, table_of, tag
 from ui.components.rewrites import word_diff
 
 _CODE = re.compile(r"`([^`]*)`")
@@ -90,5 +90,5 @@ def _row(name: str, change: Change) -> Markup:
 def _table(title: str, heads: tuple[str, ...], rows: list[Markup]) -> Markup:
     numbers = len(heads) == 5
     head = [tag("th", text, css="num" if numbers and n > 2 else "") for n, text in enumerate(heads)]
-    table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows), css="rs-table")
+    table = table_of(tag("tr", *head), rows)
     return tag("div", tag("h4", title), tag("div", table, css="rs-sessions-wide"), css="rs-block")

@@ -14,7 +14,7 @@ from core.domain.format import milliseconds
 from core.domain.outputs import Output
 from core.domain.rank_changes import moves
 from core.domain.types import Ranking, Run, Span
-from ui.app.markup import EMPTY, cut, join, show, tag
+from ui.app.markup import EMPTY, cut, join, show, table_of, tag
 from ui.components.rewrites import word_diff
 from ui.sessions.diff import side, words
 
@@ -69,7 +69,7 @@ def _rankings(route: RouteDiff, before: Run, after: Run) -> Markup:
             )
         )
     head = tag("tr", tag("th", "Rank", css="num"), tag("th", "First"), tag("th", "Second"))
-    table = tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table rs-sessions-halves")
+    table = table_of(head, rows, css="rs-sessions-halves")
     return tag(
         "div",
         tag("h4", "Ranking", tag("span", f"  {ranking(route.ranking)}", css="dim")),

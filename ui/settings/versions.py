@@ -10,7 +10,7 @@ import streamlit as st
 from core.domain.settings import PROJECT
 from core.engine.doctor import Check, examine
 from ui.app import state
-from ui.app.markup import EMPTY, md, show, tag
+from ui.app.markup import EMPTY, md, show, table_of, tag
 
 FOUND = "checks_found"  # in this session: the findings, once they are there
 SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails", "chip bad")}
@@ -38,7 +38,7 @@ def health() -> None:
         for check in sorted(found, key=lambda check: ("failed", "warning", "ok").index(check.state))
     ]
     head = tag("tr", *(tag("th", name) for name in ("What", "State", "Found")))
-    show(tag("div", tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table"), css="rs"))
+    show(tag("div", table_of(head, rows), css="rs"))
     st.caption("`python -m core doctor` looks at the same, and loads the models too.")
 
 
@@ -59,7 +59,7 @@ def draw() -> None:
     st.caption(md(f"{platform.platform()}, {platform.machine()}"))
     head = tag("tr", *(tag("th", name) for name in ("Package", "Installed", "Tested with")))
     body = [tag("tr", *(tag("td", cell) for cell in row)) for row in rows]
-    show(tag("div", tag("table", tag("thead", head), tag("tbody", *body), css="rs-table"), css="rs"))
+    show(tag("div", table_of(head, body), css="rs"))
 
 
 def _row(check: Check) -> object:

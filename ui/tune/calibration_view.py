@@ -14,7 +14,7 @@ from core.evaluation.tuning.curves import Curve, curve, reliable
 from core.evaluation.tuning.sweep_split import Split
 from core.evaluation.tuning.targets import Target
 from ui.app.help_mark import term
-from ui.app.markup import EMPTY, md, show, tag
+from ui.app.markup import EMPTY, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.charts.calibration import curves
 from ui.charts.reliability import reliability_curve
@@ -73,7 +73,7 @@ def table(found: Calibration) -> Markup:
         )
         for name, one in rows
     ]
-    return tag("table", tag("thead", head), tag("tbody", *body), css="rs-table")
+    return table_of(head, body)
 
 
 def _cell(one: Measured) -> Markup:

@@ -7,13 +7,13 @@ import streamlit as st
 from core.backends import fusion_weights as kept
 from core.backends.fusion_weights import LISTS
 from core.domain.errors import RouteScopeError
-from core.domain.format import milliseconds
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import fusion_weights
 from core.evaluation.tuning.fusion_weights import Fitting, Wanted
 from core.evaluation.tuning.sweep_split import ALL
 from ui.app import address, evaluated, opened, redraw, state
 from ui.app.markup import md
+from ui.app.progress import progress
 from ui.tune import fusion_weights_view
 
 SPLIT, CHOSEN, NAME = "fit_split", "fit_lists", "fit_name"
@@ -135,12 +135,8 @@ def _begin(wanted: Wanted) -> None:
 def _follow(running: Fitting) -> None:
     if running.done:
         redraw.page()
-    left = "" if running.left is None else f" · about {milliseconds(1000 * running.left)} left"
     counted = f": {running.finished} of {running.total}" if running.finished < running.total else ""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        told = f"{running.stage[:1].upper()}{running.stage[1:]}{counted}{left}"
-        st.progress(running.finished / max(1, running.total), text=md(told))
-        st.button("Stop", key="fit_stop", on_click=running.cancel)
+    progress(running, f"{running.stage[:1].upper()}{running.stage[1:]}{counted}", key="fit_stop")
 
 
 def _ended(running: Fitting | None) -> None:

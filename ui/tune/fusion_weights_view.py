@@ -20,7 +20,7 @@ from core.routes.declare import Route
 from core.routes.registry import routes
 from ui.app import next_run, state
 from ui.app.choice import choice
-from ui.app.markup import cut, join, md, show, tag
+from ui.app.markup import cut, join, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.app.routes import also
 from ui.charts.fusion_weights import weight_bars
@@ -188,7 +188,7 @@ def _table(found: Sequence[Finding], first: str) -> Markup:
             )
         )
     return tag(
-        "div", tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table rs-learning-table"),
+        "div", table_of(head, rows, css="rs-learning-table"),
         css="rs-wide",
     )  # fmt: skip
 

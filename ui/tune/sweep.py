@@ -23,7 +23,7 @@ from core.routes.declare import ParameterSpec, Route
 from core.routes.registry import routes as known_routes
 from ui.app import address, evaluated, opened, routes, state
 from ui.app.choice import choice
-from ui.app.markup import cut, md, show, tag
+from ui.app.markup import cut, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
 from ui.tune import sweep_run as sweeping_run
@@ -202,7 +202,7 @@ def _table(found: Curve) -> Markup:
             tag("td", "–" if effect is None else str(effect.n)),
             tag("td", _from(one.by, one.waiting, one.failed)),
         ))  # fmt: skip
-    table = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table")
+    table = table_of(head, body)
     return tag("div", table, css="rs rs-sweep-table")
 
 

@@ -10,6 +10,7 @@ from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_run import Running, Todo
 from ui.app import redraw, state
 from ui.app.markup import cut, md
+from ui.app.progress import progress
 
 AT_ONCE = 10.0  # seconds: what asks no model and takes no longer is begun without being asked for
 EVERY = 0.5  # seconds between looks at one under way
@@ -87,11 +88,7 @@ def _asking(running: Running, todo: Todo) -> None:
 def _follow(running: Running) -> None:
     if running.done:
         redraw.page()
-    left = "" if running.left is None else f" · about {milliseconds(1000 * running.left)} left"
-    with st.container(horizontal=True, vertical_alignment="center"):
-        told = f"{running.finished} of {running.total} questions run{left}"
-        st.progress(running.finished / max(1, running.total), text=md(told))
-        st.button("Stop", key="sweep_stop", on_click=running.cancel)
+    progress(running, f"{running.finished} of {running.total} questions run", key="sweep_stop")
 
 
 def _ended(running: Running) -> None:

@@ -14,7 +14,7 @@ from core.analysis.lineage import is_search
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import Funnel, LossEvidence
 from core.domain.types import Passage, Span
-from ui.app.markup import EMPTY, cut, join, tag
+from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.charts.style import ERROR, KINDS
 
 STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is
@@ -74,11 +74,7 @@ def diagnoses(made: Sequence[Diagnosis], view: View) -> Markup:
     for _, group in groupby(sorted(_losing(made), key=lambda one: one[0]), key=lambda one: one[0]):
         rows.append(_diagnosis([one for _, one in group], view))
     head = tag("tr", *(tag("th", text) for text in ("Route", "Verdict", "Step to blame", "Repaired by")))
-    table = (
-        tag("table", tag("thead", head), tag("tbody", *rows), css="rs-table rs-why-table rs-why-verdicts")
-        if rows
-        else EMPTY
-    )
+    table = table_of(head, rows, css="rs-why-table rs-why-verdicts") if rows else EMPTY
     return tag("div", table, _well(made), _unable(made), css="rs")
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from core.analysis.lineage import is_search
 from core.analysis.passage_trace import Funnel, LossEvidence, Stage
-from ui.app.markup import cut, tag
+from ui.app.markup import cut, table_of, tag
 from ui.charts.style import KINDS
 from ui.why.diagnoses import View, colour, in_top
 
@@ -30,7 +30,7 @@ def picture(id: str, view: View) -> Markup:
     head = tag(
         "tr", tag("th", "Route"), tag("th", "Rank", css="num"), tag("th", "Its rank in the list of each step")
     )
-    table = tag("table", tag("thead", head), tag("tbody", *body), css="rs-table rs-why-table")
+    table = table_of(head, body, css="rs-why-table")
     return tag("div", legend(view), table, css="rs", role="figure", aria_label=picture_words(rows, view))
 
 
