@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup check test test-unit test-slow test-browser test-models test-bench test-trust test-mutation soak lint format route bench shots docs clean
+.PHONY: run setup check test test-unit test-slow test-browser test-models test-bench test-trust test-mutation soak lint format route bench wheel shots docs clean
 
 run: setup  ## install, fetch models, build corpora, open the dashboard
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -93,8 +93,11 @@ route: $(VENV)/.installed  ## write a new route and its test: make route NAME=my
 bench: $(VENV)/.installed-dev setup  ## write bench/results.json
 	$(PY) -m bench.run --model
 
+wheel: $(VENV)/.installed  ## core and ui as a wheel in dist/
+	$(PY) -m pip wheel -q --no-deps -w dist .
+
 shots: $(VENV)/.installed-dev setup  ## screenshots of each page into docs/
 	$(PY) -m scripts.screenshots
 
 clean:  ## remove what can be made again; sessions in var/ stay
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis var/indexes var/cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis var/indexes var/cache

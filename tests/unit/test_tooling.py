@@ -37,13 +37,13 @@ def test_called_finds_the_targets():
     assert called("what others make of it") == set()
 
 
-def test_ci_makes_the_parts_of_make_test_by_targets_that_exist():
+def test_ci_makes_the_parts_of_make_test_and_a_wheel_by_targets_that_exist():
     made = set()
     for run in (step["run"] for step in STEPS if "run" in step):
         assert run.startswith("make "), f"{run}: what CI does can be done at home"
         made |= called(run)
     assert made <= TARGETS
-    assert made == {"lint", "test-unit", "test-browser", "test-models"}
+    assert made == {"lint", "test-unit", "test-browser", "test-models", "wheel"}
     assert "$(MAKE) test-unit test-slow" in MAKEFILE
     assert "test-slow: test-browser test-models" in MAKEFILE
 
