@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.analysis.occurrences import held
-from core.analysis.passage_trace import Funnel, LossEvidence
+from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.analysis.run_view import top
 from core.domain.format import milliseconds
 from core.domain.outputs import Rewrite
@@ -72,7 +72,9 @@ class Diagnosis:
         return self.result.status == "ok"
 
 
-def diagnose(run: Run, funnels: Sequence[Funnel], gold: Mapping[str, int], depth: int) -> list[Diagnosis]:
+def diagnose(
+    run: Run, funnels: Sequence[PassageTrace], gold: Mapping[str, int], depth: int
+) -> list[Diagnosis]:
     """Every route, worst first; those that had no ranking stand after those that lost something."""
     wanted = relevant(gold)
     if not wanted:
@@ -156,8 +158,8 @@ def _unshared(
 
 def _one(
     run: Run,
-    funnels: Sequence[Funnel],
-    funnel: Funnel,
+    funnels: Sequence[PassageTrace],
+    funnel: PassageTrace,
     wanted: list[str],
     tops: Mapping[str, set[str]],
     measured: Mapping[str, float],
@@ -193,7 +195,7 @@ def _repair(
 
 def _advice(
     run: Run,
-    funnels: Sequence[Funnel],
+    funnels: Sequence[PassageTrace],
     lost: tuple[tuple[str, LossEvidence], ...],
     repair: RouteResult | None,
     repaired: int,

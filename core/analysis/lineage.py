@@ -58,7 +58,7 @@ class Loss:
     cut: Source | None = None
 
 
-class Flow:
+class Lineage:
     """The lists of one route and how they were made into its ranking."""
 
     def __init__(self, result: RouteResult) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.analysis.lineage import Flow
+from core.analysis.lineage import Lineage
 from core.analysis.run_view import top
 from core.domain.outputs import Excerpts, Grading, Selection, SentenceFilter
 from core.domain.types import RouteResult, Span
@@ -19,7 +19,7 @@ def low_grade(result: RouteResult, id: str) -> Clause | None:
     return None
 
 
-def discarded(flow: Flow, id: str) -> Clause | None:
+def discarded(flow: Lineage, id: str) -> Clause | None:
     """The grading for which all that was found was given up, or this passage."""
     low = low_grade(flow.result, id)
     for span, grading in reversed(_gradings(flow.result)):

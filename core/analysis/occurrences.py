@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.domain.types import Span
 
 
@@ -20,7 +20,7 @@ class Held:
     text: str | None  # searched with, where the step is a search
 
 
-def held(funnels: Iterable[Funnel], id: str) -> list[Held]:
+def held(funnels: Iterable[PassageTrace], id: str) -> list[Held]:
     """Each list of a run's routes that has the passage, best rank first; what several share is told once."""
     found: dict[object, Held] = {}
     for funnel in funnels:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from core.analysis.lineage import Flow, Loss, Source, is_search, not_stored
+from core.analysis.lineage import Lineage, Loss, Source, is_search, not_stored
 from core.analysis.loss_evidence import compressed, discarded, low_grade
 from core.analysis.run_view import top
 from core.analysis.search_inputs import asked
@@ -61,12 +61,12 @@ class _TooLate:
     words: str
 
 
-class Funnel:
+class PassageTrace:
     """One route's stages and fates; what does not depend on the passage is read once."""
 
     def __init__(self, result: RouteResult) -> None:
         self.result = result
-        self.flow = Flow(result)
+        self.flow = Lineage(result)
         self._asked = {id: one.words for id, one in asked(result).items()}
 
     def stages(self, id: str) -> list[Stage]:

@@ -4,7 +4,7 @@ why a passage is where it is.
 
 import pytest
 
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.analysis.what_if.fusion import fusions, recompute
 from core.domain.background_job import jobs
 from core.domain.types import Query
@@ -42,7 +42,7 @@ def test_why_says_what_is_recorded_and_where_the_trace_ends(visit, asked, monkey
     monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {gone: 3, cut: 2})
     page = html(visit("why.py", run=run.id, depth="20"))
     for id in (gone, cut):
-        assert Funnel(own).fate(id, 20).words in page
+        assert PassageTrace(own).fate(id, 20).words in page
     assert "At 13 in “fuse by reciprocal rank”, but the route returned the first 12 of" in page
     assert "The route put the list for “fuse by reciprocal rank” together itself, so its trace cannot" in page
     assert "✕ not recorded" in page

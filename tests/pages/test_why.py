@@ -7,7 +7,7 @@ import pytest
 from markupsafe import escape
 
 from core.analysis.diagnosis import relevant
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from tests.pages.reading import html, shown
 from tests.runs import HOSTILE, make_run
 
@@ -42,7 +42,7 @@ def test_a_labelled_question_is_diagnosed_and_figures_are_the_stores(visit, stor
     assert "No list of this run holds it." in page
     for result in run.results:
         for id in wanted:
-            fate = Funnel(result).fate(id, 10)
+            fate = PassageTrace(result).fate(id, 10)
             top = fate.rank is not None and fate.rank <= 10
             said = (
                 f"<b>{fate.rank}</b> {escape(result.title)}"

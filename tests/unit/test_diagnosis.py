@@ -6,7 +6,7 @@ from math import log2
 import pytest
 
 from core.analysis.diagnosis import diagnose, disputed, mode_of, ndcg
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.backends.terms import Analyzer
 from core.domain.outputs import Rerank, Rewrite, Search, Written
 from core.domain.relevance import relevant
@@ -38,7 +38,9 @@ def run_of(*results, text="why", history=()):
 
 
 def diagnosed(run, gold, depth=2):
-    return {one.result.route: one for one in diagnose(run, [Funnel(r) for r in run.results], gold, depth)}
+    return {
+        one.result.route: one for one in diagnose(run, [PassageTrace(r) for r in run.results], gold, depth)
+    }
 
 
 def test_relevant_is_grade_two_or_the_best_there_is():

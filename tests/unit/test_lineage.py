@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from core.analysis.lineage import Flow
-from core.analysis.passage_trace import Funnel
+from core.analysis.lineage import Lineage
+from core.analysis.passage_trace import PassageTrace
 from core.analysis.what_if.fusion import fusions
 from core.analysis.what_if.fusion_change import list_names
 from core.domain.types import Query
@@ -52,12 +52,12 @@ def given(result, step):
     """(the step that made it, from, size) of each list that a step was given."""
     return [
         (one.span.id if one.span is not None else None, one.start, one.size)
-        for one in Flow(result).sources(step)
+        for one in Lineage(result).sources(step)
     ]
 
 
 def fate(result, id, depth=10):
-    one = Funnel(result).fate(id, depth)
+    one = PassageTrace(result).fate(id, depth)
     return one.kind, one.step.id if one.step is not None else None, one.was, one.rank
 
 
@@ -84,7 +84,7 @@ def test_each_of_four_fused_lists_is_called_by_the_step_that_made_it_and_what_th
     names = ("search BM25", "search vectors", "score by matching tokens", "search vectors of keys")
     made_by = [made(result, name) for name in names]
     assert given(result, fused) == [(span.id, 0, len(span.hits)) for span in made_by]
-    funnel = Funnel(result)
+    funnel = PassageTrace(result)
     assert [funnel.asked(span) for span in made_by] == [
         f"“{QUESTION}”",
         f"“{QUESTION}”",
@@ -107,7 +107,7 @@ def test_a_passage_behind_the_part_of_a_list_that_was_fused_was_cut_by_the_route
     for depth in (5, 10, 50):
         assert fate(result, lost, depth) == ("cut by the route", fused.id, was, None)
     where = "search BM25" if ids(sparse).index(lost) + 1 == was else "search vectors"
-    assert Funnel(result).fate(lost, 10).words == (
+    assert PassageTrace(result).fate(lost, 10).words == (
         f"At {was} in “{where}”, but the route gave “fuse by reciprocal rank” the first 20 only."
     )
     (fusion,) = fusions(result)
@@ -125,7 +125,7 @@ def test_as_many_looked_up_as_were_collected_are_two_lists(run):
     assert given(result, has) == [(had.id, 0, 9), (looked.id, 0, 9)]
     assert given(result, looked) == []
     brought = next(id for id in ids(looked)[:9] if id not in ids(had))
-    assert Funnel(result).stages(brought)[2].used is True
+    assert PassageTrace(result).stages(brought)[2].used is True
     rank = ids(made(result, "append the rest")).index(brought) + 1
     was = ids(looked).index(brought) + 1
     assert fate(result, brought, 9) == ("put behind", has.id, was, rank)
@@ -137,7 +137,7 @@ def test_a_reranking_is_of_the_list_it_was_given_whatever_was_found_in_between(r
     assert set(ids(sparse)) == set(ids(dense))
     reranked = made(result, "rerank by BM25, cosine and MaxSim")
     assert given(result, reranked) == [(sparse.id, 0, 30)]
-    assert [stage.used for stage in Funnel(result).stages("any")] == [True, False, True]
+    assert [stage.used for stage in PassageTrace(result).stages("any")] == [True, False, True]
 
 
 def test_an_empty_list_that_was_fused_counts(run):
@@ -147,7 +147,7 @@ def test_an_empty_list_that_was_fused_counts(run):
     dense = made(result, "search vectors")
     assert given(result, fused) == [(sparse.id, 0, 60), (empty.id, 0, 0), (dense.id, 0, 60)]
     lost = next(id for id in ids(sparse)[:3] if id not in ids(fused)[:3])
-    assert "not in 1 of 3 lists" in Funnel(result).fate(lost, 3).words
+    assert "not in 1 of 3 lists" in PassageTrace(result).fate(lost, 3).words
     (fusion,) = fusions(result)
     assert list_names(result, fusion, QUESTION) == (
         "search BM25", "search BM25: “zyzzyva”", "search vectors",
@@ -164,10 +164,10 @@ def test_a_route_with_python_of_its_own_is_told_as_far_as_the_trace_says(run):
     assert given(result, None) == [(fused.id, 0, 12)]
     lost = next(id for id in ids(sparse)[:8] if id not in ids(fused)[:12])
     assert fate(result, lost)[:3] == ("fused away", fused.id, ids(sparse).index(lost) + 1)
-    assert "1 of 3 lists put together by the route itself" in Funnel(result).fate(lost, 10).words
+    assert "1 of 3 lists put together by the route itself" in PassageTrace(result).fate(lost, 10).words
     gone = next(id for id in ids(dense)[20:] if id not in ids(fused) and id not in ids(sparse)[:10])
     assert fate(result, gone)[:2] == ("not recorded", fused.id)
-    assert "together itself, so its trace cannot show" in Funnel(result).fate(gone, 10).words
+    assert "together itself, so its trace cannot show" in PassageTrace(result).fate(gone, 10).words
     cut = ids(fused)[12]
     assert fate(result, cut, 20) == ("cut by the route", None, 13, None)
     (fusion,) = fusions(result)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from core.analysis.lineage import Flow, Loss, Source
-from core.analysis.passage_trace import Funnel
+from core.analysis.lineage import Lineage, Loss, Source
+from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import Fusion
 from core.domain.types import Query, RouteResult, Span, Turn
 from core.engine.engine import Request
@@ -153,7 +153,7 @@ def _texts(call: Call, arg: str):
 
 def check_fates(result: RouteResult, made: Truth, names: dict[int, str], ids: list[str], depth: int) -> None:
     """What is said of a passage is so."""
-    funnel = Funnel(result)
+    funnel = PassageTrace(result)
     reached, todo = set(), [None]
     while todo:
         step = todo.pop()
@@ -212,7 +212,7 @@ def check(watch: Watch, result: RouteResult, ids: list[str], depth: int) -> int:
     for id, call in calls.items():
         check_links(result, spans[id], call)
     made = truth(watch, result)
-    flow = Flow(result)
+    flow = Lineage(result)
     assert {span.id: [id for id, _ in span.hits] for span in flow.lists} == made.hits, result.route
     for span in flow.lists:
         found = [in_words(one) for one in flow.sources(span)]

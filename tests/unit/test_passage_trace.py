@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.lineage import Flow, Source
+from core.analysis.lineage import Lineage, Source
 from core.analysis.occurrences import held
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.domain.outputs import (
     NOTHING,
     DraftChoice,
@@ -74,11 +74,11 @@ FUSED = span(4, "fuse", "CHAIN", "afbgchidej", output=Fusion("rrf"), links=links
 
 
 def fate(result, id, depth=3):
-    return Funnel(result).fate(id, depth)
+    return PassageTrace(result).fate(id, depth)
 
 
 def sources(result, step):
-    return [(one.span and one.span.id, one.start, one.size) for one in Flow(result).sources(step)]
+    return [(one.span and one.span.id, one.start, one.size) for one in Lineage(result).sources(step)]
 
 
 def test_found_with_its_rank():
@@ -206,7 +206,7 @@ def test_what_follows_a_head_that_was_ordered_anew_is_not_cut():
 def test_a_list_of_the_routes_own_making_is_said_and_nothing_is_guessed():
     own = span(4, "rerank", "RERANKER", "fae", output=Rerank(), links=[Link("hits", None, 3)])
     result = route([SPARSE, EMBED, DENSE, own], "fae")
-    assert Flow(result).sources(own) == (Source(None, 3),)
+    assert Lineage(result).sources(own) == (Source(None, 3),)
     one = fate(result, "b")
     assert (one.kind, one.rank, one.was, one.step) == ("not recorded", None, 2, own)
     assert one.words == (
@@ -215,7 +215,7 @@ def test_a_list_of_the_routes_own_making_is_said_and_nothing_is_guessed():
     )
     assert fate(result, "f").kind == "found"
     assert fate(result, "z").kind == "never retrieved"
-    assert [stage.used for stage in Funnel(result).stages("b")] == [None, None, True]
+    assert [stage.used for stage in PassageTrace(result).stages("b")] == [None, None, True]
 
 
 def test_a_list_that_an_earlier_version_did_not_store_is_not_called_the_routes_own():
@@ -424,16 +424,16 @@ def test_a_link_that_no_step_can_have_is_taken_for_the_routes_own_making():
     for wrong in (2, 3, 99):
         odd = span(2, "rerank", "RERANKER", "ab", output=Rerank(), links=[Link("hits", wrong, 2)])
         result = route([SPARSE, odd, searched(3, "cd")], "ab", origin=2)
-        assert Flow(result).sources(odd) == (Source(None, 2),)
+        assert Lineage(result).sources(odd) == (Source(None, 2),)
 
 
 def test_of_a_passage_that_a_list_repeats_each_place_counts():
     twice = span(1, "search", "TOOL", "abab", output=Search(("why",)))
     late = span(2, "rerank", "RERANKER", "ba", output=Rerank(), links=[Link("hits", 1, 2, 2)])
     result = route([twice, late], "ba")
-    (source,) = Flow(result).sources(late)
-    assert Flow(result).passed(source) == {"a": 3, "b": 4}
-    assert Flow(result).places(twice) == {"a": 1, "b": 2}
+    (source,) = Lineage(result).sources(late)
+    assert Lineage(result).passed(source) == {"a": 3, "b": 4}
+    assert Lineage(result).places(twice) == {"a": 1, "b": 2}
 
 
 SEARCHED = [
@@ -451,16 +451,16 @@ def test_what_a_search_searched_with_is_what_its_vector_was_made_of(made, words)
     other = span(2, "embed", "EMBEDDING", output=Embedding(("embedded last",)))
     linked = span(3, "search vectors", "RETRIEVER", "a", output=Search(), links=[Link("vector", 1, 384)])
     tokens = span(4, "search tokens", "RETRIEVER", "b", output=Search(), links=[Link("asked", 1, 1)])
-    funnel = Funnel(route([vector, other, linked, tokens], "a"))
+    funnel = PassageTrace(route([vector, other, linked, tokens], "a"))
     assert (funnel.asked(linked), funnel.asked(tokens)) == (words, words)
     own = replace(linked, links=(Link("vector", None, 384),))
-    assert Funnel(route([own], "a")).asked(own) == "a vector that the route made itself"
+    assert PassageTrace(route([own], "a")).asked(own) == "a vector that the route made itself"
 
 
 def test_lists_that_held_it_anywhere_best_first_and_shared_ones_once():
     run = make_run(mishaps=False)
     id = run.results[0].hits[4].passage.id
-    lists = held([Funnel(result) for result in run.results], id)
+    lists = held([PassageTrace(result) for result in run.results], id)
     assert [one.rank for one in lists] == sorted(one.rank for one in lists)
     assert sum(one.span.name == "search BM25" and one.rank == 5 for one in lists) == 1
     assert all(one.span.hits[one.rank - 1][0] == id for one in lists)
@@ -473,7 +473,7 @@ RUNS = [make_run(mishaps=False), make_run(), make_run(hostile=True)]
 def test_a_fate_agrees_with_the_final_ranking(run, at, depth):
     id = list(run.passages)[at]
     for result in run.results:
-        one = Funnel(result).fate(id, depth)
+        one = PassageTrace(result).fate(id, depth)
         places = [hit.passage.id for hit in result.hits]
         rank = places.index(id) + 1 if id in places else None
         assert one.rank == (rank if result.status == "ok" else None)
@@ -508,7 +508,7 @@ def test_spans_of_any_shape_give_a_fate(first, second, final, depth, given_lists
         span(2, "two", "RETRIEVER", second),
         span(3, "last", kind, final, output=output, links=named, args={"candidates": 2}),
     ]
-    funnel = Funnel(route(spans, final, origin))
+    funnel = PassageTrace(route(spans, final, origin))
     for id in "abcdefghz":
         one = funnel.fate(id, depth)
         assert one.rank == (final.index(id) + 1 if id in final else None)
@@ -522,7 +522,7 @@ def test_fates_of_every_route_that_can_run_agree_with_its_spans(tmp_path):
     run = engine.ask(Request(Query("What if a fragile box arrived crushed?"), "tiny", tuple(routes())))
     assert sum(result.status == "ok" for result in run.results) >= 15
     for result in (one for one in run.results if one.status == "ok"):
-        funnel = Funnel(result)
+        funnel = PassageTrace(result)
         final = [hit.passage.id for hit in result.hits]
         assert funnel.flow.sources(None) or not final
         assert not funnel.flow.unknown

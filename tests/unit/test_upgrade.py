@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.analysis import searches
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.analysis.what_if.fusion import fusions
 from core.domain.errors import BadInput
 from core.domain.outputs import NOTHING, Decision, Embedding, Pass, Reply, Rewrite, Search, Selection, Written
@@ -183,7 +183,7 @@ def test_what_readers_say_of_a_run_before_is_what_they_say_of_the_same_run_now(p
             continue
         assert searched(before) == searched(after), (case, before.route)
         assert fused(before) == fused(after), (case, before.route)
-        was, now = Funnel(before), Funnel(after)
+        was, now = PassageTrace(before), PassageTrace(after)
         for id in sorted({id for span, _ in spans for id in _ids(span)}):
             one, other = was.fate(id, 5), now.fate(id, 5)
             at = case, before.route, id

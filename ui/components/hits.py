@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.analysis.run_view import title_of
 from core.analysis.term_contributions import Marker
 from core.domain.rank_changes import Move, Moves, ranks
@@ -158,7 +158,7 @@ def _lost(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     if scene.base is None or moved is None or not moved.lost:
         return EMPTY
     before, after = ranks(scene.base.hits), ranks(result.hits)
-    funnel = Funnel(result)
+    funnel = PassageTrace(result)
     rows = [
         tag(
             "div",

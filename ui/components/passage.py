@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 from markupsafe import Markup
 
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.analysis.run_view import worked
 from core.analysis.term_contributions import Marker, searched_texts
 from core.analysis.token_matches import TokenMatch, expansions, token_matches
@@ -83,7 +83,9 @@ def _places(run: Run, view: View, id: str) -> Markup:
         name = cut(result.title, 40)
         if rank is None:
             chips.append(
-                tag("span", f"{name} –", css="chip out", title=Funnel(result).fate(id, view.depth).words)
+                tag(
+                    "span", f"{name} –", css="chip out", title=PassageTrace(result).fate(id, view.depth).words
+                )
             )
         else:
             shown = tag("b", rank) if rank <= view.depth else rank

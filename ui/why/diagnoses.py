@@ -12,7 +12,7 @@ from markupsafe import Markup
 from core.analysis.diagnosis import Diagnosis, Mode, ranked_ms
 from core.analysis.lineage import is_search
 from core.analysis.occurrences import held
-from core.analysis.passage_trace import Funnel, LossEvidence
+from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.domain.types import Passage, Span
 from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.charts.style import ERROR, KINDS
@@ -27,7 +27,7 @@ OFFERED = 3  # lists that are named as having had a passage
 class View:
     """What a drawing needs: the routes, how many hits count, grades, and passages by id."""
 
-    funnels: Sequence[Funnel]
+    funnels: Sequence[PassageTrace]
     depth: int
     gold: Mapping[str, int]
     passages: Mapping[str, Passage]
@@ -155,7 +155,7 @@ def passage(id: str, view: View, *, known: bool = True) -> Markup:
     """The fate of one passage in every route, in words: the routes that lost it first."""
     fates = [(funnel, funnel.fate(id, view.depth)) for funnel in view.funnels if funnel.result.status == "ok"]
     inside = [(funnel, fate) for funnel, fate in fates if in_top(fate, view)]
-    groups: dict[tuple[str, str], list[tuple[Funnel, LossEvidence]]] = {}
+    groups: dict[tuple[str, str], list[tuple[PassageTrace, LossEvidence]]] = {}
     for funnel, fate in fates:
         if not in_top(fate, view) or fate.kind != "found":
             groups.setdefault((fate.kind, fate.words), []).append((funnel, fate))
@@ -173,7 +173,7 @@ def passage(id: str, view: View, *, known: bool = True) -> Markup:
     return tag("div", title, told if known else EMPTY, _ranked(inside), table if order else EMPTY, css="rs")
 
 
-def _held(id: str, view: View, fates: Sequence[tuple[Funnel, LossEvidence]]) -> Markup:
+def _held(id: str, view: View, fates: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:
     """Which lists could have given it to the routes that lack it."""
     if all(in_top(fate, view) for _, fate in fates):
         return EMPTY
@@ -188,7 +188,7 @@ def _held(id: str, view: View, fates: Sequence[tuple[Funnel, LossEvidence]]) -> 
     return tag("span", f"Best in the searches of this run: {'; '.join(told)}.", dir="auto") if told else EMPTY
 
 
-def _ranked(inside: Sequence[tuple[Funnel, LossEvidence]]) -> Markup:
+def _ranked(inside: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:
     if not inside:
         return EMPTY
     order = sorted(inside, key=lambda one: one[1].rank or 0)
@@ -199,7 +199,7 @@ def _ranked(inside: Sequence[tuple[Funnel, LossEvidence]]) -> Markup:
     return tag("div", *chips, css="rs-why-chips")
 
 
-def _fate_row(rows: list[tuple[Funnel, LossEvidence]], view: View) -> Markup:
+def _fate_row(rows: list[tuple[PassageTrace, LossEvidence]], view: View) -> Markup:
     fate = rows[0][1]
     names = ", ".join(cut(funnel.result.title, 40) for funnel, _ in rows)
     lost = not in_top(fate, view)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
 from core.analysis.occurrences import held
-from core.analysis.passage_trace import Funnel
+from core.analysis.passage_trace import PassageTrace
 from core.analysis.searches import rewrites
 from core.corpus.corpus import Corpus
 from core.domain.relevance import relevant
@@ -36,7 +36,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     if not run.results:
         st.info("No route of this run has ended, so there is nothing to tell. Run it again from Compare.")
         return
-    funnels = [Funnel(result) for result in run.results]
+    funnels = [PassageTrace(result) for result in run.results]
     corpus = find.corpus_of(run)
     wanted = relevant(gold) if any(grade > 0 for grade in gold.values()) else []
     asked = [st.query_params.get("passage", ""), st.session_state.get(picked.PASSAGE) or ""]

@@ -8,7 +8,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from core.analysis.lineage import is_search
-from core.analysis.passage_trace import Funnel, LossEvidence, Stage
+from core.analysis.passage_trace import LossEvidence, PassageTrace, Stage
 from ui.app.markup import cut, table_of, tag
 from ui.charts.style import KINDS
 from ui.why.diagnoses import View, colour, in_top
@@ -34,7 +34,7 @@ def picture(id: str, view: View) -> Markup:
     return tag("div", legend(view), table, css="rs", role="figure", aria_label=picture_words(rows, view))
 
 
-def picture_words(rows: Sequence[tuple[Funnel, LossEvidence]], view: View) -> str:
+def picture_words(rows: Sequence[tuple[PassageTrace, LossEvidence]], view: View) -> str:
     """What the picture shows, for those who do not see it."""
     inside = sum(in_top(fate, view) for _, fate in rows)
     told = f"{inside} of {len(rows)} routes have it in their top {view.depth}"
@@ -61,7 +61,7 @@ def _final(fate: LossEvidence, view: View) -> Markup:
     return tag("span", fate.rank if fate.rank is not None else "–", css="bad")
 
 
-def _chips(funnel: Funnel, id: str, fate: LossEvidence) -> list[Markup]:
+def _chips(funnel: PassageTrace, id: str, fate: LossEvidence) -> list[Markup]:
     """The steps in order; searches of one name that stand together are one."""
     chips: list[Markup] = []
     for searching, run in groupby(funnel.stages(id), key=lambda stage: is_search(stage.span)):
@@ -78,7 +78,7 @@ def _chips(funnel: Funnel, id: str, fate: LossEvidence) -> list[Markup]:
     return chips
 
 
-def _chip(funnel: Funnel, stages: list[Stage], fate: LossEvidence) -> Markup:
+def _chip(funnel: PassageTrace, stages: list[Stage], fate: LossEvidence) -> Markup:
     first = stages[0]
     lost = (
         fate.kind != "found" and fate.step is not None and any(one.span.id == fate.step.id for one in stages)

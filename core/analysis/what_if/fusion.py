@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from core.analysis.lineage import Flow, Source
+from core.analysis.lineage import Lineage, Source
 from core.domain.errors import BadInput
 from core.domain.fusion import Norm, linear, rrf
 from core.domain.outputs import Fusion as Fused
@@ -60,7 +60,7 @@ class Outcome:
 
 def fusions(result: RouteResult) -> list[Fusion]:
     """The route's steps that fused lists by rank, score or fitted weights, or chose by MMR, in order."""
-    flow = Flow(result)
+    flow = Lineage(result)
     found = [_read(span, flow) for span in flow.lists]
     return [fusion for fusion in found if fusion is not None]
 
@@ -132,7 +132,7 @@ def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
     return values
 
 
-def _read(span: Span, flow: Flow) -> Fusion | None:
+def _read(span: Span, flow: Lineage) -> Fusion | None:
     """The step as a fusion, or None if it is none that can be done again with other values."""
     output, args = span.output, span.args
     method: Method = "marginal"
