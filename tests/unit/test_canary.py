@@ -59,7 +59,7 @@ def answer(server: Any, talk: Any, sent: bytes) -> None:
 
 
 @pytest.fixture
-def in_words(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any) -> Any:
+def call(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any) -> Any:
     """What the command line says, with everything logged; the engine talks to the endpoint above."""
     caplog.set_level(logging.DEBUG)
     with loopback(answer) as server:
@@ -86,30 +86,30 @@ def in_words(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog:
 
 @pytest.mark.slow
 @pytest.mark.trust
-def test_a_canary_key_is_nowhere(told: Any, caplog: Any) -> None:
+def test_a_canary_key_is_nowhere(call: Any, caplog: Any) -> None:
     # Some of their calls write, some grade by token probabilities, each third fails and repeats the key.
-    code, out, err = in_words(
+    code, out, err = call(
         "ask", "My box arrived crushed", "--corpus", "tiny", "--routes", "hyde,rewrite,crag,bm25",
         "--answers", "all", "--json", "--debug",
     )  # fmt: skip
     assert code == 0, err
     run = json.loads(out)
-    assert len(told.server.requests) > 3
+    assert len(call.server.requests) > 3
     assert MARK in out  # the echo was there
     places = {"command line": out, "errors": err, "log": caplog.text}
     for kind in ("bundle", "jsonl", "trec"):
-        file = told.home / f"out.{kind}"
-        assert in_words("export", run["run_id"], "--format", kind, "--out", str(file))[0] == 0
+        file = call.home / f"out.{kind}"
+        assert call("export", run["run_id"], "--format", kind, "--out", str(file))[0] == 0
         data = file.read_bytes()
         places[kind] = "".join(
             archive.read(name).decode("utf-8", "replace")
             for archive in [zipfile.ZipFile(BytesIO(data))]
             for name in archive.namelist()
         ) if kind == "bundle" else data.decode()  # fmt: skip
-    files = [path for path in told.home.rglob("*") if path.is_file()]
+    files = [path for path in call.home.rglob("*") if path.is_file()]
     assert {"llm.sqlite", "routescope.sqlite", "echo.jsonl"} <= {path.name for path in files}
     places |= {
-        str(path.relative_to(told.home)): path.read_bytes().decode("utf-8", "replace") for path in files
+        str(path.relative_to(call.home)): path.read_bytes().decode("utf-8", "replace") for path in files
     }
     assert {place: found for place, text in places.items() if (found := leaks(text))} == {}
     assert any(MARK in str(span["error"]) for one in run["results"] for span in one["spans"])
