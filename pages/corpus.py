@@ -25,7 +25,7 @@ UNBUILT = ("State", "Add")  # what can be drawn of a corpus without a usable ind
 
 
 def draw(view: str, name: str) -> None:
-    """One tab; a corpus that cannot be searched says why instead of showing what it has not."""
+    """One tab; a corpus that cannot be searched says why."""
     if view not in UNBUILT and catalogue.describe(name, state.engine().settings).state in (
         "not built",
         "damaged",

@@ -28,12 +28,15 @@ def page() -> None:
 def _list() -> None:
     store = state.engine().store
     if store is None:
-        st.info("Runs are not stored here, so there is nothing to list.")
+        st.info("Run storage is off, so there are no runs to list.")
         return
     undo(store)
     if store.count() == 0:
-        st.subheader("Nothing has been asked yet", anchor=False)
-        st.caption("Every run is kept here with all it found, and opens again without any model. Ask first:")
+        st.subheader("No runs yet", anchor=False)
+        st.caption(
+            "Every run is stored here with all its results and opens again without a model. Ask a question "
+            "first:"
+        )
         st.page_link("compare.py", label="Go to Compare")
     else:
         picked, search, only = listing(store)
@@ -41,7 +44,7 @@ def _list() -> None:
             actions(store, picked)
         else:
             st.caption(
-                "Pick a run at the left of its row to open, tag, run again, export or delete it; pick two to "
+                "Select a run at the left of its row to open, tag, rerun, export or delete it. Select two to "
                 "compare them."
             )
             export_found(store, search, only)

@@ -19,7 +19,7 @@ def split(url: str, wrong: str, without: str, *, fragment: bool = True) -> tuple
         parts = urlsplit(url.strip())
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
-        raise BadInput(f"{wrong}; what was given is no address") from None
+        raise BadInput(f"{wrong}; this is not a valid address") from None
     if parts.username is not None or parts.query or (parts.fragment and not fragment):
         raise BadInput(f"{wrong}; without {without}")
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -87,5 +87,5 @@ def unwritable(what: str, home: Path, error: OSError | sqlite3.Error) -> Unavail
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
     full = full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     way = "; free some space there, or set ROUTESCOPE_HOME to another disk" if full else ""
-    kept = ". What was made so far is kept for the next time" if full else ""
+    kept = ". Finished work is saved for next time" if full else ""
     return Unavailable(f"{what} cannot be written below {home}: {why}{way}{kept}")

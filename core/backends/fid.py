@@ -88,7 +88,7 @@ class FusionInDecoder:
         from transformers.modeling_outputs import BaseModelOutput
 
         if not passages:
-            raise ModelFailed(f"{self.name} was given no passage to read")
+            raise ModelFailed(f"{self.name} received no passage to read")
         given = [clean(f"question: {text} title: {p.title} context: {p.text}") for p in passages]
         with self._turns.slot(cancel=cancel), torch.no_grad():
             check = _clock(self.name, timeout, cancel)

@@ -49,7 +49,7 @@ def load(kind: Kind, name: str) -> Any:
     marks = _KINDS[kind]
     folder = Path(name).expanduser()
     place = str(folder) if folder.is_dir() else name
-    get = f"give a model of the hub such as {marks.example}, or the folder of one"
+    get = f"use a model of the hub such as {marks.example}, or its folder"
     try:
         import sentence_transformers
 

@@ -37,7 +37,7 @@ def answer_options(function: F) -> F:
     order = click.option(
         "--answer-order",
         type=click.Choice(["best first", "best at both ends"]),
-        help="Order in which the model reads the passages.",
+        help="Order of the passages in the answer prompt.",
     )
     return by(order(function))
 
@@ -63,12 +63,19 @@ def answer_style(
 @preset_option("A preset; --parameter overrides it.")
 @parameter_options
 @click.option("--answers", type=click.Choice(["none", "selected", "all"]),
-              help="For which routes to write an answer.")  # fmt: skip
+              help="Which routes write an answer.")  # fmt: skip
 @click.option("--answered", default="", metavar="A,B", help="The routes of --answers selected.")
 @answer_options
-@click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
 @click.option(
-    "--session", default="", metavar="NAME", help="Remember the question, and use what was said before."
+    "--timing",
+    type=click.Choice(["shared", "isolated"]),
+    help="shared: reuse equal steps between routes; isolated: repeat them.",
+)
+@click.option(
+    "--session",
+    default="",
+    metavar="NAME",
+    help="Remember the conversation under NAME and use its earlier turns.",
 )
 @output_options
 def ask_(
@@ -86,7 +93,7 @@ def ask_(
     session: str,
     as_json: bool,
 ) -> int:
-    """Ask QUESTION and compare what the routes find."""
+    """Run QUESTION through several routes and compare their hits."""
     from core.cli.shapes import run_document
     from core.domain import settings
     from core.domain.types import Query
@@ -96,9 +103,7 @@ def ask_(
     now = settings.current()
     answers = answers or ("selected" if answered else now.answers)
     if (answers == "selected") != bool(answered):
-        raise BadInput(
-            "--answers selected and --answered A,B go together: one says so, the other which routes"
-        )
+        raise BadInput("--answers selected and --answered A,B must be given together")
     engine = shared_engine()
     named = preset_of(engine, preset) if preset is not None else None
     chosen = chosen_by(named, pick(routes) if routes is not None else []) or pick("all")
@@ -131,7 +136,7 @@ def _wait(job: Job) -> Run:
     try:
         return job.wait()
     except KeyboardInterrupt:
-        note("stopping; what is done is kept")
+        note("stopping; finished work is saved")
         job.cancel()
         return job.wait()
 
@@ -143,14 +148,14 @@ def read_parameters(given: Sequence[str], chosen: Sequence[Route]) -> dict[str, 
         name, equals, value = item.partition("=")
         route, dot, parameter = name.partition(".")
         if not (equals and dot and route and parameter):
-            raise BadInput(
-                f"parameter {item!r} is not understood; write ROUTE.NAME=VALUE, for example hyde.n=3"
-            )
+            raise BadInput(f"cannot read parameter {item!r}; write ROUTE.NAME=VALUE, for example hyde.n=3")
         parameters.setdefault(route, {})[parameter] = value
     known = {route.name: route for route in chosen}
     for name, values in parameters.items():
         if name not in known:
-            raise BadInput(f"parameters for {name!r}, which is not among the routes: {', '.join(known)}")
+            raise BadInput(
+                f"parameters for {name!r}, which is not one of the chosen routes: {', '.join(known)}"
+            )
         known[name].settle(values)
     return parameters
 
@@ -162,13 +167,13 @@ def read_history(path: Path) -> tuple[Turn, ...]:
     try:
         text = path.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"history {path} cannot be read: {error}") from None
+        raise BadInput(f"cannot read history {path}: {error}") from None
     items: Any = []
     if text.startswith("["):
         try:
             items = json.loads(text)
         except ValueError as error:
-            raise BadInput(f"history {path}: not JSON: {error}") from None
+            raise BadInput(f"history {path} is not valid JSON: {error}") from None
         return turns(items, f"history {path}")
     for number, line in enumerate(text.split("\n"), 1):
         if said := _SAID.fullmatch(line.strip()):
@@ -176,7 +181,9 @@ def read_history(path: Path) -> tuple[Turn, ...]:
         elif items:
             items[-1]["text"] += f"\n{line}"
         elif line.strip():
-            raise BadInput(f'history {path} line {number}: begin with "user: ..." or "assistant: ..."')
+            raise BadInput(
+                f'history {path} line {number}: start the line with "user: ..." or "assistant: ..."'
+            )
     return turns(items, f"history {path}")
 
 

@@ -85,14 +85,14 @@ def finite(value: Any) -> Any:
 
 
 def write_new(file: Path, content: bytes) -> None:
-    """Write a file that is not there yet; BadInput where it is, or cannot be written."""
+    """Write a new file; BadInput if it exists or cannot be written."""
     try:
         with file.open("xb") as target:
             target.write(content)
     except FileExistsError:
-        raise BadInput(f"{file} is there already; give another --out") from None
+        raise BadInput(f"{file} already exists; use another --out") from None
     except OSError as error:
-        raise BadInput(f"--out {file} cannot be written: {error.strerror or error}") from None
+        raise BadInput(f"cannot write --out {file}: {error.strerror or error}") from None
 
 
 def note(text: str) -> None:
@@ -111,7 +111,7 @@ def stoppable() -> Iterator[threading.Event]:
         if asked.is_set():
             signal.default_int_handler(number, frame)
         asked.set()
-        note("stopping; what is done is kept")
+        note("stopping; finished work is saved")
 
     before = signal.signal(signal.SIGINT, ask)
     try:
@@ -169,7 +169,7 @@ class Bar:
         return size(count) if self._unit == "B" else f"{count:,}"
 
     def _time(self, done: int, total: int) -> str:
-        """What is left, from the speed since this bar began: earlier work tells nothing about it."""
+        """The time left, from the speed since this bar began, not from earlier work."""
         passed, new = time.monotonic() - self._began, done - self._first
         if done >= total or not total:
             return f"in {passed:.0f} s"

@@ -1,4 +1,4 @@
-"""`corpora` and `index`: what can be asked, and making it so."""
+"""`corpora` and `index`: listing corpora and building their indexes."""
 
 from __future__ import annotations
 
@@ -47,15 +47,16 @@ def corpora_(as_json: bool) -> int:
 
 @click.command("index")
 @click.argument("target", metavar="NAME_OR_PATH")
-@click.option("--name", help="What to call the corpus; without it, what the folder is called.")
-@click.option("--chunk-size", type=int, metavar="N", help="Characters a passage; 0 keeps documents whole.")
+@click.option("--name", help="Name of the corpus. Default: the name of the folder.")
+@click.option("--chunk-size", type=int, metavar="N", help="Characters per passage; 0 keeps documents whole.")
 @click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
-@click.option("--language", help="For stemming and stop words.")
+@click.option("--language", help="Language of stemming and stop words.")
 @click.option(
     "--with",
     "enrichments",
     metavar="A,B",
-    help="Also make what some routes search (headings, children, ...); all: what needs no choice or model.",
+    help="Also build enrichments that some routes search (headings, children, ...); all: those that need no "
+    "model or setting.",
 )
 @output_options
 def index_(
@@ -69,7 +70,7 @@ def index_(
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
 
-    Only what has changed is done again, and a build that was stopped goes on where it was.
+    Only what has changed is processed again, and a stopped build continues where it was.
     """
     from core.cli import enriching
     from core.corpus import catalogue

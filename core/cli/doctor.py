@@ -1,4 +1,4 @@
-"""`doctor`: what works on this machine, what does not, and what to do about it."""
+"""`doctor`: checks of what works on this machine, with fixes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="Load no model.")
 @output_options
 def doctor_(quick: bool, as_json: bool) -> int:
-    """Check this installation and say how to mend what does not work."""
+    """Check this installation and show a fix for each problem."""
     from core.domain import settings
     from core.engine.doctor import examine
 

@@ -1,4 +1,4 @@
-"""`memory`: what is remembered of conversations, and forgetting it."""
+"""`memory`: listing and deleting remembered conversations."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from core.domain.errors import BadInput
 
 @click.command("memory")
 @click.option("--session", metavar="NAME", help="List the turns of this session.")
-@click.option("--forget", is_flag=True, help="Forget the session for good; the runs themselves stay.")
+@click.option("--forget", is_flag=True, help="Permanently delete the session; its runs stay.")
 @click.option(
-    "--turn", "turns", type=int, multiple=True, metavar="N", help="Forget only this turn; repeatable."
+    "--turn", "turns", type=int, multiple=True, metavar="N", help="Delete only this turn; repeatable."
 )
 @output_options
 def memory_(session: str | None, forget: bool, turns: Sequence[int], as_json: bool) -> int:
-    """List what `ask --session NAME` remembers: the sessions, or the turns of one."""
+    """List the conversations that `ask --session NAME` remembers, or the turns of one."""
     if forget and session is None:
         raise BadInput("--forget needs --session NAME")
     if turns and not forget:
-        raise BadInput("--turn N says what to forget; add --forget")
+        raise BadInput("--turn N needs --forget")
     store = open_store()
     if session is None:
         rows = store.sessions_remembered()
@@ -34,7 +34,7 @@ def memory_(session: str | None, forget: bool, turns: Sequence[int], as_json: bo
             lambda: (
                 table(("session", "turns", "last (UTC)"), [(r.session, r.turns, r.last[:16]) for r in rows])
                 if rows
-                else "Nothing is remembered; ask with --session NAME"
+                else "No conversation is remembered; use ask --session NAME"
             ),
             as_json=as_json,
         )
@@ -42,7 +42,7 @@ def memory_(session: str | None, forget: bool, turns: Sequence[int], as_json: bo
         count = store.forget(session, turns or None)
         emit(
             {"session": session, "forgotten": count},
-            lambda: f"Forgot {count} turns of session {session}",
+            lambda: f"Deleted {count} turns of session {session}",
             as_json=as_json,
         )
     else:
@@ -50,10 +50,10 @@ def memory_(session: str | None, forget: bool, turns: Sequence[int], as_json: bo
         emit(
             {"session": session, "turns": [asdict(turn) for turn in said]},
             lambda: (
-                table(("turn", "who", "said (UTC)", "text"),
+                table(("turn", "who", "time (UTC)", "text"),
                       [(t.number, t.role, t.created[:16], t.text) for t in said], right=(0,))
                 if said
-                else f"Nothing is remembered of session {session}"
+                else f"Session {session} has no remembered turns"
             ),
             as_json=as_json,
         )  # fmt: skip

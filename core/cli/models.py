@@ -1,4 +1,4 @@
-"""`models`: which models there are, which are here, and fetching one."""
+"""`models`: listing and downloading models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.domain.format import size
 @output_options
 @click.pass_context
 def models_(ctx: click.Context, as_json: bool) -> int:
-    """List the known models and whether they are here; `models pull NAME` fetches one."""
+    """List the known models and whether they are downloaded; `models pull NAME` downloads one."""
     if ctx.invoked_subcommand is not None:
         return 0
     from core.backends.llm import catalogue, load_llm
@@ -38,9 +38,9 @@ def models_(ctx: click.Context, as_json: bool) -> int:
 @click.argument("name")
 @output_options
 def pull_(name: str, as_json: bool) -> int:
-    """Fetch model NAME ("default" and "fast" are names too) and check its sha256.
+    """Download model NAME ("default" and "fast" also work) and verify its SHA-256.
 
-    A download that was stopped goes on where it was.
+    A stopped download continues where it was.
     """
     from core.backends.llm import catalogue
     from core.backends.llm.fetch import Progress, pull
@@ -57,7 +57,7 @@ def pull_(name: str, as_json: bool) -> int:
         path = pull(name, settings=settings.current(), progress=report, cancel=cancel)
     bar.close()
     document = {"model": name, "path": str(path), "bytes": path.stat().st_size}
-    emit(document, lambda: f"{name} is here and verified: {path}", as_json=as_json)
+    emit(document, lambda: f"{name} is downloaded and verified: {path}", as_json=as_json)
     return 0
 
 
@@ -82,10 +82,10 @@ def _text(document: dict[str, Any]) -> str:
         for one in document["models"]
     ]
     used = document["in_use"]
-    state = used["why_not"] or "can be used"
+    state = used["why_not"] or "available"
     return "\n".join([
         table(("model", "here", "size", "use"), rows, right=(2,)),
         "",
         f"In use: {used['model']} ({used['endpoint']}): {state}",
-        f"Embedder: {document['embedder']}    Models are kept in {document['folder']}",
+        f"Embedder: {document['embedder']}    Models are stored in {document['folder']}",
     ])  # fmt: skip

@@ -17,10 +17,8 @@ from core.domain.errors import BadInput
 @click.option("--corpus", default="support", show_default=True, help="A corpus that `corpora` lists.")
 @parameter_options
 @preset_option("A preset; --parameter overrides it.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write it; else stdout."
-)
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Output file. Default: stdout.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @output_options
 def module_(
     route_name: str,
@@ -43,16 +41,16 @@ def module_(
     values, evidence, purpose = (
         dict(read_parameters(parameters, [route]).get(route.name, {})),
         None,
-        "chosen by hand",
+        "parameters set by hand",
     )
     if preset is not None:
         if engine.store is None:
-            raise Unavailable(f"the preset {preset!r} cannot be read: nothing is stored here")
+            raise Unavailable(f"cannot read the preset {preset!r}: run storage is off")
         kept = presets.named(engine.store, preset)
         values = {**kept.parameters.get(route.name, {}), **values}
         evidence, purpose = kept.evidence, f"with the preset {kept.name}"
     if out is not None and out.exists() and not force:
-        raise BadInput(f"{out} is there already; give another --out, or --force to write over it")
+        raise BadInput(f"{out} already exists; use another --out, or --force to overwrite it")
     text = module(
         engine, route.name, corpus, values, evidence=evidence, purpose=purpose,
         file=out.name if out is not None else "route.py",
@@ -61,7 +59,7 @@ def module_(
         try:
             out.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise BadInput(f"--out {out} cannot be written: {error.strerror or error}") from None
+            raise BadInput(f"cannot write --out {out}: {error.strerror or error}") from None
     told = {"route": route.name, "corpus": corpus, "file": str(out) if out else None, "source": text}
-    emit(told, lambda: f"written to {out}" if out else text, as_json=as_json)
+    emit(told, lambda: f"Wrote {out}" if out else text, as_json=as_json)
     return 0

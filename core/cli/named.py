@@ -1,4 +1,4 @@
-"""Named settings on the command line."""
+"""Presets on the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The routes and parameters that named settings and what was given beside them make together."""
+    """The routes and parameters of a preset combined with the other options."""
 
     routes: tuple[str, ...]
     parameters: Mapping[str, Mapping[str, Any]]
@@ -24,19 +24,19 @@ class Applied:
 
 
 def preset_of(engine: Engine, name: str) -> Preset:
-    """The named settings, checked against the routes there are; BadInput or Unavailable with the reason."""
+    """The preset, checked against the known routes; BadInput or Unavailable with the reason."""
     from core.evaluation.tuning.saving import settled
     from core.store import presets
 
     if engine.store is None:
-        raise Unavailable(f"sessions are not stored here, so the named settings {name!r} cannot be read")
+        raise Unavailable(f"run storage is off, so the preset {name!r} cannot be read")
     kept = presets.named(engine.store, name)
     settled(kept)
     return kept
 
 
 def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
-    """The routes chosen; where none are, those of the settings."""
+    """The routes chosen; without any, those of the preset."""
     from core.routes.registry import pick
 
     return list(chosen) or (pick(list(preset.parameters)) if preset is not None and preset.parameters else [])
@@ -45,7 +45,7 @@ def chosen_by(preset: Preset | None, chosen: Sequence[Route]) -> list[Route]:
 def with_preset(
     preset: Preset | None, chosen: Sequence[Route], parameters: Mapping[str, Mapping[str, Any]]
 ) -> Applied:
-    """The settings for the routes chosen; a parameter given beside them stands before theirs."""
+    """The preset's parameters for the routes chosen; a parameter given explicitly wins."""
     names = tuple(route.name for route in chosen)
     if preset is None:
         return Applied(names, parameters, None)

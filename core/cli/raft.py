@@ -14,21 +14,25 @@ from core.domain.errors import BadInput
 
 @click.command("raft")
 @click.argument("target", metavar="PATH_OR_NAME")
-@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE.jsonl", help="Where to.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, metavar="FILE.jsonl", help="Output file."
+)
 @click.option(
     "--distractors",
     type=click.IntRange(0, 50),
     default=4,
     show_default=True,
-    help="Unlabelled passages each.",
+    help="Unlabelled passages per example.",
 )
 @click.option(
     "--p-gold", type=click.FloatRange(0, 1), default=0.8, show_default=True,
-    help="Share of the examples that show the relevant passages.",
+    help="Share of the examples that include the relevant passages.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Of what is left out, and of the order.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Random seed of the sampling and the order."
+)
 @click.option("--split", default="dev", show_default=True, metavar="SPLIT", help="dev, test or all.")
-@click.option("--name", help="What to call the corpus of a folder that is not indexed yet.")
+@click.option("--name", help="Name of the corpus for a folder that is not indexed yet.")
 @output_options
 def raft_(
     target: str,
@@ -59,7 +63,7 @@ def raft_(
     for warning in (*corpus.warnings, *said):
         note(f"warning: {warning}")
     if any(question.split == "test" for question in labelled.questions):
-        note("warning: these are test questions; a model trained on them must not be measured on them")
+        note("warning: these are test questions; do not evaluate a model on them after training it on them")
     made = raft.Made()
     scratch = out.with_name(f".{out.name}.new")
     try:
@@ -71,7 +75,7 @@ def raft_(
                 file.write(json.dumps(example, ensure_ascii=False) + "\n")
         os.replace(scratch, out)
     except OSError as error:
-        raise BadInput(f"{out} cannot be written: {error.strerror or error}") from None
+        raise BadInput(f"cannot write {out}: {error.strerror or error}") from None
     finally:
         scratch.unlink(missing_ok=True)
     document = {

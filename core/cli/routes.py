@@ -1,4 +1,4 @@
-"""`routes`: what can be run here, and why not what cannot."""
+"""`routes`: the routes, and why some cannot run here."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @click.command("routes")
-@click.option("--corpus", metavar="NAME", help="Also tell what has to be made for this corpus first.")
+@click.option("--corpus", metavar="NAME", help="Also show which enrichments this corpus still needs.")
 @output_options
 def routes_(corpus: str | None, as_json: bool) -> int:
-    """List every route: what it needs, whether it can run here, its parameters and its source."""
+    """List every route with its requirements, availability, parameters and source."""
     from core.domain import settings
     from core.engine.availability import missing
     from core.engine.engine import Engine

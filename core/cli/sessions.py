@@ -26,16 +26,17 @@ LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
 @click.command("export")
 @click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
 @click.option("--format", "kind", type=click.Choice(list(ENDINGS)), default="bundle", show_default=True,
-              help="bundle: to import elsewhere; jsonl: a line a route; trec: a run file; otlp: traces with "
+              help="bundle: for import elsewhere; jsonl: one line per route; trec: a run file; otlp: traces "
+                    "with "
               "OpenInference and OpenTelemetry names, a line a run.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
-              help="Where to write; - is stdout. Without it, a file called after the run.")  # fmt: skip
+              help="Output file; - is stdout. Default: a file named after the run.")  # fmt: skip
 @output_options
 def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: bool) -> int:
     """Write stored runs to a file."""
     to_stdout = out is not None and str(out) == "-"
     if to_stdout and as_json:
-        raise BadInput("--json and --out - both want stdout; give --out FILE")
+        raise BadInput("--json and --out - both write to stdout; use --out FILE")
     store = open_store()
     content = _content(store, list(dict.fromkeys(run_ids)), kind)
     if to_stdout:
@@ -52,13 +53,13 @@ def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: boo
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @output_options
 def import_(file: Path, as_json: bool) -> int:
-    """Add the runs of a bundle that `export` wrote; those that are here already are left as they are."""
+    """Add the runs of a bundle that `export` wrote. Runs that are already stored stay unchanged."""
     try:
         if file.stat().st_size > LARGEST:
-            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB; that is no session bundle")
+            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB and cannot be a session bundle")
         data = file.read_bytes()
     except OSError as error:
-        raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
+        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
     added = open_store().import_bundle(data)
     emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}", as_json=as_json)
     return 0
@@ -80,5 +81,5 @@ def open_store() -> Store:
 
     store = shared_engine().store
     if store is None:
-        raise Unavailable("this engine keeps no sessions")
+        raise Unavailable("run storage is off")
     return store

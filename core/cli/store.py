@@ -1,4 +1,4 @@
-"""`sessions`: the stored runs listed, deleted for good, copied, and saved from a damaged file."""
+"""`sessions`: listing, deleting, copying and rescuing stored runs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group("sessions")
 def sessions_() -> None:
-    """The stored runs: list them, delete old ones for good, copy them, save them from a damaged file.
+    """List, permanently delete and copy stored runs, or rescue them from a damaged file.
 
     `export` and `import` write and read single runs.
     """
 
 
 @sessions_.command("list")
-@click.option("--search", default="", metavar="WORDS", help="Only those with these words.")
-@click.option("--corpus", metavar="NAME", help="Only those on this corpus.")
-@click.option("--limit", type=click.IntRange(min=1), help="At most so many; without it, all.")
+@click.option("--search", default="", metavar="WORDS", help="Only runs with these words.")
+@click.option("--corpus", metavar="NAME", help="Only runs on this corpus.")
+@click.option("--limit", type=click.IntRange(min=1), help="Maximum number of runs. Default: all.")
 @output_options
 def list_(search: str, corpus: str | None, limit: int | None, as_json: bool) -> int:
     """List the stored runs, newest first."""
@@ -42,9 +42,7 @@ def list_(search: str, corpus: str | None, limit: int | None, as_json: bool) -> 
     rows = [(r.id, r.created[:16].replace("T", " "), r.corpus, r.status, r.question) for r in found]
     emit(
         {"total": total, "sessions": [asdict(one) for one in found]},
-        lambda: (
-            f"{table(head, rows)}\n{len(found):,} of {total:,} runs" if found else "There are no such runs"
-        ),
+        lambda: f"{table(head, rows)}\n{len(found):,} of {total:,} runs" if found else "No runs match",
         as_json=as_json,
     )
     return 0
@@ -52,13 +50,13 @@ def list_(search: str, corpus: str | None, limit: int | None, as_json: bool) -> 
 
 @sessions_.command("purge")
 @click.option("--older-than", required=True, metavar="AGE",
-              help="How long ago they were asked, at least: 12h, 30d or 8w.")  # fmt: skip
-@click.option("--yes", is_flag=True, help="Do not ask.")
+              help="Minimum age of the runs: 12h, 30d or 8w.")  # fmt: skip
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @output_options
 def purge_(older_than: str, yes: bool, as_json: bool) -> int:
-    """Delete old runs for good, with all that only they hold; there is no undo.
+    """Permanently delete old runs and all data only they use. This cannot be undone.
 
-    Runs under way stay, and so do labels, playlists, evaluations and what is remembered of conversations.
+    Unfinished runs, labels, playlists, evaluations and remembered conversations stay.
     """
     moment = datetime.now(UTC) - _age(older_than)
     store = open_store()
@@ -66,12 +64,12 @@ def purge_(older_than: str, yes: bool, as_json: bool) -> int:
     told = f"{count} runs asked before {moment:%Y-%m-%d %H:%M} UTC"
     if count and not yes:
         if not sys.stdin.isatty():
-            raise BadInput(f"{told} would be deleted for good; add --yes to do it")
-        click.confirm(f"Delete {told} for good?", abort=True, err=True)
+            raise BadInput(f"{told} would be permanently deleted; add --yes to do it")
+        click.confirm(f"Delete {told} permanently?", abort=True, err=True)
     gone = store.deletion.before(moment)
     emit(
         {**asdict(gone), "before": moment.isoformat(timespec="seconds")},
-        lambda: f"Deleted {gone.runs} runs for good, and {gone.passages} passages that no other run has",
+        lambda: f"Permanently deleted {gone.runs} runs, and {gone.passages} passages that no other run uses",
         as_json=as_json,
     )
     return 0
@@ -80,13 +78,13 @@ def purge_(older_than: str, yes: bool, as_json: bool) -> int:
 @sessions_.command("vacuum")
 @output_options
 def vacuum_(as_json: bool) -> int:
-    """Give the space of what was deleted back to the disk; the dashboard waits meanwhile."""
+    """Return the space of deleted runs to the disk. The dashboard waits meanwhile."""
     from core.store.files import vacuum
 
     before, after = vacuum(_path())
     emit(
         {"before": before, "after": after},
-        lambda: f"{_path()} had {size(before)} and has {size(after)}",
+        lambda: f"{_path()} shrank from {size(before)} to {size(after)}",
         as_json=as_json,
     )
     return 0
@@ -115,9 +113,9 @@ def backup_(file: Path, as_json: bool) -> int:
 @click.argument("file", type=_FILE, metavar="[FILE]", required=False)
 @output_options
 def recover_(file: Path | None, as_json: bool) -> int:
-    """Put what can be read of a damaged session file into a new one in its place.
+    """Rescue the readable runs of a damaged session file into a new file in its place.
 
-    The damaged file is kept beside it. Without FILE, the one of the home folder is meant. It must not be in
+    The damaged file is saved beside it. The default FILE is the one in the home folder. It must not be in
     use.
     """
     from core.store.rescue import recover
@@ -133,9 +131,9 @@ def recover_(file: Path | None, as_json: bool) -> int:
     emit(
         document,
         lambda: (
-            f"{path} is whole: {kept}. Nothing was changed."
+            f"{path} is whole: {kept}. No changes made."
             if found.aside is None
-            else f"Saved {kept}; {found.lost} runs were damaged. The damaged file is {found.aside}"
+            else f"Saved {kept}; {found.lost} runs were damaged. The damaged file is now {found.aside}"
         ),
         as_json=as_json,
     )
@@ -152,5 +150,5 @@ def _path() -> Path:
 def _age(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,5})([hdw])", text.strip().lower())
     if found is None:
-        raise BadInput(f"--older-than {text!r}; give a whole number of hours, days or weeks: 12h, 30d, 8w")
+        raise BadInput(f"--older-than {text!r}; use a whole number of hours, days or weeks: 12h, 30d, 8w")
     return timedelta(**{UNITS[found[2]]: int(found[1])})

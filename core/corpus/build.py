@@ -49,7 +49,7 @@ class Stages:
     def tick(self, done: int, total: int) -> None:
         """Report, a few times a second at most; raises Cancelled when Stop was pressed."""
         if self.cancel.is_set():
-            raise Cancelled("indexing was stopped; what was embedded so far is kept for the next time")
+            raise Cancelled("indexing was stopped; the embeddings made so far are saved for next time")
         now = time.perf_counter()
         if now - self._told >= PAUSE or (done == total and total):
             self._told = now
@@ -85,7 +85,7 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     with stages.stage(READ):
         documents, count, digest = passages.write(counted(), source.chunking, folder / manifest.PASSAGES)
     if not documents:
-        why = "; ".join(report.notes()) or "it holds no document"
+        why = "; ".join(report.notes()) or "it contains no documents"
         raise BadInput(f"{source.path or 'the installed packages'}: nothing readable is left: {why}")
     # They take turns, document by document: what is not reading is cutting and storing.
     stages.ms = {READ: reading, CUT: max(0.0, stages.ms[READ] - reading)}

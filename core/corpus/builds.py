@@ -83,7 +83,7 @@ def start_work(name: str, work: Work) -> Build:
 def _begin(name: str, work: Work, home: Path | None = None) -> Build:
     fresh = Build(name, work, home)
     if jobs.begin(Build, name, lambda: fresh) is not fresh:
-        raise BadInput(f"{name!r} is under way already; wait for it or stop it")
+        raise BadInput(f"{name!r} is already in progress; wait for it to finish or stop it")
     return fresh
 
 

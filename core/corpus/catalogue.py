@@ -33,7 +33,7 @@ BUILT_IN: Mapping[str, Source] = {
             "snapshot",
             DATA / "web" / "documents",
             Chunking(),
-            title="Stored pages that stand in for the web",
+            title="Stored web pages, searched in place of the live web",
         ),
     )
 }
@@ -103,7 +103,7 @@ def _without_record(name: str, why: str, settings: Settings) -> Known:
     except BadInput:
         way = f"python -m core index PATH --name {name}, or delete it on the page Corpus"
         reason = f"{why}. Index its source again: {way}"
-        return Known(name, name, "indexed", "damaged", reason, "not known any more", True)
+        return Known(name, name, "indexed", "damaged", reason, "no longer known", True)
     return replace(
         _base(origin), state="damaged", reason=f"{why}. Build it again: python -m core index {name}"
     )
@@ -114,7 +114,7 @@ def _freshness(
 ) -> tuple[State, str]:
     if origin.path != found.source.path:  # a built-in one: any other is where its record says
         return "stale", (
-            f"indexed from {found.source.path}, by another copy of the program; here its documents are in"
+            f"indexed from {found.source.path} by another copy of the program; this copy reads"
             f" {origin.path}. Build it again: python -m core index {origin.name}"
         )
     if origin.chunking != found.source.chunking or origin.language != found.source.language:
@@ -126,7 +126,7 @@ def _freshness(
         if _stamp(origin, found) != found.stamp:
             return "stale", "the source has changed since it was indexed"
     except (BadInput, OSError) as error:
-        return "ready", f"the source cannot be read any more: {error}"
+        return "ready", f"the source can no longer be read: {error}"
     return "ready", ""
 
 
@@ -204,7 +204,7 @@ def _check_name(wanted: Source, settings: Settings) -> None:
     """A name means one source: another one must not take it over unnoticed."""
     if (standard := BUILT_IN.get(wanted.name)) is not None:
         if standard.path != wanted.path:
-            raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; give another one with --name")
+            raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; choose another with --name")
         return  # an index made by another copy of the program is taken over: these documents go with this one
     other = index_record.current(wanted.name, settings)
     if (
@@ -213,5 +213,5 @@ def _check_name(wanted: Source, settings: Settings) -> None:
         and (not other.source.path or other.source.path.exists())
     ):
         raise BadInput(
-            f"{wanted.name!r} is already the corpus of {other.source.path}; give another name with --name"
+            f"{wanted.name!r} is already the corpus of {other.source.path}; choose another name with --name"
         )

@@ -33,15 +33,17 @@ class Chunking:
     def __post_init__(self) -> None:
         if self.size and not 50 <= self.size <= 100_000:
             raise BadInput(
-                f"chunk size {self.size}: give 50 to 100000 characters, or 0 to keep documents whole"
+                f"chunk size {self.size} must be from 50 to 100000 characters, or 0 to keep documents whole"
             )
         if not 0 <= self.overlap <= self.size // 2:
-            raise BadInput(f"chunk overlap {self.overlap}: give 0 to {self.size // 2}, half of the size")
+            raise BadInput(
+                f"chunk overlap {self.overlap} must be from 0 to {self.size // 2}, half the chunk size"
+            )
 
     def label(self) -> str:
         """The choice in words, as shown with the corpus."""
         if not self.size:
-            return "one passage a document"
+            return "one passage per document"
         return (
             f"up to {self.size} characters, {self.overlap} overlapping, at paragraph and sentence boundaries"
         )

@@ -92,7 +92,7 @@ class Corpus:
             "rank-bm25": self._second_words,
         }
         if engine not in engines:
-            raise BadInput(f"BM25 engine {engine!r}; give one of {', '.join(engines)}")
+            raise BadInput(f"unknown BM25 engine {engine!r}; known: {', '.join(engines)}")
         return self._hits(engines[engine]().search(text, k))
 
     def search_dense(self, vector: Vector, k: int) -> Ranking:

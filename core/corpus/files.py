@@ -11,7 +11,7 @@ from core.domain.errors import BadInput, describe, shortened
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 BROKEN = 0.45  # of the characters: with more that did not decode a file is no text, or of another encoding
-NO_MEMORY = "it needs more memory than reading may have"
+NO_MEMORY = "it needs more memory than the reader may use"
 # A line is looked at once: text is anybody's, and must not take time with its square.
 _HEADING = re.compile(r"^#[ \t]+(?=[^ \t\n])(.*)$", re.MULTILINE)
 
@@ -21,7 +21,7 @@ def read(path: Path, name: str, report: LoadReport) -> Iterator[Document]:
     try:
         title, text = map(storable, READERS[path.suffix.lower()](path))
         if text.count(REPLACED) + text.count("\0") > BROKEN * len(text):
-            raise BadInput("most of it does not decode as UTF-8: it is no text, or of another encoding")
+            raise BadInput("most of it is not valid UTF-8: it is not text or has another encoding")
     except MemoryError:
         report.skipped.append(f"{name}: {NO_MEMORY}")
         return
@@ -79,7 +79,7 @@ def _pdf(path: Path) -> tuple[str, str]:
     title = reader.metadata.title if reader.metadata else None
     text = "\n\n".join(page.extract_text() for page in reader.pages)
     if not text.strip():
-        raise BadInput("no text in this PDF; a scan needs OCR first")
+        raise BadInput("this PDF contains no text; run OCR on scans first")
     return title or "", text
 
 

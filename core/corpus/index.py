@@ -82,9 +82,9 @@ def open_corpus(
         recorded(found)
         corpus = Corpus(found.folder)
     except IndexDamaged as error:
-        log.warning("%s; it is refused and built again", error)
+        log.warning("%s; rejected and built again", error)
         corpus = build(None, found.source, settings=settings, progress=progress, cancel=cancel)
-        corpus.warnings = (f"{error}; it was refused and built again",)
+        corpus.warnings = (f"{error}; it was rejected and built again",)
     if identity(corpus.info.embedder) != corpus.info.embedder_identity:
         raise Unavailable(
             f"the embedding model {corpus.info.embedder} has changed since corpus {name} was indexed:"
@@ -97,7 +97,9 @@ def remove(name: str, *, settings: Settings) -> None:
     """Delete the index of a corpus and its enrichments (never its source); BadInput when there is none."""
     home = _home(name, settings)
     if home.name not in names(settings):
-        raise BadInput(f"corpus {name!r} has no index; indexed are: {', '.join(names(settings)) or 'none'}")
+        raise BadInput(
+            f"corpus {name!r} has no index; indexed corpora: {', '.join(names(settings)) or 'none'}"
+        )
     with alone(home / ".lock", threading.Event()):
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)

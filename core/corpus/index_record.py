@@ -91,7 +91,7 @@ def _current(name: str, settings: Settings) -> Current | None:
         record = json.loads((home / CURRENT).read_text(encoding="utf-8"))
         folder = str(record["fingerprint"])
         if Path(folder).name != folder:
-            raise ValueError(f"{folder!r} is no name of a folder")
+            raise ValueError(f"{folder!r} is not a folder name")
         # The folder names the corpus: a copy of another one's folder is a corpus of its own.
         origin = replace(from_record(record["source"]), name=home.name)
         return Current(home / folder, origin, str(record["stamp"]))

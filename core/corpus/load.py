@@ -46,9 +46,7 @@ class Distinct:
             self._report.leave_out(where)
             return False
         if document.id in self._seen:
-            raise BadInput(
-                f"{where}: id {document.id!r} was already given at {self._seen[document.id]}; ids must differ"
-            )
+            raise BadInput(f"{where}: duplicate id {document.id!r}, first used at {self._seen[document.id]}")
         self._seen[document.id] = where
         digest = hashlib.blake2b(document.text.encode(), digest_size=16).digest()
         self._report.duplicates += digest in self._contents
@@ -74,7 +72,7 @@ def readable_files(path: Path, report: LoadReport | None = None) -> list[Path]:
         if is_beir(path):
             return [path / "corpus.jsonl"]
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {files.reason(error)}") from None
+        raise BadInput(f"cannot read {path}: {files.reason(error)}") from None
     if path.is_file():
         found = [path] if path.suffix.lower() in ENDINGS else []
         stored = table_files.databases(path)

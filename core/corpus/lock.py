@@ -20,7 +20,7 @@ def alone(file: Path, cancel: threading.Event) -> Iterator[None]:
     lock = FileLock(file)
     while not lock.is_locked:
         if cancel.is_set():
-            raise Cancelled("stopped while another process builds this corpus")
+            raise Cancelled("stopped while waiting for another process that builds this corpus")
         try:
             lock.acquire(timeout=LOOK_S)
         except Timeout:

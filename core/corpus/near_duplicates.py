@@ -111,10 +111,10 @@ class Near:
         if len(places):
             where = f", {across:,} across documents"
         elif len(self.pairs):
-            where = f"; the most alike are at {self.similarity[0]:.2f}"
+            where = f"; the highest similarity is {self.similarity[0]:.2f}"
         else:
             where = f", nor {self.complete:.2f}"
-        said = f"{repeat} another one word for word; {pairs} {alike}{where}."
+        said = f"{repeat} another word for word; {pairs} {alike}{where}."
         return said[0].upper() + said[1:]
 
     def _crosses(self, places: Rows) -> NDArray[np.bool_]:
@@ -129,7 +129,7 @@ def refused(by: By, size: int, graph: bool) -> str | None:
         return None
     if by == "words":
         return (
-            f"{size:,} passages are too many to compare by words, at most {LARGE:,}: compare them by meaning"
+            f"{size:,} passages are too many to compare by words (at most {LARGE:,}); compare them by meaning"
         )
     return (
         f"{size:,} passages are too many to compare one by one, at most {LARGE:,}, and their vectors have no"

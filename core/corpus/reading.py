@@ -96,7 +96,7 @@ class Reader:
                 except _Ended as end:
                     self.close()
                     if not name:
-                        raise Unavailable(f"documents cannot be read here: {end}") from None
+                        raise Unavailable(f"the document reader does not work here: {end}") from None
                     late += 1
                     if given or late >= self._limits.files:
                         raise BadInput(f"{name}: {end}; nothing was indexed") from None
@@ -136,7 +136,7 @@ class Reader:
             while not poll.poll(1000 * LOOK_S):
                 self._check()
                 if time.monotonic() - asked > self._limits.silent:
-                    raise _Ended(f"it was not read within {self._limits.silent:g} s")
+                    raise _Ended(f"reading took longer than {self._limits.silent:g} s")
             self._check()
             some = os.read(pipe, 1 << 20)
             if not some:
@@ -171,9 +171,9 @@ class Reader:
         last = self._errors.read()[-2_000:].decode("utf-8", "replace").strip().split("\n")[-1]
         self.close()
         if code == -signal.SIGXCPU:
-            return _Ended(f"it takes more than {self._limits.seconds} s to read")
+            return _Ended(f"reading took longer than {self._limits.seconds} s")
         if code == -signal.SIGKILL:
-            return _Ended("the system ended its reading, most likely for the memory it took")
+            return _Ended("the system stopped the reader, probably because of its memory use")
         if code < 0:
             return _Ended(f"its reading ended with signal {-code}; {NO_MEMORY}, or it is damaged")
         return _Ended(shortened(f"its reading ended ({last or f'exit code {code}'})", 300))

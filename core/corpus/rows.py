@@ -23,7 +23,9 @@ def read_beir(path: Path, report: LoadReport, max_bytes: int) -> Iterator[Placed
     for line, row in _json_lines(path, str(path)):
         for column in ("_id", "text"):
             if column not in row:
-                raise BadInput(f"{path}:{line}: no {column!r}; a BEIR line has _id, text and maybe title")
+                raise BadInput(
+                    f"{path}:{line}: no {column!r}; a BEIR line has _id, text and an optional title"
+                )
         yield from _document(path.name, str(path), line, row, "text", report, max_bytes)
 
 
@@ -73,7 +75,7 @@ def _json_lines(path: Path, name: str) -> Iterator[Row]:
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise BadInput(f"{name}:{number}: not JSON: {error}") from None
+                raise BadInput(f"{name}:{number}: not valid JSON: {error}") from None
             if not isinstance(row, dict):
                 raise BadInput(f"{name}:{number}: {_kind(row)}; give a JSON object")
             yield number, row
@@ -95,7 +97,7 @@ def _csv_rows(path: Path, name: str) -> Iterator[Row]:
                     )
                 yield reader.line_num, named
         except csv.Error as error:
-            raise BadInput(f"{name}:{reader.line_num}: not CSV: {error}") from None
+            raise BadInput(f"{name}:{reader.line_num}: not valid CSV: {error}") from None
 
 
 def _dialect(sample: str) -> type[csv.Dialect]:

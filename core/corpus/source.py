@@ -91,7 +91,7 @@ def slug(name: str) -> str:
     cut = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:LONGEST_NAME]
     if not cut:
         raise BadInput(
-            f"{name!r} is no name for a corpus; give one of letters a-z, digits, dots, dashes (--name)"
+            f"{name!r} is not a valid corpus name; use letters a-z, digits, dots and dashes (--name)"
         )
     return cut
 

@@ -66,8 +66,8 @@ class LoadReport:
         named = ", ".join(self.textless) + (", …" if self.empty > len(self.textless) else "")
         counted = (
             (self.empty, f"empty documents left out: {named}"),
-            (self.duplicates, "documents repeat the text of another one and are kept"),
-            (self.replaced, "documents hold U+FFFD: some of their characters did not decode"),
+            (self.duplicates, "documents repeat the text of another document and are indexed too"),
+            (self.replaced, "documents contain U+FFFD: some of their characters did not decode"),
         )
         said = [f"{count} {what}" for count, what in counted if count]
         more = len(self.skipped) - TOLD

@@ -55,11 +55,13 @@ def safe_name(given: str) -> str:
     stem, dot, ending = last.rpartition(".")
     ending = f"{dot}{ending}".lower()
     if ending not in ENDINGS:
-        raise BadInput(f"{_shown(last)} is no document; give files ending in {', '.join(ENDINGS)}")
+        raise BadInput(
+            f"{_shown(last)} is not a supported document; upload files ending in {', '.join(ENDINGS)}"
+        )
     clean = " ".join(_NOT_ALLOWED.sub("_", stem).split()).strip(" .")
     clean = clean.encode()[: LONGEST - len(ending)].decode("utf-8", "ignore").strip(" .")
     if not re.search(r"\w", clean.replace("_", "")):
-        raise BadInput(f"{_shown(last)} has no name; give one of letters or digits before the {ending}")
+        raise BadInput(f"{_shown(last)} has no name; use letters or digits before the {ending}")
     return clean + ending
 
 
@@ -75,17 +77,17 @@ def read(name: str, content: bytes) -> list[Document]:
 def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str]:
     """Keep files, all or none, and give their names; one of a known name takes the place of the earlier one.
 
-    Each file is read first as indexing reads it. Raises BadInput for what holds no text, in one message for
-    all of them, and when nothing was given; Unavailable where they cannot be kept.
+    Each file is read first as indexing reads it. Raises BadInput for files without text, in one message for
+    all of them, and for no files; Unavailable where they cannot be saved.
     """
     if not files:
-        raise BadInput("no file was given; choose at least one")
+        raise BadInput("no file was chosen; choose at least one")
     home = folder(corpus, settings)
     if home.name in BUILT_IN:
-        raise BadInput(f"{home.name!r} is the name of a built-in corpus; give another one")
+        raise BadInput(f"{home.name!r} is the name of a built-in corpus; choose another")
     other = index_record.current(home.name, settings)
     if other is not None and not is_uploaded(other.source.path, settings):
-        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; give another name")
+        raise BadInput(f"{home.name!r} is already the corpus of {other.source.path}; choose another name")
     names = _names(files)
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -99,7 +101,7 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str
             if not any(home.iterdir()):
                 home.rmdir()
     except OSError as error:
-        raise Unavailable(f"the files cannot be kept in {home}: {error.strerror or error}") from error
+        raise Unavailable(f"cannot save the files in {home}: {error.strerror or error}") from error
     return list(names)
 
 
@@ -140,9 +142,9 @@ def restore(corpus: str, settings: Settings) -> str:
     name = removed(corpus, settings)
     home = folder(corpus, settings)
     if name is None:
-        raise BadInput(f"no document was taken out of {corpus}")
+        raise BadInput(f"no document was removed from {corpus}")
     if (home / name).exists():
-        raise BadInput(f"{name!r} was added anew; take that one out first")
+        raise BadInput(f"{name!r} was added again; remove that one first")
     os.replace(home / REMOVED / name, home / name)
     (home / REMOVED).rmdir()
     return name
@@ -165,7 +167,7 @@ def _names(files: Mapping[str, bytes]) -> dict[str, str]:
     for given in files:
         name = safe_name(given)
         if name.lower() == BEIR:
-            raise BadInput(f"{BEIR} is a BEIR set: give the path of its folder instead of uploading it")
+            raise BadInput(f"{BEIR} is a BEIR set; enter the path of its folder instead of uploading it")
         if name in names:
             raise BadInput(
                 f"{_shown(given)} and {_shown(names[name])} would both be {name!r}; rename one of them"
@@ -183,13 +185,13 @@ def _check(names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path) 
             try:
                 for document in _documents(scratch / name, reader):
                     if document.id in seen:
-                        raise BadInput(f"{name}: id {document.id!r} stands in {seen[document.id]} too")
+                        raise BadInput(f"{name}: id {document.id!r} is also used in {seen[document.id]}")
                     seen[document.id] = name
             except BadInput as error:
                 wrong.append(str(error).replace(f"{scratch}{os.sep}", ""))
     if wrong:
         kept_none = (
-            "" if len(names) == 1 else f" Nothing was added; the other {len(names) - len(wrong)} can be."
+            "" if len(names) == 1 else f" No file was added; the other {len(names) - len(wrong)} can be."
         )
         raise BadInput(
             "; ".join(wrong[:5])
@@ -205,11 +207,13 @@ def _documents(path: Path, reader: Reader) -> list[Document]:
     if not size:
         raise BadInput(f"{path.name} is empty")
     if size > MAX_BYTES:
-        raise BadInput(f"{path.name} has {size / 1e6:.0f} MB; a file may have {MAX_BYTES // 1_000_000} MB")
+        raise BadInput(
+            f"{path.name} has {size / 1e6:.0f} MB; the limit per file is {MAX_BYTES // 1_000_000} MB"
+        )
     read = (cut.document for cut in reader.documents(path, WHOLE, report))
     found = [document for document in read if document.text.strip()]
     if not found:
-        raise BadInput("; ".join(report.skipped) or f"{path.name} holds no text")
+        raise BadInput("; ".join(report.skipped) or f"{path.name} contains no text")
     return found
 
 

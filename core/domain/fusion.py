@@ -19,7 +19,7 @@ def rrf(lists: Sequence[Ranking], *, k: float = 60, weights: Sequence[float] | N
     Source: Cormack, Clarke & Buettcher 2009, "Reciprocal Rank Fusion", SIGIR, section 2.
     """
     if k < 0:
-        raise BadInput(f"RRF k is {k}; give 0 or more")
+        raise BadInput(f"RRF k is {k}; it must be 0 or more")
     scores = [{id: 1 / (k + rank) for rank, id in enumerate(_best(ranking), 1)} for ranking in lists]
     return _weighted(lists, scores, weights)
 
@@ -36,7 +36,7 @@ def linear(
     """
     norms = {"min_max": min_max, "dbsf": dbsf}
     if norm not in norms:
-        raise BadInput(f"normalisation {norm!r}; give one of {', '.join(norms)}")
+        raise BadInput(f"unknown normalisation {norm!r}; known: {', '.join(norms)}")
     return _weighted(lists, [norms[norm](_best(ranking)) for ranking in lists], weights)
 
 
@@ -81,7 +81,7 @@ def _weighted(
 ) -> Ranking:
     shares = [1.0] * len(lists) if weights is None else list(weights)
     if len(shares) != len(lists):
-        raise BadInput(f"{len(shares)} weights for {len(lists)} lists; give one weight a list")
+        raise BadInput(f"{len(shares)} weights for {len(lists)} lists; give one weight per list")
     passages: dict[str, Passage] = {}
     total: dict[str, float] = {}
     for ranking, score, share in zip(lists, scores, shares, strict=True):

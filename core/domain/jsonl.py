@@ -15,14 +15,14 @@ from core.domain.errors import BadInput
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) of a JSONL or CSV file."""
     if not path.is_file():
-        raise BadInput(f"no questions: looked for {path}")
+        raise BadInput(f"no questions: {path} does not exist")
     if path.suffix == ".csv":
         rows = csv.DictReader(io.StringIO(_text(path), newline=""))
         try:
             for row in rows:
                 yield rows.line_num, {str(key): value for key, value in row.items()}
         except csv.Error as error:
-            raise BadInput(f"{path} line {rows.line_num}: not CSV: {error}") from None
+            raise BadInput(f"{path} line {rows.line_num}: not valid CSV: {error}") from None
         return
     for number, line in enumerate(_text(path).split("\n"), 1):
         if line.strip():
@@ -46,7 +46,7 @@ def parse(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{where}: not JSON: {error}") from None
+        raise BadInput(f"{where}: not valid JSON: {error}") from None
 
 
 def _text(path: Path) -> str:

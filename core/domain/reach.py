@@ -28,11 +28,11 @@ def refusal(address: Address, *, private: bool) -> str | None:
     """Why `address` is not called, or None. `private`: whether it may be of a network of one's own."""
     for one in (address, *_inside(address)):
         if one.is_link_local:
-            return f"{one} is a link-local address, where clouds keep keys; none is ever called"
+            return f"{one} is a link-local address, where clouds serve credentials; it is never called"
         if any(one in network for network in METADATA):
-            return f"{one} is where a cloud keeps keys; it is never called"
+            return f"{one} serves cloud credentials; it is never called"
         if one.is_multicast or one == IPv4Address("255.255.255.255"):
-            return f"{one} is an address of many machines; none is ever called"
+            return f"{one} is a multicast or broadcast address; it is never called"
         if not private and not one.is_global:
             return (
                 f"{one} is an address of this machine or its own network; one that was given on a page that "
@@ -60,7 +60,7 @@ def named(host: str, *, private: bool) -> str | None:
     """Why the host of a URL is not called, as far as its letters tell; None if it has to be looked up."""
     host = host.strip("[]").rstrip(".").lower()
     if host in METADATA_NAMES or host.endswith(tuple(f".{name}" for name in METADATA_NAMES)):
-        return f"{host} is where a cloud keeps keys; it is never called"
+        return f"{host} serves cloud credentials; it is never called"
     address = literal(host)
     if address is None and not private and (host == "localhost" or host.endswith(".localhost")):
         address = IPv4Address("127.0.0.1")

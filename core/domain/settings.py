@@ -48,104 +48,122 @@ class Settings(BaseSettings):
     )
     embedder: str = Field("all-MiniLM-L6-v2", description="sentence-transformers model name or path")
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
-    index_llm: str = Field("", description="model that writes contexts and questions; empty: `llm`")
+    index_llm: str = Field(
+        "",
+        description="model that writes contexts and hypothetical questions for an index; empty: same as "
+        "`llm`",
+    )
     llm_base_url: str | None = Field(
-        None, description="OpenAI-compatible endpoint; none means the embedded server"
+        None, description="OpenAI-compatible endpoint of the model; empty: the embedded server"
     )
     llm_api_key: SecretStr | None = Field(
-        None, description="key of that endpoint; never shown, logged or stored"
+        None, description="API key of `llm_base_url`; never shown, logged or stored"
     )
     llm_mode: Literal["live", "record", "replay"] = Field(
         "live",
-        description="live: stored answers, then the model; record: the model, and write; replay: stored only",
+        description="live: use cached answers, call the model for the rest; record: always call the model"
+        " and cache its answers; replay: cached answers only",
     )
-    llm_timeout_s: float = Field(60.0, gt=0, description="total deadline of one model call")
+    llm_timeout_s: float = Field(60.0, gt=0, description="deadline of one model call, in seconds")
     llm_idle_minutes: float = Field(
-        20.0, gt=0, description="the embedded server stops after this long unused"
+        20.0, gt=0, description="minutes without a call after which the embedded server stops"
     )
     llm_slots: int | None = Field(
-        None, ge=1, description="calls that `llm_base_url` serves at once; others queue here; none: no limit"
+        None, ge=1, description="concurrent calls to `llm_base_url`; further calls wait; empty: no limit"
     )
     llm_cache_mb: int = Field(
-        1024, ge=1, description="megabytes of model answers kept on disk; those used longest ago go first"
+        1024,
+        ge=1,
+        description="size limit of the model answer cache, in megabytes; the least recently used are "
+        "deleted first",
     )
     llm_context: int = Field(
-        8192, ge=512, description="tokens of context the model has; the embedded server is started with it"
+        8192, ge=512, description="context window in tokens; the embedded server starts with it"
     )
     llm_price_prompt: float | None = Field(
-        None, ge=0, allow_inf_nan=False, description="price of a million prompt tokens; none: not told"
+        None, ge=0, allow_inf_nan=False, description="price per million prompt tokens; empty: no price shown"
     )
     llm_price_completion: float | None = Field(
-        None, ge=0, allow_inf_nan=False, description="the same of completion tokens, in the same currency"
+        None,
+        ge=0,
+        allow_inf_nan=False,
+        description="price per million completion tokens, in the same currency",
     )
     late_model: str = Field(
         "all-MiniLM-L6-v2",
         min_length=1,
-        description="token vectors for late interaction: the embedded MiniLM, a ColBERT model, or its folder",
+        description="model of the token vectors for late interaction: the embedded MiniLM, a ColBERT model "
+        "or its folder",
     )
     sparse_model: str = Field(
-        "", description="SPLADE model such as naver/splade-v3, or its folder; empty: none"
+        "", description="SPLADE model, such as naver/splade-v3, or its folder; empty: none"
     )
     fid_model: str = Field(
-        "", description="T5 trained as Fusion-in-Decoder, a name of the hub or its folder; empty: none"
+        "",
+        description="T5 model trained as Fusion-in-Decoder: its name on the Hugging Face Hub or its folder; "
+        "empty: none",
     )
     web_search: str = Field(
         "snapshot",
         pattern=r"^(snapshot|none|https?://\S+)$",
-        description="snapshot: the stored pages of corpus `web`; none; or a SearXNG instance's http(s)://...",
+        description="snapshot: search the stored pages of corpus `web`; none; or the http(s):// URL of a "
+        "SearXNG instance",
     )
     reranker: str = Field(
         "embedded",
         min_length=1,
-        description="embedded; llm; a cross-encoder or its folder, cross-encoder/ms-marco-MiniLM-L6-v2;"
-        " or a server's address, http(s)://.../rerank",
+        description="embedded; llm; a cross-encoder such as cross-encoder/ms-marco-MiniLM-L6-v2, or its "
+        "folder;"
+        " or the URL of a rerank server, http(s)://.../rerank",
     )
-    reranker_model: str = Field("", description="model asked for at that address; empty: the server's own")
+    reranker_model: str = Field("", description="model to request from the rerank server; empty: its default")
     reranker_api_key: SecretStr | None = Field(
-        None, description="key of that address; never shown, logged or stored"
+        None, description="API key of the rerank server; never shown, logged or stored"
     )
     self_rag_base_url: str | None = Field(
-        None, description="text-completion endpoint of a reflection-token model, for Self-RAG; none: no such"
+        None, description="text-completion endpoint of a reflection-token model, for Self-RAG; empty: none"
     )
     self_rag_model: str = Field(
-        "selfrag/selfrag_llama2_7b", min_length=1, description="model asked for at that endpoint"
+        "selfrag/selfrag_llama2_7b", min_length=1, description="model to request from `self_rag_base_url`"
     )
     self_rag_api_key: SecretStr | None = Field(
-        None, description="key of that endpoint; never shown, logged or stored"
+        None, description="API key of `self_rag_base_url`; never shown, logged or stored"
     )
-    route_timeout_s: float = Field(120.0, gt=0, description="deadline of one route")
-    route_max_calls: int = Field(40, ge=1, description="model calls one route may make")
-    route_max_tokens: int = Field(40_000, ge=1, description="model tokens one route may use")
+    route_timeout_s: float = Field(120.0, gt=0, description="deadline of one route, in seconds")
+    route_max_calls: int = Field(40, ge=1, description="maximum model calls per route")
+    route_max_tokens: int = Field(40_000, ge=1, description="maximum model tokens per route")
     timing: Literal["shared", "isolated"] = Field(
-        "shared", description="share equal steps between routes, or not"
+        "shared",
+        description="shared: routes reuse each other's equal steps; isolated: each route does all its steps "
+        "itself",
     )
-    answers: Literal["none", "selected", "all"] = Field(
-        "none", description="for which routes to write answers"
-    )
+    answers: Literal["none", "selected", "all"] = Field("none", description="which routes write an answer")
     answer_by: Literal["model", "extract"] = Field(
         "model", description="model: written by the language model; extract: sentences copied from passages"
     )
     answer_order: Literal["best first", "best at both ends"] = Field(
-        "best first", description="order in which the model reads the passages it answers from"
+        "best first", description="order of the passages in the answer prompt"
     )
     answer_evidence: float = Field(
         EVIDENCE,
         ge=0,
         le=1,
-        description="P(Yes) that the passages hold the answer, below which none is written",
+        description="minimum P(Yes) that the passages contain the answer; below it no answer is written",
     )
     delete_undo_minutes: float = Field(
         10.0,
         ge=0,
         le=525_600,
-        description="how long a deleted run can be brought back; then it is gone for good",
+        description="minutes in which a deleted run can be restored; after that it is permanently deleted",
     )
     only_public: str = Field(
         "",
-        description="settings whose address must be public, separated by spaces: those given on a page that"
-        " others can reach",
+        description="settings whose address must be public, separated by spaces: those entered on a page that"
+        " other machines can reach",
     )
-    exact_below: int = Field(50_000, ge=0, description="passages below which vector search is exact")
+    exact_below: int = Field(
+        50_000, ge=0, description="number of passages below which vector search is exact"
+    )
 
     def secrets(self) -> tuple[str, ...]:
         """Every key that is set: what must not come back out, whoever repeats it."""
@@ -182,11 +200,11 @@ def load(**request: Any) -> Settings:
         given = "" if "key" in name else f" (given: {first.get('input')!r})"
         raise BadInput(f"setting {name}: {first['msg']}{given}") from None
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{settings_file()}: not TOML: {error}") from None
+        raise BadInput(f"{settings_file()} is not valid TOML: {error}") from None
     except UnicodeDecodeError as error:
-        raise BadInput(f"{settings_file()}: not text in UTF-8, as TOML is: {error}") from None
+        raise BadInput(f"{settings_file()} is not UTF-8 text: {error}") from None
     except OSError as error:
-        raise BadInput(f"{settings_file()} cannot be read: {error.strerror or error}") from None
+        raise BadInput(f"cannot read {settings_file()}: {error.strerror or error}") from None
 
 
 @cache

@@ -35,7 +35,7 @@ Source = Literal["default", "file", "environment"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting as a page may show it. `value` is None for a secret, whatever it is; `given` tells whether
+    """One setting as a page may show it. `value` is None for a secret, whatever it is; `given` says whether
     there is one.
     """
 
@@ -94,10 +94,11 @@ def write(changes: Mapping[str, Any], home: Path, *, exposed: bool = False) -> N
     for name in changes:
         if name not in Settings.model_fields or name in FIXED:
             known = ", ".join(field for field in Settings.model_fields if field not in FIXED)
-            raise BadInput(f"setting {name}: not one that can be changed here; there are: {known}")
+            raise BadInput(f"setting {name} cannot be changed here; settings that can: {known}")
         if _from_environment(name):
             raise BadInput(
-                f"setting {name}: {ENV_PREFIX}{name.upper()} of the environment goes first; change it there"
+                f"setting {name}: the environment variable {ENV_PREFIX}{name.upper()} takes precedence; "
+                f"change it there"
             )
     import tomlkit
 
@@ -123,8 +124,8 @@ def _dropped_keys(changes: Mapping[str, Any], home: Path) -> dict[str, None]:
             continue
         if _from_environment(key):
             raise BadInput(
-                f"setting {address}: its key comes from the environment ({ENV_PREFIX}{key.upper()}); "
-                "set the address there too, so that the key is sent nowhere else"
+                f"setting {address}: its key comes from the environment variable {ENV_PREFIX}{key.upper()}; "
+                "set the address there too, to keep the key from being sent to another server"
             )
         if key in stored:
             gone[key] = None
@@ -174,14 +175,14 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise Unavailable(f"{path} cannot be read: {error}") from None
+        raise Unavailable(f"cannot read {path}: {error}") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(_text(path))
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"{path}: not TOML: {error}") from None
+        raise BadInput(f"{path} is not valid TOML: {error}") from None
 
 
 def _replace(path: Path, text: str) -> None:
@@ -200,4 +201,4 @@ def _replace(path: Path, text: str) -> None:
                 Path(scratch).unlink()
             raise
     except OSError as error:
-        raise Unavailable(f"{path} cannot be written: {error}") from None
+        raise Unavailable(f"cannot write {path}: {error}") from None

@@ -21,13 +21,15 @@ def adaptive(
     *,
     classifier: Annotated[
         Classifier,
-        Parameter(help="rules to read, cosine with written examples, or the model's probabilities"),
+        Parameter(
+            help="classify by rules, by cosine with example questions, or by the model's probabilities"
+        ),
     ] = "rules",
 ) -> Answer:
-    """Tell the kind of question by its text alone and give it to the route for that kind.
+    """Classify the question by its text and run the route for its class.
 
     The routes were chosen by their figures on the modes of `support`. One that cannot run here, for lack of a
-    language model or of tables, is passed over, and the decision says so.
+    language model or of tables, is skipped, and the decision says so.
     """
     history = bool(query.history or do.context.memory)
     kind = do.classify(query.text, history, classifier).decision

@@ -12,11 +12,11 @@ def agentic(
     query: Query,
     do: Steps,
     *,
-    steps: Annotated[int, Parameter(1, 8, "actions chosen by the model at most")] = 4,
-    each: Annotated[int, Parameter(1, 10, "passages collected of each action")] = 3,
-    keep: Annotated[int, Parameter(1, 15, "passages collected in all")] = 9,
+    steps: Annotated[int, Parameter(1, 8, "maximum number of actions the model may choose")] = 4,
+    each: Annotated[int, Parameter(1, 10, "passages collected per action")] = 3,
+    keep: Annotated[int, Parameter(1, 15, "passages collected in total")] = 9,
 ) -> Answer:
-    """Let the model choose what to search, look up or ask the tables next, without showing it what was found.
+    """Let the model choose the next action (search, look up, query tables) without showing it the passages.
 
     The first search is with the question itself, before there is anything to choose by. What is found is read
     by calls that can only say yes or no, or copy a few words: no document can choose an action. The passages

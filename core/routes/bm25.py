@@ -13,9 +13,10 @@ def bm25(
     engine: Annotated[
         Literal["bm25s", "rank-bm25"],
         Parameter(
-            help="what computes the scores: the stored index, or a second opinion, slow when first asked"
+            help="engine that computes the scores: the stored index, or a second implementation, slow on "
+            "first use"
         ),
     ] = "bm25s",
 ) -> Answer:
-    """Rank passages by the words they share with the question."""
+    """Rank passages by the words they share with the question (BM25)."""
     return do.answer(query.text, do.sparse(query.text, engine=engine))

@@ -11,7 +11,7 @@ from core.steps import Steps
     needs=[Need.LLM, Need.FITS],
 )
 def cag(query: Query, do: Steps) -> Answer:
-    """Put the whole corpus before the question, where the model's cache keeps it, and answer from all of it.
+    """Put the whole corpus into a cached prompt and answer the question from all of it.
 
     Nothing is retrieved, so there is no ranking: what is listed is what the answer cites, in that order. The
     first question costs the reading of the corpus, later ones only what differs.

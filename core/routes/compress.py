@@ -16,28 +16,27 @@ def compress(
     query: Query,
     do: Steps,
     *,
-    shown: Annotated[int, Parameter(1, 20, "passages compressed, from the top of hybrid search")] = 10,
+    shown: Annotated[int, Parameter(1, 20, "number of top hybrid hits to compress")] = 10,
     floor: Annotated[
-        float, Parameter(-1, 1, "cosine with the question below which a passage is dropped", tunes="floor")
+        float,
+        Parameter(-1, 1, "minimum cosine with the question; passages below it are dropped", tunes="floor"),
     ] = 0.2,
     how: Annotated[
         Literal["embedding", "llm"],
-        Parameter(
-            help="what chooses sentences: their cosine with the question, or the model, a call each passage"
-        ),
+        Parameter(help="sentence filter: cosine with the question, or the model, one call per passage"),
     ] = "embedding",
     strip_floor: Annotated[
         float,
         Parameter(
-            -1, 1, "cosine from which a sentence is kept; each passage's best always is", tunes="floor"
+            -1, 1, "minimum cosine of a sentence; the best sentence of a passage always passes", tunes="floor"
         ),
     ] = 0.3,
 ) -> Answer:
-    """Keep of the passages found only the sentences that matter, and answer from those.
+    """Filter the retrieved passages down to the sentences that matter and answer from those.
 
-    Passages of which something was kept come first, in their old order; the others of the search follow them,
-    so that nothing found is lost. An answer is written from what was kept alone. The floors were chosen on
-    dev questions of `support`, by the share of labelled quotes that they keep.
+    Passages with at least one sentence left come first, in their retrieved order; the other hits follow, so
+    that no hit is lost. The answer uses the remaining sentences only. The thresholds were chosen on dev
+    questions of `support`, by the share of labelled quotes that pass.
     """
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     head = found[:shown]

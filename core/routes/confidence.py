@@ -19,15 +19,18 @@ def confidence(
     do: Steps,
     *,
     how: Annotated[
-        How, Parameter(help="mean or minimum of the token probabilities; verbalised: asked")
+        How,
+        Parameter(
+            help="mean or minimum of the token probabilities; verbalised: the confidence the model states"
+        ),
     ] = "mean",
     threshold: Annotated[
-        float, Parameter(0, 1, "confidence from which nothing is searched", tunes="threshold")
+        float, Parameter(0, 1, "minimum confidence to answer without a search", tunes="threshold")
     ] = 0.9,
 ) -> Answer:
-    """Answer from what the model knows; search, and answer from passages, where it is not sure of that.
+    """Answer from the model's own knowledge; retrieve only when its confidence is low.
 
-    An answer that was not searched for has no passages and cites none. The threshold was not fitted: a small
+    An answer without a search has no passages and cites none. The threshold was not fitted: a small
     model is often sure of what is wrong.
     """
     unaided = do.answer_unsearched(query.text)

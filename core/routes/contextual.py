@@ -17,10 +17,10 @@ def contextual(
     do: Steps,
     *,
     alpha: Annotated[
-        float, Parameter(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")
+        float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")
     ] = 0.5,
 ) -> Answer:
-    """Search passages together with a context a model wrote for each, by BM25 and dense."""
+    """Search passages together with a context that the model wrote for each, by BM25 and dense."""
     words = do.key_words(Need.CONTEXTS, query.text)
     vectors = do.nearest_key(Need.CONTEXTS, do.embed(query.text))
     return do.answer(query.text, do.linear((words, vectors), (1 - alpha, alpha)))

@@ -17,7 +17,7 @@ def contextual_headings(
     do: Steps,
     *,
     alpha: Annotated[
-        float, Parameter(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")
+        float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")
     ] = 0.5,
 ) -> Answer:
     """Search passages together with their headings and neighbours, by BM25 and dense."""

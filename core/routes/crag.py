@@ -22,21 +22,27 @@ def crag(
     *,
     evaluator: Annotated[
         Which,
-        Parameter(help="who grades: a regression over what search measured, the model, a cross-encoder"),
+        Parameter(help="grader: a logistic regression over search features, the model, or a cross-encoder"),
     ] = "lightweight",
-    graded: Annotated[int, Parameter(1, 20, "passages graded, from the top of hybrid search")] = 5,
+    graded: Annotated[int, Parameter(1, 20, "number of top hybrid hits to grade")] = 5,
     high: Annotated[
         float,
-        Parameter(0, 1, "a grade from here on is enough to trust retrieval; 0: as calibrated", tunes="high"),
+        Parameter(0, 1, "minimum grade to trust retrieval; 0: the calibrated threshold", tunes="high"),
     ] = 0.0,
     low: Annotated[
-        float, Parameter(0, 1, "grades all below this discard retrieval; 0: as calibrated", tunes="low")
+        float,
+        Parameter(
+            0,
+            1,
+            "retrieval is discarded if all grades are below this; 0: the calibrated threshold",
+            tunes="low",
+        ),
     ] = 0.0,
     strip_floor: Annotated[
-        float, Parameter(-1, 1, "cosine with the question from which a strip is kept", tunes="floor")
+        float, Parameter(-1, 1, "minimum cosine of a sentence with the question", tunes="floor")
     ] = 0.25,
 ) -> Answer:
-    """Grade what was found; keep and refine it, add a web search, or replace it by one.
+    """Grade the retrieved passages, then refine them, add a web search, or replace them with one.
 
     The graded passages are ordered by grade and the rest follows in its old order, unless retrieval was
     judged incorrect: then only the web counts, and without any the answer is what is missing. The thresholds

@@ -16,15 +16,17 @@ def critique_loop(
     query: Query,
     do: Steps,
     *,
-    passages: Annotated[int, Parameter(1, 5, "passages of which each gets an answer of its own")] = 3,
+    passages: Annotated[int, Parameter(1, 5, "number of passages, each of which gets a separate answer")] = 3,
     search_from: Annotated[
-        float, Parameter(0, 1, "P(Yes, look it up) from which passages are searched", tunes="threshold")
+        float, Parameter(0, 1, "minimum P(Yes, look it up) to search", tunes="threshold")
     ] = 0.5,
-    w_rel: Annotated[float, Parameter(0, 5, "weight of: the passage is relevant")] = 1.0,
-    w_sup: Annotated[float, Parameter(0, 5, "weight of: the passage supports the segment")] = 1.0,
-    w_use: Annotated[float, Parameter(0, 5, "weight of: the segment is useful")] = 0.5,
+    w_rel: Annotated[float, Parameter(0, 5, "weight of the critique that the passage is relevant")] = 1.0,
+    w_sup: Annotated[
+        float, Parameter(0, 5, "weight of the critique that the passage supports the segment")
+    ] = 1.0,
+    w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the segment is useful")] = 0.5,
 ) -> Answer:
-    """Ask whether to search, answer from each passage alone, judge each answer, keep the best.
+    """Decide whether to search, answer from each passage separately, judge each answer, return the best.
 
     This imitates Self-RAG by prompts and is not Self-RAG: the model was not trained to reflect, its
     judgements are replies to questions instead of tokens in the text, one segment is written per passage, no

@@ -47,7 +47,7 @@ class ParameterSpec:
     def read(self, value: Any, owner: str) -> Any:
         """`value` (text or typed) as this parameter's type, or BadInput saying what is allowed."""
         allowed = self._allowed()
-        wrong = BadInput(f"parameter {owner}.{self.name}: {value!r} is not allowed; give {allowed}")
+        wrong = BadInput(f"parameter {owner}.{self.name}: {value!r} is not allowed; expected {allowed}")
         if self.choices:
             if value in self.choices:
                 return value
@@ -82,7 +82,7 @@ class ParameterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A retrieval route: its function with what it declares."""
+    """A retrieval route: its function with its declaration."""
 
     name: str
     title: str

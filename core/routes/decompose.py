@@ -11,13 +11,13 @@ def decompose(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(2, 6, "sub-questions at most")] = 4,
+    n: Annotated[int, Parameter(2, 6, "maximum number of sub-questions")] = 4,
     sequential: Annotated[
-        bool, Parameter(help="put short answers into the sub-questions that need them")
+        bool, Parameter(help="fill answers to earlier sub-questions into later ones")
     ] = False,
-    with_question: Annotated[bool, Parameter(help="search with the question itself too")] = True,
+    with_question: Annotated[bool, Parameter(help="also search with the question itself")] = True,
 ) -> Answer:
-    """Search with simpler questions that together make up the question, merge by best score.
+    """Split the question into simpler sub-questions, search each, merge by best score.
 
     A score is the mean of BM25's and the embedding's, each min-max normalised within its sub-question: so the
     best of each sub-question can lead, as every one of them is needed. Cosines are on one scale too, but

@@ -13,14 +13,14 @@ def dedupe(
     by: Annotated[
         Literal["words", "embedding"],
         Parameter(
-            help="compare shared runs of three words (Jaccard), or embeddings (cosine, from .95 say)",
+            help="compare 3-word shingles (Jaccard) or embeddings (cosine; try .95)",
             tunes="by",
         ),
     ] = "words",
     threshold: Annotated[
-        float, Parameter(0, 1, "similarity from which a passage repeats a better one", tunes="threshold")
+        float, Parameter(0, 1, "similarity from which a passage counts as a duplicate", tunes="threshold")
     ] = 0.8,
 ) -> Answer:
-    """Fuse BM25 and dense, then leave out passages that nearly repeat a better one."""
+    """Fuse BM25 and dense, then drop near-duplicates of better-ranked passages."""
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     return do.answer(query.text, do.dedupe(found, by, threshold))

@@ -10,5 +10,5 @@ from core.steps import Steps
     first=True,
 )
 def dense(query: Query, do: Steps) -> Answer:
-    """Rank passages by the similarity of their embedding to the question's."""
+    """Rank passages by the similarity of their embedding to the question's embedding."""
     return do.answer(query.text, do.dense(query.text))

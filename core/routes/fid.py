@@ -16,9 +16,9 @@ def fid(
     query: Query,
     do: Steps,
     *,
-    passages: Annotated[int, Parameter(1, 20, "passages read, from the top of hybrid search")] = 5,
+    passages: Annotated[int, Parameter(1, 20, "number of top hybrid hits to read")] = 5,
 ) -> Answer:
-    """Find by BM25 and dense, then let a T5 read each passage alone and write one answer from all of them.
+    """Retrieve by BM25 and dense; a T5 encodes each passage separately and writes one answer from all.
 
     The ranking stays as retrieved. What each passage contributed is the decoder's attention, on the step;
     the passage with most of it is cited.

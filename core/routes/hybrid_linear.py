@@ -16,16 +16,16 @@ def hybrid_linear(
     do: Steps,
     *,
     alpha: Annotated[
-        float, Parameter(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")
+        float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")
     ] = 0.5,
     norm: Annotated[
         Literal["min_max", "dbsf"],
         Parameter(
-            help="scores by the list's lowest and highest, or by its mean and standard deviation",
+            help="normalise by minimum and maximum, or by mean and standard deviation",
             tunes="norm",
         ),
     ] = "min_max",
 ) -> Answer:
-    """Add normalised BM25 and dense scores."""
+    """Add the normalised scores of BM25 and dense."""
     lists = (do.sparse(query.text), do.dense(query.text))
     return do.answer(query.text, do.linear(lists, (1 - alpha, alpha), norm))

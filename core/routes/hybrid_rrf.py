@@ -16,7 +16,10 @@ def hybrid_rrf(
     do: Steps,
     *,
     k: Annotated[
-        int, Parameter(1, 1000, "added to each rank: larger evens out the top ranks", tunes="k")
+        int,
+        Parameter(
+            1, 1000, "RRF constant, added to each rank; larger values flatten the top ranks", tunes="k"
+        ),
     ] = 60,
     dense_weight: Annotated[float, Parameter(0, 10, "weight of the dense list", tunes="weights")] = 1.0,
     bm25_weight: Annotated[float, Parameter(0, 10, "weight of the BM25 list", tunes="weights")] = 1.0,

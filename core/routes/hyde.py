@@ -11,12 +11,12 @@ def hyde(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "hypothetical passages averaged")] = 1,
-    with_question: Annotated[bool, Parameter(help="average the question's own vector in")] = True,
-    instruction: Annotated[str, Parameter(help="instruction to the model in place of the default one")] = "",
-    per_sample: Annotated[bool, Parameter(help="also show what each passage alone would find")] = True,
+    n: Annotated[int, Parameter(1, 8, "number of hypothetical passages, whose embeddings are averaged")] = 1,
+    with_question: Annotated[bool, Parameter(help="include the question's embedding in the average")] = True,
+    instruction: Annotated[str, Parameter(help="custom instruction to the model; empty: the default")] = "",
+    per_sample: Annotated[bool, Parameter(help="also search with each hypothetical passage alone")] = True,
 ) -> Answer:
-    """Search with imagined answers instead of the question."""
+    """Search with hypothetical passages (HyDE) instead of the question."""
     imagined = do.hypothesize(query.text, n, instruction)
     if per_sample:
         do.search_each(imagined)

@@ -11,10 +11,10 @@ def hyde_gated(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "hypothetical passages averaged")] = 1,
-    with_question: Annotated[bool, Parameter(help="average the question's own vector in")] = True,
+    n: Annotated[int, Parameter(1, 8, "number of hypothetical passages, whose embeddings are averaged")] = 1,
+    with_question: Annotated[bool, Parameter(help="include the question's embedding in the average")] = True,
 ) -> Answer:
-    """Search with imagined answers, but with the question's own words where it has exact identifiers."""
+    """Search with HyDE passages, or with BM25 and dense when the question has exact identifiers."""
     if do.gate(query.text).decision == "hybrid":
         return do.answer(query.text, do.rrf((do.sparse(query.text), do.dense(query.text))))
     imagined = do.hypothesize(query.text, n)

@@ -13,9 +13,12 @@ from core.steps import Steps
     needs=[Need.QUESTIONS, Need.LLM],
 )
 def hype_hyde(
-    query: Query, do: Steps, *, n: Annotated[int, Parameter(1, 8, "hypothetical passages averaged")] = 1
+    query: Query,
+    do: Steps,
+    *,
+    n: Annotated[int, Parameter(1, 8, "number of hypothetical passages, whose embeddings are averaged")] = 1,
 ) -> Answer:
-    """Unite what the question finds among written questions with what imagined answers find."""
+    """Merge the hits of HyPE's hypothetical questions with those of a HyDE passage."""
     asked = do.nearest_key(Need.QUESTIONS, do.embed(query.text))
     imagined = do.nearest(do.mean_of(do.hypothesize(query.text, n), query.text))
     return do.answer(query.text, do.rrf((asked, imagined)))

@@ -16,14 +16,14 @@ def iterative(
     query: Query,
     do: Steps,
     *,
-    steps: Annotated[int, Parameter(1, 5, "sentences of reasoning at most")] = 3,
-    each: Annotated[int, Parameter(1, 10, "passages collected of each search")] = 3,
-    keep: Annotated[int, Parameter(1, 15, "passages collected in all")] = 9,
+    steps: Annotated[int, Parameter(1, 5, "maximum number of reasoning sentences")] = 3,
+    each: Annotated[int, Parameter(1, 10, "passages collected per search")] = 3,
+    keep: Annotated[int, Parameter(1, 15, "passages collected in total")] = 9,
 ) -> Answer:
-    """Search, reason one sentence from what was found, search with that sentence, and so on.
+    """Alternate between searching and writing one sentence of reasoning, which is the next query.
 
-    The passages collected come first, in the order of finding as in the paper: what the question itself finds
-    stays ahead of what a sentence finds, which a small model may have made up. The rest follows, the rounds'
+    The passages collected come first, in retrieval order as in the paper: hits of the question itself stay
+    ahead of hits of a sentence, which a small model may have made up. The rest follows, the rounds'
     lists fused by reciprocal rank, as scores of different texts do not compare.
     """
 

@@ -21,12 +21,12 @@ def late_interaction(
         Parameter(
             0,
             1000,
-            "scored of BM25's list and of the dense one, each; 0 scores the whole corpus",
+            "passages scored from each of the BM25 and dense lists; 0: the whole corpus",
             tunes="candidates",
         ),
     ] = 100,
 ) -> Answer:
-    """Match each token of the question with the most similar token of a passage, and add up.
+    """Match each question token with its most similar passage token and sum the similarities (MaxSim).
 
     The vectors are those of the model that is set: MiniLM was never trained for this, a ColBERT model was.
     """

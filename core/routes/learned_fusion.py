@@ -18,11 +18,11 @@ def learned_fusion(
     do: Steps,
     *,
     weights: Annotated[
-        str, Parameter(help="the name of fitted weights; empty: the newest of the corpus")
+        str, Parameter(help="name of the fitted weights; empty: the newest of the corpus")
     ] = "",
-    candidates: Annotated[int, Parameter(1, 100, "passages scored, from the top of each list")] = 100,
+    candidates: Annotated[int, Parameter(1, 100, "number of top passages per list to score")] = 100,
 ) -> Answer:
-    """Search in several ways and add the scores up with weights that were fitted on labels of the corpus."""
+    """Run several searches and fuse their scores with weights fitted on the labels of the corpus."""
     fitted = do.fitted(weights)
     lists = do.found_by(fitted.lists, query.text)
     return do.answer(query.text, do.fuse_fitted(lists, fitted, candidates))

@@ -14,22 +14,26 @@ def memory(
     query: Query,
     do: Steps,
     *,
-    turns: Annotated[int, Parameter(1, 20, "remembered turns recalled")] = 2,
-    decay: Annotated[float, Parameter(0.5, 1, "what recency keeps with each turn said since")] = 0.8,
+    turns: Annotated[int, Parameter(1, 20, "number of turns recalled")] = 2,
+    decay: Annotated[float, Parameter(0.5, 1, "factor by which recency decays with each later turn")] = 0.8,
     relevance: Annotated[
-        float, Parameter(0, 1, "share of similarity in a turn's score, the rest recency")
+        float, Parameter(0, 1, "weight of similarity in a turn's score; recency has 1 minus it")
     ] = 0.5,
     memory_weight: Annotated[
-        float, Parameter(0, 5, "weight of what is recalled against the question's 1", tunes="weights")
+        float, Parameter(0, 5, "weight of the recalled turns; the question has 1", tunes="weights")
     ] = 1.0,
     enough: Annotated[
-        float, Parameter(-1, 1.01, "best cosine from which the question stands alone", tunes="threshold")
+        float,
+        Parameter(
+            -1, 1.01, "if the best cosine reaches this, the question is searched alone", tunes="threshold"
+        ),
     ] = 0.5,
     expand: Annotated[
-        bool, Parameter(help="search with what is recalled, else rank it with passages")
+        bool,
+        Parameter(help="expand the query with the recalled turns; otherwise rank them among the passages"),
     ] = True,
 ) -> Answer:
-    """Search what was said before as well as the corpus, recent turns first, and put both together.
+    """Search earlier turns of the conversation as well as the corpus and combine both.
 
     Expanding is the default because the ranking stays one of passages. Defaults were chosen with the default
     embedder on dev questions of `support`: its follow-ups, alone and after a change of subject, and its other

@@ -11,13 +11,13 @@ def mmr(
     do: Steps,
     *,
     lam: Annotated[
-        float, Parameter(0, 1, "weight of relevance; the rest is of being unlike those before", tunes="lam")
+        float, Parameter(0, 1, "weight of relevance (lambda); diversity has 1 minus it", tunes="lam")
     ] = 0.7,
-    pool: Annotated[int, Parameter(10, 100, "nearest passages to choose from", tunes="pool")] = 50,
+    pool: Annotated[int, Parameter(10, 100, "number of nearest passages to choose from", tunes="pool")] = 50,
     k: Annotated[
-        int, Parameter(1, 100, "passages chosen; the others follow in their old order", tunes="k")
+        int, Parameter(1, 100, "number of passages chosen; the others follow in their dense order", tunes="k")
     ] = 10,
 ) -> Answer:
-    """Search by embedding, then put passages first that are relevant and unlike each other."""
+    """Search by embedding, then rerank for relevance and diversity (MMR)."""
     vector = do.embed(query.text)
     return do.answer(query.text, do.mmr(vector, do.nearest(vector), lam, k, pool))

@@ -16,12 +16,12 @@ def multi_query(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "variants besides the question itself")] = 3,
+    n: Annotated[int, Parameter(1, 8, "number of query variants besides the question")] = 3,
     search: Annotated[
-        Literal["dense", "bm25", "hybrid"], Parameter(help="what each text is searched by")
+        Literal["dense", "bm25", "hybrid"], Parameter(help="search used for each query variant")
     ] = "hybrid",
 ) -> Answer:
-    """Search with the question and variants of it, unite what they find by best rank."""
+    """Search with the question and its variants, merge the lists by best rank."""
 
     def find(text: str) -> Ranking:
         if search == "hybrid":

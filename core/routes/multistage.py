@@ -18,20 +18,23 @@ def multistage(
     *,
     transformation: Annotated[
         Literal["auto", "none", "rewrite", "decompose", "hyde", "variants"],
-        Parameter(help="how the question is transformed; auto: as its analysis says"),
+        Parameter(help="query transformation; auto: chosen by analysing the question"),
     ] = "auto",
     strange: Annotated[
-        float, Parameter(0, 1, "cosine of the nearest passage below which HyDE is chosen", tunes="strange")
+        float, Parameter(0, 1, "choose HyDE if the nearest passage's cosine is below this", tunes="strange")
     ] = 0.45,
-    candidates: Annotated[int, Parameter(5, 100, "passages reranked")] = 50,
+    candidates: Annotated[int, Parameter(5, 100, "number of passages to rerank")] = 50,
     alike: Annotated[
-        float, Parameter(0, 1, "shared runs of words from which a passage is left out", tunes="threshold")
+        float,
+        Parameter(
+            0, 1, "shingle similarity from which a passage is dropped as a duplicate", tunes="threshold"
+        ),
     ] = 0.8,
     lam: Annotated[
-        float, Parameter(0, 1, "weight of relevance against being unlike those before", tunes="lam")
+        float, Parameter(0, 1, "weight of relevance (lambda) against diversity", tunes="lam")
     ] = 0.9,
 ) -> Answer:
-    """Analyse the question, transform it, search with each text, fuse, rerank, deduplicate, diversify."""
+    """Analyse and transform the question, search, fuse, rerank, deduplicate, diversify."""
 
     def find(text: str) -> tuple[Ranking, ...]:
         return do.sparse(text), do.dense(text)

@@ -17,10 +17,10 @@ def parent(
     do: Steps,
     *,
     alpha: Annotated[
-        float, Parameter(0, 1, "share of the dense scores; the rest is BM25's", tunes="alpha")
+        float, Parameter(0, 1, "weight of the dense scores; BM25 has 1 minus it", tunes="alpha")
     ] = 1.0,
 ) -> Answer:
-    """Search pieces of a sentence or two, and return the passages they stand in."""
+    """Search short pieces of one or two sentences and return the passages they are part of."""
     vectors = do.nearest_key(Need.CHILDREN, do.embed(query.text))
     if alpha == 1:
         return do.answer(query.text, vectors)

@@ -11,10 +11,10 @@ def rag_fusion(
     query: Query,
     do: Steps,
     *,
-    n: Annotated[int, Parameter(1, 8, "variants besides the question itself")] = 3,
+    n: Annotated[int, Parameter(1, 8, "number of query variants besides the question")] = 3,
     k: Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")] = 60,
 ) -> Answer:
-    """Search with the question and variants of it, fuse all lists by reciprocal rank."""
+    """Search with the question and its variants, fuse all lists by reciprocal rank."""
     texts = (query.text, *do.variants(query.text, n))
     lists = tuple(ranking for text in texts for ranking in (do.sparse(text), do.dense(text)))
     return do.answer(query.text, do.rrf(lists, k)[: 2 * POOL])

@@ -18,10 +18,12 @@ def rerank(
     query: Query,
     do: Steps,
     *,
-    candidates: Annotated[int, Parameter(5, 100, "passages reranked, from the top of hybrid search")] = 50,
-    reranker: Annotated[Which, Parameter(help="configured: the one in the settings")] = "configured",
+    candidates: Annotated[int, Parameter(5, 100, "number of top hybrid hits to rerank")] = 50,
+    reranker: Annotated[
+        Which, Parameter(help="reranker; configured: the one in the settings")
+    ] = "configured",
 ) -> Answer:
-    """Find by BM25 and dense, then let a reranker look at question and passages together.
+    """Retrieve by BM25 and dense, then rerank by scoring question and passage together.
 
     The first stage adds min-max normalised scores, as in `hybrid_linear`. The embedded reranker adds MaxSim
     over token vectors, in which a word of the question counts by its IDF, to BM25 and the cosine of each

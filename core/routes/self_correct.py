@@ -19,12 +19,12 @@ def self_correct(
     query: Query,
     do: Steps,
     *,
-    rounds: Annotated[int, Parameter(0, 3, "times the answer is written again, at most")] = 2,
+    rounds: Annotated[int, Parameter(0, 3, "maximum number of revisions")] = 2,
 ) -> Answer:
-    """Draft an answer, criticise it claim by claim, and write it again until nothing is gained.
+    """Draft an answer, check it claim by claim, and revise it until it stops improving.
 
-    Always writes. Every draft is checked, the last one too, so that a refined answer that is supported less
-    gives way to the one before it.
+    Always writes an answer. Every draft is checked, including the last, so a revision that is supported less
+    gives way to the previous draft.
     """
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)

@@ -17,18 +17,22 @@ def self_rag(
     query: Query,
     do: Steps,
     *,
-    retrieve: Annotated[When, Parameter(help="adaptive: where the model asks for passages")] = "adaptive",
+    retrieve: Annotated[
+        When, Parameter(help="when to retrieve; adaptive: when the model asks for it")
+    ] = "adaptive",
     threshold: Annotated[
-        float, Parameter(0, 1, "share of P([Retrieval]) from which passages are fetched", tunes="threshold")
+        float, Parameter(0, 1, "minimum share of P([Retrieval]) to retrieve", tunes="threshold")
     ] = 0.2,
-    passages: Annotated[int, Parameter(1, 10, "passages, from each of which a segment is written")] = 5,
-    beam: Annotated[int, Parameter(1, 5, "paths kept after each segment")] = 2,
-    segments: Annotated[int, Parameter(1, 7, "segments of an answer at most")] = 3,
-    w_rel: Annotated[float, Parameter(0, 5, "weight of: the passage is relevant")] = 1.0,
-    w_sup: Annotated[float, Parameter(0, 5, "weight of: the passage supports the segment")] = 1.0,
-    w_use: Annotated[float, Parameter(0, 5, "weight of: the answer is useful")] = 0.5,
+    passages: Annotated[int, Parameter(1, 10, "number of passages; one segment is written from each")] = 5,
+    beam: Annotated[int, Parameter(1, 5, "beam width: paths that continue after each segment")] = 2,
+    segments: Annotated[int, Parameter(1, 7, "maximum number of segments per answer")] = 3,
+    w_rel: Annotated[float, Parameter(0, 5, "weight of the critique that the passage is relevant")] = 1.0,
+    w_sup: Annotated[
+        float, Parameter(0, 5, "weight of the critique that the passage supports the segment")
+    ] = 1.0,
+    w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the answer is useful")] = 0.5,
 ) -> Answer:
-    """Let a model trained for it ask for passages, write from each, judge what it wrote, and keep the best.
+    """A trained model requests passages, writes a segment from each, critiques them and keeps the best path.
 
     Answers are built segment by segment: each open path of the beam is continued from each passage found for
     the question and its last segment. The weights are the paper's; the tree can be ranked by others later.

@@ -17,19 +17,13 @@ def self_reflective(
     query: Query,
     do: Steps,
     *,
-    graded: Annotated[int, Parameter(1, 10, "passages graded a round, from the top of hybrid search")] = 5,
-    threshold: Annotated[
-        float, Parameter(1, 5, "a mean grade from here on is good enough", tunes="threshold")
-    ] = 2.5,
-    gain: Annotated[
-        float, Parameter(0, 4, "a round that adds less to the mean grade is the last", tunes="gain")
-    ] = 0.1,
-    rounds: Annotated[int, Parameter(1, 3, "searches at most", tunes="rounds")] = 3,
-    check: Annotated[
-        bool, Parameter(help="check the answer against the passages, where one is written")
-    ] = False,
+    graded: Annotated[int, Parameter(1, 10, "number of top hybrid hits to grade per round")] = 5,
+    threshold: Annotated[float, Parameter(1, 5, "minimum mean grade to stop", tunes="threshold")] = 2.5,
+    gain: Annotated[float, Parameter(0, 4, "minimum gain in mean grade to continue", tunes="gain")] = 0.1,
+    rounds: Annotated[int, Parameter(1, 3, "maximum number of searches", tunes="rounds")] = 3,
+    check: Annotated[bool, Parameter(help="check a written answer against the passages")] = False,
 ) -> Answer:
-    """Grade what was found from 1 to 5; while that is poor, search again with a question that knows why.
+    """Grade the passages from 1 to 5; while they score low, rewrite the question from the feedback and retry.
 
     Every round is graded on the user's own question. The round with the best mean is kept, whatever ended
     the search, a spent budget included.

@@ -11,5 +11,5 @@ from core.steps import Steps
     needs=[Need.LEARNED_SPARSE],
 )
 def splade(query: Query, do: Steps) -> Answer:
-    """Search by terms that a model finds in texts, also those they lack, and the weights it gives."""
+    """Search by learned sparse term weights (SPLADE), which include related terms."""
     return do.answer(query.text, do.learned_sparse(query.text))

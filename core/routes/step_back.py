@@ -12,11 +12,11 @@ def step_back(
     do: Steps,
     *,
     weight: Annotated[
-        float, Parameter(0, 10, "weight of the general question's lists; 0: not searched", tunes="weights")
+        float, Parameter(0, 10, "weight of the general question's lists; 0: skip it", tunes="weights")
     ] = 1.0,
     k: Annotated[int, Parameter(1, 1000, "RRF constant", tunes="k")] = 60,
 ) -> Answer:
-    """Search with the question and with the more general one behind it, fuse by reciprocal rank."""
+    """Search with the question and a more general version of it, fuse by reciprocal rank."""
     # The question is searched before the general one is written, which therefore does not replace it.
     own = (do.sparse(query.text), do.dense(query.text))
     general = do.step_back(query.text)

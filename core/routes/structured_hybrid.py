@@ -16,12 +16,12 @@ def structured_hybrid(
     query: Query,
     do: Steps,
     *,
-    repairs: Annotated[int, Parameter(0, 2, "times a query that does not run is written anew")] = 1,
+    repairs: Annotated[int, Parameter(0, 2, "retries for a query that fails")] = 1,
     shown: Annotated[
-        int, Parameter(2, 10, "passages the answer is written from, the result of the query first")
+        int, Parameter(2, 10, "number of passages in the answer prompt; the query result comes first")
     ] = 5,
 ) -> Answer:
-    """Ask the database and search the documents side by side, and answer from the rows and the passages.
+    """Query the database and search the documents in parallel, answer from rows and passages.
 
     The result of the query is the first passage, the best of hybrid search come after it. Where the database
     gives nothing the passages stand alone: its error is on its step, and the decision says so.

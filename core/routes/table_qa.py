@@ -16,11 +16,11 @@ def table_qa(
     query: Query,
     do: Steps,
     *,
-    tables: Annotated[int, Parameter(1, 20, "tables shown to the model where there are more")] = 4,
-    repairs: Annotated[int, Parameter(0, 2, "times a query that does not run is written anew")] = 1,
-    rows: Annotated[int, Parameter(1, 200, "rows of the result kept")] = 200,
+    tables: Annotated[int, Parameter(1, 20, "maximum number of tables shown to the model")] = 4,
+    repairs: Annotated[int, Parameter(0, 2, "retries for a query that fails")] = 1,
+    rows: Annotated[int, Parameter(1, 200, "maximum number of result rows")] = 200,
 ) -> Answer:
-    """Read the corpus' CSV files as typed tables and answer by a query over them.
+    """Load the corpus's CSV files as typed tables and answer with a query over them.
 
     As Pasupat and Liang do, the question becomes a program that is executed on the table; the program is SQL,
     under the same guard as `text_to_sql`. TAPAS picks cells by a trained model instead.

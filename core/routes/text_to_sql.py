@@ -16,11 +16,11 @@ def text_to_sql(
     query: Query,
     do: Steps,
     *,
-    tables: Annotated[int, Parameter(1, 20, "tables shown to the model where there are more")] = 6,
-    repairs: Annotated[int, Parameter(0, 2, "times a query that does not run is written anew")] = 1,
-    rows: Annotated[int, Parameter(1, 200, "rows of the result kept")] = 200,
+    tables: Annotated[int, Parameter(1, 20, "maximum number of tables shown to the model")] = 6,
+    repairs: Annotated[int, Parameter(0, 2, "retries for a query that fails")] = 1,
+    rows: Annotated[int, Parameter(1, 200, "maximum number of result rows")] = 200,
 ) -> Answer:
-    """Write a query over the corpus' database, run it read-only under a guard, answer from its rows.
+    """Write a SQL query for the corpus's database, run it read-only, answer from the rows.
 
     The model sees the tables' statements with some of their values, and the stored values that the question
     names. The result is one passage, which the answer cites. No rows, or no query that runs, is no answer.

@@ -146,7 +146,7 @@ class Agent(Decompose):
         if chosen >= steps:
             return Turn("steps used up", f"{chosen} of {steps} actions are chosen")
         if not collected:
-            return Turn("nothing to do", "no passage was found, so there is nothing to read or to look up in")
+            return Turn("nothing to do", "no passage was found to read or look up in")
         if lacking:
             return Turn("budget spent", lacking)
         return Turn("choose", f"{chosen} of {steps} actions are chosen")
@@ -257,7 +257,7 @@ class Agent(Decompose):
     @step("EVALUATOR", "do the passages answer the question")
     def _enough(self, question: str, collected: Ranking, threshold: float) -> Enough:
         if not collected:
-            self.span.attributes["note"] = "nothing was found, so the model was not asked"
+            self.span.attributes["note"] = "no passage was found, so the model was not called"
             return Enough("no", "there is no passage")
         reply = self._ask(
             EVIDENCE, max_tokens=1, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,

@@ -108,7 +108,7 @@ class Classify(Generate):
         """
         route = self.context.other_route(name)
         if route is None:
-            raise BadInput(f"there is no route {name!r} to give the question to")
+            raise BadInput(f"there is no route {name!r} to run")
         return route.run(query, self)
 
     def reply(self, query: Query) -> Answer:

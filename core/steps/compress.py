@@ -43,7 +43,7 @@ class Compress(Refine):
         self.span.output = Selection("floor", cosines=known, floor=float(floor))
         kept = tuple(hits[at] for at in np.flatnonzero(cosines >= floor))
         if len(kept) == len(hits):
-            self.span.attributes["note"] = "every passage reaches the floor: nothing dropped"
+            self.span.attributes["note"] = "every passage reaches the threshold; none is dropped"
         return kept
 
     @step("EVALUATOR", "ask for the sentences that help")
@@ -102,7 +102,7 @@ class Compress(Refine):
         kept = recompose(strips)
         if hits and not kept:
             kept = {hit.passage.id: hit.passage.text for hit in hits}
-            self.span.attributes["note"] = "no sentence was kept, so the passages stay whole"
+            self.span.attributes["note"] = "no sentence passed the filter, so the passages stay whole"
         before = sum(tokens(hit.passage.text) for hit in hits)
         after = sum(map(tokens, kept.values()))
         self.span.attributes["counted"] = "words and punctuation marks"

@@ -137,7 +137,7 @@ class AskConfidence(StepBase):
         if sure is None:
             if how != "verbalised":
                 self.span.attributes["note"] = (
-                    "the endpoint gave no token probabilities, so the model was asked"
+                    "the endpoint gave no token probabilities, so the model stated its confidence"
                 )
             by, sure = "verbalised", self.stated_confidence(text, unaided.text)
         if sure is None:

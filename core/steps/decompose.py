@@ -81,7 +81,7 @@ class Decompose(Transform):
             distinct.pop(wording(text), None)
             written = tuple(distinct.values())
         if len(written) > n:
-            self.span.attributes["note"] = f"the model gave {len(written)}; the first {n} are searched"
+            self.span.attributes["note"] = f"the model gave {len(written)}; only the first {n} are searched"
         self.span.output = Rewrite(text, tuple(written[:n]), "parts")
         return written[:n]
 
@@ -104,7 +104,7 @@ class Decompose(Transform):
         )
         said = first_line(reply.text)
         if wording(said).startswith(UNKNOWN):
-            self.span.attributes["note"] = "the passages do not say it, so it is left out"
+            self.span.attributes["note"] = "the passages do not contain it, so it is left out"
             return None
         source = quoted_in(said, hits) if wording(said) else None
         if source is None:

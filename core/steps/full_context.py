@@ -51,7 +51,7 @@ class FullContext(Generate):
     def answer_from_all(self, text: str, hits: Ranking) -> Draft:
         """A cited answer; the span tells how much of the prompt the model had read before."""
         if not hits:
-            self.span.attributes["note"] = "the corpus is empty, so the model was not asked"
+            self.span.attributes["note"] = "the corpus is empty, so the model was not called"
             return Draft(NOT_ANSWERED, abstained=True)
         try:
             reply = self._ask(
@@ -60,7 +60,7 @@ class FullContext(Generate):
             )  # fmt: skip
         except ModelTimedOut as error:
             raise ModelTimedOut(
-                f"{error}; it reads all {len(hits)} passages for the first one: set a larger llm_timeout_s"
+                f"{error}; the first question reads all {len(hits)} passages; increase llm_timeout_s"
             ) from error
         self.span.attributes["prompt tokens"] = reply.prompt_tokens
         self.span.attributes["read before"] = reply.cached_tokens

@@ -38,7 +38,7 @@ class FusionInDecoder(StepBase):
         """
         inputs = self.span.attributes
         if not hits:
-            inputs["note"] = "nothing was found, so there is nothing to read"
+            inputs["note"] = "no passage was found to read"
             return Draft(NOT_ANSWERED, abstained=True)
         reader, passages = self._reader(), [hit.passage for hit in hits]
         plain = [replace(p, title=harmless(p.title), text=harmless(p.text)) for p in passages]

@@ -93,7 +93,7 @@ class Generate(Extract):
         evidence: float,
     ) -> Draft:
         if not hits:
-            self.span.attributes["note"] = "nothing was found, so the model was not asked"
+            self.span.attributes["note"] = "no passage was found, so the model was not called"
             return Draft(NOT_ANSWERED, abstained=True)
         read = reading_order(hits, order)
         ids = tuple(hit.passage.id for hit in read)

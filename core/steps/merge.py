@@ -82,4 +82,4 @@ class Merge(Fuse):
 
     def _one_text_a_list(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> None:
         if len(texts) != len(lists):
-            raise BadInput(f"{len(texts)} texts for {len(lists)} lists; give one text a list")
+            raise BadInput(f"{len(texts)} texts for {len(lists)} lists; give one text per list")

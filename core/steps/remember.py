@@ -47,7 +47,7 @@ class Remember(Retrieve):
         self.span.output = Search((text,))
         if not turns:
             self.span.attributes["note"] = (
-                "nothing is remembered: no session with turns, no conversation given"
+                "no remembered turns: no session with turns and no conversation given"
             )
             return ()
         question = self.embed(text)

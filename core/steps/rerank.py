@@ -171,7 +171,7 @@ class Rerank(Judge, Retrieve, Fuse):
         return dict(zip(rows, index.of(list(rows.values())), strict=True))
 
     def _nothing(self) -> Ranking:
-        self.span.attributes["note"] = "nothing was found: nothing to rerank"
+        self.span.attributes["note"] = "no passage was found to rerank"
         self.span.output = RerankOutput()
         return ()
 
@@ -199,7 +199,7 @@ class Rerank(Judge, Retrieve, Fuse):
                 f"{unscored} of {len(hits)} passages have no score and keep their place"
             )
         elif order == list(range(len(hits))):
-            self.span.attributes["note"] = "nothing moved: the order was already the reranker's"
+            self.span.attributes["note"] = "no passage moved; the order already was the reranker's"
         ranked = enumerate(order, 1)
         return tuple(
             Hit(hits[at].passage, 1 / rank if unscored or (score := scores[at]) is None else score)

@@ -48,7 +48,7 @@ def mmr(
     if not 0 <= lam <= 1:
         raise BadInput(f"MMR lambda is {lam:g}; give 0 to 1")
     if k < 1:
-        raise BadInput(f"MMR k is {k}; give 1 or more")
+        raise BadInput(f"MMR k is {k}; it must be 1 or more")
     wanted = relevance.astype(np.float64)
     similar, nearest = np.zeros(len(wanted)), np.full(len(wanted), -1)
     left = np.ones(len(wanted), np.bool_)
@@ -180,7 +180,7 @@ class Select(Retrieve):
             tuple(pack(alike)) if small else (),
         )  # fmt: skip
         if [pick.row for pick in picks] == list(range(len(picks))):
-            self.span.attributes["note"] = "nothing moved: the most relevant passages are diverse enough"
+            self.span.attributes["note"] = "no passage moved; the most relevant ones are diverse enough"
         ordered = {head[pick.row].passage.id: head[pick.row].passage for pick in picks}
         ordered |= {hit.passage.id: hit.passage for hit in hits if hit.passage.id not in ordered}
         return tuple(Hit(passage, 1 / rank) for rank, passage in enumerate(ordered.values(), 1))
@@ -208,5 +208,5 @@ class Select(Retrieve):
             },
         )
         if not dropped:
-            self.span.attributes["note"] = "no two hits are that similar: nothing dropped"
+            self.span.attributes["note"] = "no two hits are that similar; none is dropped"
         return tuple(hit for row, hit in enumerate(hits) if row not in dropped)

@@ -113,7 +113,7 @@ class SelfRag(StepBase):
         if share is None:
             raise ModelFailed(
                 f"neither {RETRIEVE} nor {NO_RETRIEVAL} is among the {len(first.logprobs[0].top)} likeliest "
-                f"first tokens of {first.model}: it is no reflection-token model"
+                f"first tokens of {first.model}; it is not a reflection-token model"
             )
         enough = share[0] >= threshold
         told = f"P({RETRIEVE}) is {share[0]:.2f}, {'at least' if enough else 'below'} {threshold:g}"
@@ -154,7 +154,7 @@ class SelfRag(StepBase):
         )
         if written and all(segment.relevance is None for _, segment in written):
             raise ModelFailed(
-                f"the model judged none of {len(written)} passages: it writes no reflection tokens"
+                f"the model judged none of {len(written)} passages; it writes no reflection tokens"
             )
         self.span.output = Pass([
             {"passage": hit.passage.id, **plain(segment)} for hit, segment in written

@@ -158,7 +158,7 @@ class AskTables(Generate):
             last = attempts[-1] if attempts else Attempt("")
             sql = self.write_sql(text, tables, links, last, source)
             if not sql:
-                why = "the model says that the tables do not hold it"
+                why = "the model says that the tables do not contain it"
                 done = (*attempts, Attempt("", why))
                 return Asked("", (), (), "", tables, database.name, "failed", why, why, done)
             try:

@@ -27,7 +27,7 @@ class Transform(StepBase):
         """
         if not query.history:
             self.span.kind = "CHAIN"
-            self.span.attributes["note"] = "no conversation before it: the question is used as it is"
+            self.span.attributes["note"] = "no earlier conversation; the question is used unchanged"
             return self._one(query.text, query.text)
         history = "\n".join(f"{turn.role}: {turn.text}" for turn in query.history[-6:])
         answer = self._ask(REWRITE, max_tokens=60, unusable=_one_line, history=history, question=query.text)
@@ -52,9 +52,7 @@ class Transform(StepBase):
         answer = self._ask(VARIANTS, max_tokens=30 * n + 20, unusable=too_few, question=text, n=str(n))
         found = _lines(answer.text, text)[:n]
         if len(found) < n:
-            self.span.attributes["note"] = (
-                f"the model gave {len(found)} of {n} variants, also when asked again"
-            )
+            self.span.attributes["note"] = f"the model gave {len(found)} of {n} variants, even after a retry"
         self.span.output = Rewrite(text, found, "variants")
         return found
 
@@ -103,7 +101,7 @@ class Transform(StepBase):
             reply = self._ask(WEB_QUERY, max_tokens=30, unusable=_one_line, question=text).text
         except (Unavailable, ModelFailed) as error:
             self.span.attributes["note"] = (
-                f"no keywords were written, the question itself is searched: {error}"
+                f"no keywords were written, so the question itself is searched: {error}"
             )
             return self._one(text, text, "keywords")
         return self._one(text, first_line(reply) or text, "keywords")

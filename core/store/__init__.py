@@ -152,7 +152,7 @@ class Store:
         Raises BadInput for a limit below 1, Unavailable if the file cannot be read.
         """
         if limit < 1:
-            raise BadInput(f"limit={limit}: give 1 or more")
+            raise BadInput(f"limit={limit} must be 1 or more")
         self._writer.settle(SETTLE_S)
         with reading(self.path) as connection:
             return traces.read(connection, corpus, limit)
@@ -213,7 +213,7 @@ class Store:
             empty_log(self.path)
         except sqlite3.Error as error:
             raise Unavailable(
-                f"{count} turns are forgotten, but {self.path}-wal may still hold their text: {error}"
+                f"{count} turns are deleted, but {self.path}-wal may still hold their text: {error}"
             ) from error
         return count
 
@@ -243,7 +243,7 @@ class Store:
         from core.store import exchange
 
         if not run_ids:
-            raise BadInput("no run is given to export")
+            raise BadInput("no run to export")
         self._writer.settle(SETTLE_S)
         packed = []
         with reading(self.path) as connection:
@@ -310,7 +310,8 @@ class Store:
             run_annotations.set_note(connection, one.run.id, one.note)
         elif not exchange.same(runs.read(connection, row["number"]), one.run):
             raise BadInput(
-                f"run {short(one.run.id)} is here already, with other content; nothing was imported"
+                f"run {short(one.run.id)} is already stored with different content; the bundle was not "
+                f"imported"
             )
         elif row["deleted"]:
             run_annotations.set_deleted(connection, one.run.id, False)

@@ -139,7 +139,7 @@ def _result(
 
         return _decode(RouteResult, given, hits=found), _spans(Earlier, spans, rankings)
     except (KeyError, IndexError, TypeError) as error:
-        raise BadInput(f"a result names a passage or a ranking that is not there: {error}") from None
+        raise BadInput(f"a result refers to a missing passage or ranking: {error}") from None
 
 
 def _spans(kind: type[T], spans: list[dict[str, Any]], rankings: list[Scored]) -> tuple[T, ...]:

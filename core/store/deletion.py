@@ -54,7 +54,7 @@ class Deletion:
             with reading(self._path) as connection:
                 waiting = purge.next_due(connection)
         except Unavailable as error:
-            log.warning("deleted runs are not deleted for good yet: %s", error)
+            log.warning("deleted runs are not permanently deleted yet: %s", error)
             self.later(AGAIN_S)
         else:
             if waiting is not None:

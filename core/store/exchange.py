@@ -85,7 +85,7 @@ def unpack(data: bytes) -> list[Packed]:
     except zipfile.BadZipFile as error:
         raise BadInput(f"this is not a session bundle: {str(error)[:120]!r}") from None
     except _UNREADABLE as error:
-        raise BadInput(f"this session bundle cannot be read: {describe(error)[:150]!r}") from None
+        raise BadInput(f"cannot read this session bundle: {describe(error)[:150]!r}") from None
 
 
 def same(one: Run, other: Run) -> bool:
@@ -189,7 +189,7 @@ def _sessions(members: dict[str, bytes]) -> list[Packed]:
             _check_depth(document)
             run, tags, note = codec.from_document(document["run"]), document["tags"], document["note"]
             if run.status == "running":
-                raise BadInput("its run still runs")
+                raise BadInput("its run is still running")
             sessions.append(Packed(run, clean_tags(tags), clean_note(note)))
         except BadInput as error:
             raise BadInput(f"member {short(name)}: {error}") from None

@@ -24,7 +24,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     be opened or, when that is needed, written.
     """
     if path.is_dir():
-        raise BadInput(f"{path} is a folder; give the path of a file")
+        raise BadInput(f"{path} is a folder; use the path of a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
@@ -64,7 +64,7 @@ def in_words(error: Exception, path: Path) -> str:
 
 def rescue(path: Path) -> str:
     """How to save what can be read of a damaged file."""
-    return f"save what can be read with: python -m core sessions recover '{path}'"
+    return f"rescue the readable runs with: python -m core sessions recover '{path}'"
 
 
 def empty_log(path: Path) -> None:
@@ -102,7 +102,7 @@ def vacuum(path: Path) -> tuple[int, int]:
             connection.execute("VACUUM")
         empty_log(path)
     except (sqlite3.Error, OSError) as error:
-        raise Unavailable(f"{path} cannot be made smaller now: {in_words(error, path)}") from error
+        raise Unavailable(f"{path} cannot be compacted now: {in_words(error, path)}") from error
     return before, path.stat().st_size
 
 
@@ -139,7 +139,7 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
             f"{path} is not a RouteScope session file, or is damaged: {error}; if it was one, {rescue(path)}"
         ) from None
     if application != APPLICATION and (application or tables):
-        raise BadInput(f"{path} is another program's database; give a RouteScope session file or a new path")
+        raise BadInput(f"{path} is another program's database; use a RouteScope session file or a new path")
     if version > SCHEMA:
         raise BadInput(
             f"{path} was written by a newer RouteScope (schema {version}; this one knows up to {SCHEMA}); "

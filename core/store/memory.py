@@ -30,22 +30,22 @@ class MemoryRow:
 def check_session(name: str) -> str:
     """The name of a session; BadInput unless it is 1 to 80 letters, digits, dashes, underscores or dots."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise BadInput(
-            f"session {short(name)}: give a name of 1 to 80 letters, digits, dashes, underscores or dots"
-        )
+        raise BadInput(f"session {short(name)}: use 1 to 80 letters, digits, dashes, underscores or dots")
     return name
 
 
 def check_turns(turns: Sequence[Turn], run: str) -> None:
     """BadInput for a turn that cannot be remembered, and for two of one role in a run."""
     if run and len({turn.role for turn in turns}) < len(turns):
-        raise BadInput(f"{len(turns)} turns of run {short(run)}: give one question and one answer at most")
+        raise BadInput(
+            f"{len(turns)} turns of run {short(run)}: at most one question and one answer are allowed"
+        )
     for turn in turns:
         if turn.role not in ("user", "assistant"):
             raise BadInput(f"a turn of {short(turn.role)}: the role is user or assistant")
         if not turn.text.strip() or len(turn.text) > MAX_TEXT:
             raise BadInput(
-                f"a turn of {len(turn.text):,} characters: give 1 to {MAX_TEXT:,}, not all of them blank"
+                f"a turn of {len(turn.text):,} characters: 1 to {MAX_TEXT:,} are allowed, and not only blanks"
             )
 
 
@@ -66,7 +66,7 @@ def add(connection: sqlite3.Connection, session: str, turns: Sequence[Turn], run
     if held + len(new) > MAX_TURNS:
         raise BadInput(
             f"session {session!r} remembers {held} turns, and at most {MAX_TURNS} are allowed; "
-            "forget some, or take another name"
+            "delete some, or use another name"
         )
     connection.execute(
         "INSERT INTO memories VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET last = excluded.last",
@@ -105,7 +105,7 @@ def remove(connection: sqlite3.Connection, session: str, numbers: Collection[int
     """Delete these turns, or all, and overwrite where they stood; how many. BadInput if one is not there."""
     held = {n for (n,) in connection.execute("SELECT number FROM memory WHERE session = ?", (session,))}
     if not held:
-        raise BadInput(f"nothing is remembered of session {session!r}")
+        raise BadInput(f"session {session!r} has no remembered turns")
     gone = held if numbers is None else set(numbers)
     if missing := sorted(gone - held):
         raise BadInput(

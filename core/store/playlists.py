@@ -49,7 +49,7 @@ def clean_name(name: str) -> str:
     """The name trimmed, as tags are; BadInput unless it has 1 to 64 characters."""
     trimmed = " ".join(name.split()) if isinstance(name, str) else ""
     if not 1 <= len(trimmed) <= MAX_TAG:
-        raise BadInput(f"playlist {short(name)}: give a name of 1 to {MAX_TAG} characters")
+        raise BadInput(f"playlist {short(name)}: the name must have 1 to {MAX_TAG} characters")
     return trimmed
 
 
@@ -76,7 +76,7 @@ def put(connection: sqlite3.Connection, name: str, entries: Sequence[Entry]) -> 
     """Write a playlist in place of the one of that name; BadInput where there are too many."""
     (others,) = connection.execute("SELECT count(*) FROM playlists WHERE name <> ?", (bind(name),)).fetchone()
     if others >= MAX_PLAYLISTS:
-        raise BadInput(f"there are {others} playlists, and no more are allowed; delete one")
+        raise BadInput(f"there are {others} playlists, which is the limit; delete one first")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     connection.execute(
         "INSERT INTO playlists (name, entries, changed) VALUES (?, ?, ?) "
@@ -121,12 +121,12 @@ def _entries(documents: Sequence[Mapping[str, Any]]) -> tuple[Entry, ...]:
 
 def _check(entry: Entry) -> None:
     if not isinstance(entry, Entry):
-        raise BadInput(f"{short(entry)} is no playlist entry")
+        raise BadInput(f"{short(entry)} is not a playlist entry")
     texts = [entry.question, entry.corpus, *entry.routes, *(turn.text for turn in entry.history)]
     if not all(isinstance(one, str) for one in texts) or not isinstance(entry.run, str | None):
         raise BadInput("question, corpus, routes and turns are texts; the run is an id or None")
     if not entry.question.strip() or max(map(len, texts)) > MAX_TEXT:
-        raise BadInput(f"give a question that is not blank, and texts of at most {MAX_TEXT:,} characters")
+        raise BadInput(f"the question must not be blank, and texts may have at most {MAX_TEXT:,} characters")
     if max(len(entry.routes), len(entry.history)) > MAX_NAMES:
         raise BadInput(f"at most {MAX_NAMES} routes and as many turns are allowed")
     if any(turn.role not in ("user", "assistant") for turn in entry.history):

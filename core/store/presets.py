@@ -35,7 +35,7 @@ class Preset:
 
 
 def every(store: Store, corpus: str | None = None) -> tuple[Preset, ...]:
-    """All named settings, or those made for a corpus, by name."""
+    """All presets, or those made for a corpus, by name."""
     with reading(store.path) as connection:
         rows = connection.execute(
             "SELECT name, corpus, knobs, evidence, note, changed FROM presets"
@@ -58,11 +58,11 @@ def named(store: Store, name: str) -> Preset:
         if one.name == name:
             return one
     names = ", ".join(one.name for one in known)
-    raise BadInput(f"there are no named settings {short(name)}; there are: {names or 'none'}")
+    raise BadInput(f"there is no preset {short(name)}; known: {names or 'none'}")
 
 
 def save(store: Store, preset: Preset) -> None:
-    """Keep named settings, in place of those of that name; on the disk on return.
+    """Save a preset, in place of one of that name; on the disk on return.
 
     BadInput for a name, note or parameters that are not allowed.
     """
@@ -71,7 +71,7 @@ def save(store: Store, preset: Preset) -> None:
 
 
 def delete(store: Store, name: str) -> None:
-    """Forget named settings; runs made with them stay. BadInput if there are none of that name."""
+    """Delete a preset; runs made with it stay. BadInput if there is none of that name."""
     named(store, name)
     store.write(lambda connection: connection.execute("DELETE FROM presets WHERE name = ?", (bind(name),)))
 
@@ -82,11 +82,11 @@ def clean(preset: Preset) -> Preset:
 
     name = " ".join(preset.name.split())
     if not 1 <= len(name) <= MAX_TAG:
-        raise BadInput(f"named settings {short(preset.name)}: give a name of 1 to {MAX_TAG} characters")
+        raise BadInput(f"preset {short(preset.name)}: the name must have 1 to {MAX_TAG} characters")
     if preset.evidence is not None and not 0 <= preset.evidence <= 1:
-        raise BadInput(f"evidence={preset.evidence!r}; give 0 to 1")
+        raise BadInput(f"evidence={preset.evidence!r} must be from 0 to 1")
     if not preset.parameters and preset.evidence is None:
-        raise BadInput(f"named settings {name!r} set nothing; give at least one parameter")
+        raise BadInput(f"preset {name!r} is empty; set at least one parameter")
     for route in pick(list(preset.parameters)) if preset.parameters else ():
         route.settle(preset.parameters[route.name])
     return replace(preset, name=name, note=clean_note(preset.note))
@@ -97,7 +97,7 @@ def _put(connection: sqlite3.Connection, preset: Preset) -> None:
         "SELECT count(*) FROM presets WHERE name <> ?", (bind(preset.name),)
     ).fetchone()
     if others >= MAX_PRESETS:
-        raise BadInput(f"there are {others} named settings, and no more are allowed; delete some")
+        raise BadInput(f"there are {others} presets, which is the limit; delete some first")
     connection.execute(
         "INSERT OR REPLACE INTO presets (name, corpus, knobs, evidence, note, changed) "
         "VALUES (?, ?, ?, ?, ?, ?)",

@@ -62,7 +62,7 @@ def backup(path: Path, target: Path) -> int:
     """
     _there(path)
     if target.exists():
-        raise BadInput(f"{target} is there already; give another file")
+        raise BadInput(f"{target} already exists; use another file")
     try:
         with closing(open_to_read(path)) as source, closing(sqlite3.connect(target)) as copy:
             source.backup(copy)
@@ -100,7 +100,7 @@ def recover(path: Path) -> Rescued:
             with tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.") as folder:
                 return _recover(path, found, Path(folder))
         except (sqlite3.Error, OSError) as error:
-            raise Unavailable(f"{path} cannot be recovered: {error}; it is as it was") from error
+            raise Unavailable(f"{path} cannot be recovered: {error}; it is unchanged") from error
 
 
 def _recover(path: Path, found: sqlite3.Connection, folder: Path) -> Rescued:
@@ -112,7 +112,7 @@ def _recover(path: Path, found: sqlite3.Connection, folder: Path) -> Rescued:
             if not _readable(found, path):
                 old = opened.enter_context(closing(_mended(path, folder / "mended", fresh)))
             if not _readable(old, path):
-                raise BadInput(f"nothing of a session file can be read in {path}; put a backup in its place")
+                raise BadInput(f"{path} has no readable session data; replace it with a backup")
             new.execute("BEGIN")
             for table in TABLES:
                 _copy(old, new, table)
@@ -127,7 +127,7 @@ def _recover(path: Path, found: sqlite3.Connection, folder: Path) -> Rescued:
 
 def _there(path: Path) -> None:
     if not path.is_file():
-        raise BadInput(f"{path} is not there: nothing is stored yet, or the home folder is another one")
+        raise BadInput(f"{path} does not exist: no run is stored yet, or the home folder is a different one")
 
 
 def _alone(path: Path) -> sqlite3.Connection:
@@ -141,7 +141,7 @@ def _alone(path: Path) -> sqlite3.Connection:
         if error.sqlite_errorname.startswith("SQLITE_BUSY"):
             connection.close()
             raise BadInput(
-                f"{path} is in use; stop the dashboard and what else runs, and try again"
+                f"{path} is in use; stop the dashboard and other commands, then try again"
             ) from None
     return connection
 

@@ -42,7 +42,7 @@ def number_of(connection: sqlite3.Connection, run_id: str, *, deleted: bool = Fa
     """The row of a run that is on the list (or, if `deleted`, off it); BadInput if there is none."""
     row = connection.execute("SELECT number, deleted FROM runs WHERE id = ?", (bind(run_id),)).fetchone()
     if row is None:
-        raise BadInput(f"there is no run {short(run_id)}; the sessions list names the ones there are")
+        raise BadInput(f"there is no run {short(run_id)}; see the sessions list")
     if bool(row["deleted"]) != deleted:
         raise BadInput(
             f"run {short(run_id)} was deleted" if row["deleted"] else f"run {short(run_id)} is not deleted"
@@ -59,7 +59,7 @@ def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
         raise BadInput(f"{len(trimmed)} tags; at most {MAX_TAGS} are allowed")
     for tag in trimmed:
         if not 1 <= len(tag) <= MAX_TAG:
-            raise BadInput(f"tag {short(tag)}: give 1 to {MAX_TAG} characters")
+            raise BadInput(f"tag {short(tag)} must have 1 to {MAX_TAG} characters")
     return tuple(trimmed)
 
 

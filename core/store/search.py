@@ -67,7 +67,7 @@ def sessions(
 ) -> list[SessionRow]:
     """The newest runs first; `before` is the id of the last one of the page above. BadInput if unknown."""
     if limit < 1:
-        raise BadInput(f"limit={limit}: give 1 or more")
+        raise BadInput(f"limit={limit} must be 1 or more")
     where, values = _filter(connection, search, only)
     if before is not None:
         at = connection.execute("SELECT created, id FROM runs WHERE id = ?", (bind(before),)).fetchone()

@@ -15,7 +15,10 @@ def new_route(
     do: Steps,
     *,
     k: Annotated[
-        int, Parameter(1, 1000, "added to each rank: larger evens out the top ranks", tunes="k")
+        int,
+        Parameter(
+            1, 1000, "RRF constant, added to each rank; larger values flatten the top ranks", tunes="k"
+        ),
     ] = 60,
 ) -> Answer:
     """Fuse BM25 and dense search by reciprocal rank."""

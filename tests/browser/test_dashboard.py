@@ -193,7 +193,7 @@ def test_a_run_is_replayed_without_models_and_compared_with_the_original(tab, as
     page.locator(MAIN).get_by_text("The two runs are the same but for their times").wait_for()
     settle(page)
     assert failures(page) == []
-    assert "5 routes did the same" in text(page)
+    assert "5 routes gave the same result" in text(page)
     with closing(Store(home / "routescope.sqlite")) as store:
         newest = store.load(store.sessions(corpus="handbook", limit=1)[0].id)
     assert newest.settings["llm mode"] == "replay"

@@ -84,7 +84,7 @@ def test_the_tree_is_drawn_from_the_stored_run_and_ranked_anew(engine, asked):
     boxes["Weight of support"].set_value(0.0).run()
     assert not app.exception
     assert chosen(html(app)) == ["By Crushed."]
-    assert "ranked by other weights" in html(app)
+    assert "ranked with other weights" in html(app)
     again = {box.label: box for box in app.number_input}
     again["Weight of relevance"].set_value(1.0)
     again["Weight of support"].set_value(1.0).run()
@@ -92,8 +92,8 @@ def test_the_tree_is_drawn_from_the_stored_run_and_ranked_anew(engine, asked):
 
 
 def test_a_run_without_a_tree_says_so(engine, stored):
-    assert "No route of this run wrote several segments" in html(visit("good"))
-    assert "No route of this run wrote several segments" in branches(stored["good"])
+    assert "No route of this run wrote alternative segments" in html(visit("good"))
+    assert "No route of this run wrote alternative segments" in branches(stored["good"])
 
 
 def tree_run(output, run_id="trees"):

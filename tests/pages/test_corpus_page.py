@@ -62,7 +62,7 @@ def test_the_state_tells_what_there_is_and_what_it_took(visit, real):
     assert "Corpus shop is indexed and up to date." in shown(app)
     assert f"{info.passages} passages of 5 documents" in shown(app)
     page = html(app)
-    for value in (info.fingerprint, "flat: search is exact", info.chunking.label(), str(info.documents)):
+    for value in (info.fingerprint, "flat: exact search", info.chunking.label(), str(info.documents)):
         assert value in page
     for stage in info.build_ms:
         assert f"<span>{stage}</span>" in page
@@ -79,14 +79,14 @@ def test_an_earlier_build_says_what_was_not_recorded(real):
     page = str(costs(older))
     assert "<span>cut into passages</span>" in page
     assert '<td class="num">not recorded</td>' in page
-    assert "20 passages a second" in page  # 10 of the 12 in half a second
-    assert "2 of 12 vectors were there already" in page
+    assert "20 passages per second" in page  # 10 of the 12 in half a second
+    assert "2 of 12 vectors were cached" in page
 
 
 def test_a_changed_source_is_told_with_the_reason(visit, real, tmp_path):
     (tmp_path / "shop" / "new.txt").write_text("One more.")
     app = visit("corpus.py", corpus="shop")
-    assert "not as it would be now: the source has changed since it was indexed" in shown(app)
+    assert "outdated index: the source has changed since it was indexed" in shown(app)
     assert [button.key for button in app.sidebar.button if button.key == "rebuild"]
 
 
@@ -103,9 +103,9 @@ def test_enrichments_are_offered_with_their_cost_and_told_once_they_are(visit, e
     begun = []
     monkeypatch.setattr(builds, "start_enrichment", lambda *given: begun.append(given))
     app = visit("corpus.py", corpus="shop")
-    assert f"1 of {len(store.RECIPES)} are there" in shown(app)
+    assert f"1 of {len(store.RECIPES)} are built" in shown(app)
     assert f'<td class="num">{made.entries:,}</td>' in html(app)
-    assert "a call of the language model a passage" in shown(app)
+    assert "one language model call per passage" in shown(app)
     assert "make:shop:children" not in [button.key for button in app.button]
     app.button(key="make:shop:questions").click().run()
     assert begun == [("shop", "questions", real.settings)]
@@ -117,7 +117,7 @@ def test_the_cost_of_an_enrichment_is_what_was_recorded():
         store.Spent(40, 30, 1, 12_000, 900, 61_000.0),
     )  # fmt: skip
     page = str(enrichments.costs([(made, True)], 40))
-    for value in ("2.0 s (61.0 s)", "20.0", "40, 30 recalled, 1 failed", "12,000 / 900", "2.0 KiB"):
+    for value in ("2.0 s (61.0 s)", "20.0", "40, 30 cached, 1 failed", "12,000 / 900", "2.0 KiB"):
         assert value in page
 
 
@@ -138,11 +138,11 @@ def test_a_document_is_drawn_as_it_was_cut(visit, real):
     cut = html(app)
     assert app.session_state["corpus_chunk_size"] == 60
     assert "rs-corpus-doc" in cut
-    assert "Indexed now: up to 700 characters" in shown(app)
+    assert "The index uses up to 700 characters" in shown(app)
     app.number_input(key="corpus_chunk_size").set_value(20).run()
-    assert "chunk size 20: give 50 to 100000" in shown(app)
+    assert "chunk size 20 must be from 50 to 100000" in shown(app)
     app.button(key="as_indexed").click().run()
-    assert "Indexed now" not in shown(app)
+    assert "The index uses" not in shown(app)
 
 
 @pytest.mark.trust
@@ -191,7 +191,7 @@ def test_passages_are_looked_through_searched_and_read(visit, real):
     assert app.query_params["by"] in ("meaning", ["meaning"])
     app.session_state["corpus_by"] = "words"
     app.text_input(key="corpus_words").set_value("zzz").run()
-    assert "No passage shares a word with this" in shown(app)
+    assert "No passage contains these words" in shown(app)
 
 
 def test_the_address_reopens_a_passage(visit, real):
@@ -199,7 +199,7 @@ def test_the_address_reopens_a_passage(visit, real):
     app = visit("corpus.py", corpus="shop", tab="Passages", passage=id, find="parcel")
     assert app.text_input(key="corpus_words").value == "parcel"
     assert id in html(app)
-    assert "The document begins here." in html(app)
+    assert "The document starts here." in html(app)
     app = visit("corpus.py", corpus="shop", tab="Passages", passage="nothing of the kind")
     assert "has no passage 'nothing of the kind'" in shown(app)
 
@@ -318,9 +318,14 @@ def test_a_path_that_is_not_there_gets_one_clear_error(visit, real):
 def test_a_passage_in_full_tells_its_neighbours_and_its_questions():
     pieces = [Passage("0", "d", "T", "before", 0, 6), Passage("1", "d", "T", "middle", 4, 10)]
     page = str(passages.in_full(pieces[1], pieces, 1, [("q1", HOSTILE[0], 3), ("q2", "Why?", 2)]))
-    for said in ("passage 2 of 2, characters 4 to 10", "2 labelled questions have it", "grade 3", ">before<"):
+    for said in (
+        "passage 2 of 2, characters 4 to 10",
+        "Relevant for 2 labelled questions",
+        "grade 3",
+        ">before<",
+    ):
         assert said in page
-    assert "Its first 2 characters stand in the passage before too." in page
+    assert "The first 2 characters are also in the previous passage." in page
     assert "The document ends here." in page
     assert "<script>" not in page
 

@@ -76,7 +76,7 @@ def test_a_run_that_graded_and_decided_nothing_names_routes_that_do(page, engine
     keep(engine, replace(base, results=base.results[:3]))
     app = page("plain")
     assert app.subheader[0].value == "No route of this run graded or decided anything"
-    assert "Ask again with a route that does: " in shown(app)
+    assert "Run a question with a route that does: " in shown(app)
     assert "CRAG" in shown(app), "a route of the corrective family"
 
 
@@ -116,13 +116,13 @@ def test_moving_a_threshold_decides_anew_at_once(page, corrected):
     slider(app, key).set_value((0.5, 0.99)).run()
     assert not app.exception
     assert "with these: ambiguous" in html(app)
-    assert "another decision" in html(app)
+    assert "decision changes" in html(app)
     assert "then: add the web" in html(app)
     assert app.query_params["thresholds"] == "0.500-0.990"
     assert "The dotted line is the stored threshold." in shown(app)
     slider(app, key).set_value((0.98, 0.99)).run()
     assert "with these: incorrect" in html(app)
-    assert "none of the 2 graded passages stays" in html(app)
+    assert "all 2 graded passages are dropped" in html(app)
     app.button(key=f"as_stored:crag:{grading.span.id}").click().run()
     assert "with these" not in html(app)
     assert "thresholds" not in app.query_params
@@ -145,12 +145,12 @@ def test_the_address_reopens_tab_step_and_thresholds(page, corrected):
     assert "with these" not in html(app), "no range"
     app = page(corrected.id, tab="Kept and dropped", floor="0.900")
     (step,) = strippings(corrected.results[0])
-    assert f"(in the run {step.output.kept})" in html(app)
+    assert f"({step.output.kept} in the run)" in html(app)
 
 
 def test_a_passage_without_a_grade_is_neither_pass_nor_fail(page, stored):
     app = page("good")
-    assert "No grade, so neither pass nor fail" in html(app)
+    assert "Not graded, so neither pass nor fail" in html(app)
     assert len(app.get("plotly_chart")) >= 1
 
 
@@ -202,10 +202,10 @@ def test_one_threshold_is_tried_on_every_route_that_has_it(page, engine):
     engine.fake_llm = ScriptedLLM({"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1]."})
     run = keep(engine, engine.ask(Request(Query("fragile"), "tiny", ("bm25", "dense"), answers="all")))
     app = page(run.id, tab="Decisions")
-    assert "At 0.58 all 2 decisions for this question are as they were." in shown(app)
+    assert "At 0.58 all 2 decisions for this question stay the same." in shown(app)
     assert "P(Yes) 0.60 is at least 0.58" in html(app)
     app.slider[0].set_value(0.7).run()
-    assert "At 0.7 2 of 2 decisions would be another one (abstain): BM25, Dense." in shown(app)
+    assert "At 0.7 2 of 2 decisions would change (to abstain): BM25, Dense." in shown(app)
     assert "abstain" in html(app)
     assert app.query_params["gate_at"] == "0.700"
 
@@ -218,7 +218,7 @@ def test_a_passage_worded_like_an_instruction_is_pointed_out(page, engine):
     engine.fakes["tiny"] = MemoryCorpus(poisoned)
     engine.fake_llm = ScriptedLLM({"evidence": "0.9", "answer": "So [1]."})
     run = keep(engine, engine.ask(Request(Query("fragile"), "tiny", ("bm25",), answers="all")))
-    assert "write answer: passage 1 is worded like an instruction" in html(page(run.id, tab="Decisions"))
+    assert "write answer: passage 1 reads like an instruction" in html(page(run.id, tab="Decisions"))
 
 
 # Many questions.
@@ -247,7 +247,7 @@ def test_the_labelled_questions_are_graded_without_a_model_and_counted(page, eng
     app.run()
     assert not app.exception
     assert len(engine.fake_llm.requests) == asked, "no model is asked"
-    assert "2 questions, asked now, without a model" in shown(app)
+    assert "2 questions, run now, without a model" in shown(app)
     table = app.dataframe[0].value
     assert table[["Correct", "Ambiguous", "Incorrect"]].sum(axis=1).tolist() == [1], "the dev question"
     assert len(app.get("plotly_chart")) >= 2
@@ -262,7 +262,7 @@ def test_the_labelled_questions_are_graded_without_a_model_and_counted(page, eng
 
 def test_an_evaluator_that_asks_a_model_counts_stored_runs_only(page, engine, labels, corrected):
     app = page(corrected.id)
-    assert "This evaluator asks a model: 2 calls a question, about 4 for all 2." in shown(app)
+    assert "This evaluator calls a model: 2 calls per question, about 4 for all 2." in shown(app)
     assert "python -m core eval tiny --routes crag" in app.code[0].value
     assert "1 questions, from 1 stored runs of labelled questions." in shown(app)
     assert not [one.key for one in app.button if one.key.startswith("grades:")]

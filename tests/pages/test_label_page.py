@@ -94,7 +94,7 @@ def test_questions_come_from_a_file_and_a_broken_line_is_named(visit, engine):
     app.file_uploader(key="label_file").set_value(
         ("q.jsonl", b'{"id": "a", "text": "Why?"}\nnonsense\n', "text/plain")
     ).run()
-    assert "q.jsonl line 2: not JSON" in shown(app)
+    assert "q.jsonl line 2: not valid JSON" in shown(app)
     lines = b"".join(b'{"id": "%d", "text": "Question %d?"}\n' % (n, n) for n in range(60))
     app.file_uploader(key="label_file").set_value(("q.jsonl", lines, "text/plain")).run()
     assert "Drawn at random, always the same ones for 50" in shown(app)

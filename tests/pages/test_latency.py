@@ -167,7 +167,7 @@ def test_runs_with_an_answer_are_told_apart_and_come_first_for_one_of_them(open_
 def test_a_choice_without_any_measurement_says_so(open_tab, stored):
     app = open_tab("good", "Over all sessions")
     app.segmented_control(key="latency_answers").set_value("yes").run()
-    assert "No measurement is of this kind" in shown(app)
+    assert "No measurement matches" in shown(app)
     assert not app.get("plotly_chart")
 
 
@@ -185,7 +185,7 @@ def test_tokens_are_those_of_the_run_and_on_average(open_tab, stored):
     app = open_tab("good", "Tokens and cost")
     page = html(app)
     # Five passages graded at 181 tokens each; in one run of three, where it went well.
-    assert "CRAG asks for most: 905 tokens a run in 5.0 calls, on average over 1 run." in page
+    assert "CRAG uses the most: 905 tokens per run in 5.0 calls, averaged over 1 run." in page
     assert "From 3 of 3 runs" in page
     row = page.rsplit("<td>CRAG</td>", 1)[1].split("</tr>", 1)[0]
     assert [row.count(f">{number}<") for number in ("1", "5.0", "900", "5")] == [1, 1, 1, 1]
@@ -196,7 +196,7 @@ def test_a_price_is_shown_where_prices_are_told(open_tab, engine, stored):
         update={"llm_price_prompt": 1000.0, "llm_price_completion": 2000.0}
     )
     page = html(open_tab("good", "Tokens and cost"))
-    assert "Price a run" in page
+    assert "Price per run" in page
     assert ">0.91<" in page  # 900 prompt tokens and 5 of completion
 
 

@@ -122,4 +122,4 @@ def test_a_store_with_a_damaged_page_is_told_on_the_page_and_the_rest_works(visi
         app = visit(page)
         assert not app.exception
     app = visit("sessions.py")
-    assert "save what can be read with: python -m core sessions recover" in shown(app)
+    assert "rescue the readable runs with: python -m core sessions recover" in shown(app)

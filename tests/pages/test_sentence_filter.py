@@ -53,9 +53,9 @@ def test_strips_kept_and_dropped_are_shown_under_their_passage(engine):
     assert 0 < step.kept < count
     seen = Seen(strips(run))
     text = " ".join(seen.texts)
-    assert f"kept: {step.kept} of {count} strips" in text
+    assert f"{step.kept} of {count} sentences passed" in text
     assert "0.3" in text
-    assert seen.texts.count("kept") == step.kept
+    assert seen.texts.count("passed") == step.kept
     assert seen.texts.count("dropped") == count - step.kept
     assert "Crushed:0-400" in text
 

@@ -19,7 +19,7 @@ def param(app, name):
 
 def test_the_empty_list_says_why_and_what_to_do(visit):
     app = visit("sessions.py")
-    assert app.subheader[0].value == "Nothing has been asked yet"
+    assert app.subheader[0].value == "No runs yet"
 
 
 def test_every_run_is_listed_newest_first(visit, stored):
@@ -101,7 +101,7 @@ def test_delete_can_be_undone(visit, engine, stored):
     app.session_state["sessions_deleted"] = ["bad"], time.monotonic()
     app.run()
     assert len(app.dataframe[0].value) == 2
-    assert "1 run deleted, for good in 10 minutes." in shown(app)
+    assert "1 run deleted; permanently in 10 minutes." in shown(app)
     app.button(key="undo").click().run()
     assert len(app.dataframe[0].value) == 3
     assert not app.info

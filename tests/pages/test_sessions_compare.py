@@ -53,13 +53,13 @@ def test_the_address_opens_the_comparison_with_the_stores_figures(visit, engine,
     )
     assert "because <code>k</code> was 60 and is 5" in shown
     diff = run_diff(engine.store.load(asked.id), engine.store.load(other.id))
-    assert f"{diff.equal} equal settings, none differs" in shown
+    assert f"{diff.equal} equal settings, no difference" in shown
     assert f"{diff.routes[1].ranking.scores} passages" in shown
     assert app.selectbox(key="session_of").options[0].endswith("(differs)")
     assert param(app, "of") == "hybrid_rrf"
-    assert "Trace against trace" in shown
+    assert "Traces compared" in shown
     app.selectbox(key="session_of").set_value("bm25").run()
-    assert "BM25 did the same in both runs." in text(app)
+    assert "BM25 gave the same result in both runs." in text(app)
     assert param(app, "of") == "bm25"
     app.button(key="exchange").click().run()
     assert param(app, "a") == other.id
@@ -84,14 +84,14 @@ def test_hostile_text_of_two_runs_stays_text(visit, stored):
 
 def test_a_run_that_is_not_there_is_said_by_its_place(visit, stored):
     shown = text(visit("sessions.py", a="good", b="nothing"))
-    assert "The second run: there is no run 'nothing'" in shown
+    assert "Second run: there is no run 'nothing'" in shown
     assert "'gone'" in text(visit("sessions.py", again="gone"))
 
 
 def test_a_parameter_is_changed_and_the_two_are_compared(visit, engine, asked):
     app = visit("sessions.py", again=asked.id)
-    assert "All that this run used is here." in text(app)
-    assert "nothing is changed" in text(app)
+    assert "Everything this run used is still available." in text(app)
+    assert "No change yet" in text(app)
     app.selectbox(key="again_route").set_value("hybrid_rrf").run()
     app.selectbox(key="again_parameter:hybrid_rrf").set_value("k").run()
     widget = next(w for w in (*app.slider, *app.number_input) if w.key == "again:hybrid_rrf:k")
@@ -114,7 +114,7 @@ def test_a_parameter_is_changed_and_the_two_are_compared(visit, engine, asked):
         ("Question", lambda app: app.text_area(key="again_question").set_value("What about customs?")),
         ("Answers", lambda app: app.radio(key="again_answers").set_value("all")),
         ("Model calls", lambda app: app.radio(key="again_mode").set_value("replay")),
-        ("Nothing", None),
+        ("No change", None),
     ],
 )
 def test_one_thing_changed_is_all_that_differs(visit, engine, asked, what, choose):
@@ -130,7 +130,7 @@ def test_one_thing_changed_is_all_that_differs(visit, engine, asked, what, choos
         "Question": (set(), ["question"], 0),
         "Answers": ({"answers", "answered"}, [], 0),
         "Model calls": ({"llm mode"}, [], 0),
-        "Nothing": (set(), [], 0),
+        "No change": (set(), [], 0),
     }[what]
 
 
@@ -145,7 +145,7 @@ def test_what_is_not_here_any_more_is_said_before_it_is_run(visit, engine, asked
     engine.store.save(old)
     engine.store.flush()
     shown = text(visit("sessions.py", again="old"))
-    assert "Not here, so left out: route clairvoyance." in shown
+    assert "No longer available and left out: route clairvoyance." in shown
     assert "the language model was another and is scripted" in shown
     none = replace(
         old, id="none", results=old.results[:1], settings={**old.settings, "routes": ["clairvoyance"]}
@@ -153,7 +153,7 @@ def test_what_is_not_here_any_more_is_said_before_it_is_run(visit, engine, asked
     engine.store.save(none)
     engine.store.flush()
     app = visit("sessions.py", again="none")
-    assert "None of the routes of this run is here" in text(app)
+    assert "it cannot be rerun" in text(app)
     assert not [button for button in app.button if button.key == "again_run"]
 
 
@@ -210,8 +210,8 @@ def test_files_are_imported_one_by_one_and_what_came_in_is_linked(visit, engine,
     app = visit("sessions.py")
     app.session_state["sessions_imported"] = found
     app.run()
-    assert "Nothing of b.zip was imported: this is not a session bundle" in text(app)
-    assert "2 runs are new from 2 files" in text(app)
+    assert "b.zip was not imported: this is not a session bundle" in text(app)
+    assert "2 new runs from 2 files" in text(app)
     assert len(app.get("page_link")) >= 2
     app.button(key="close_import").click().run()
     assert "2 runs are new" not in text(app)
@@ -221,7 +221,7 @@ def test_all_that_is_found_is_exported_but_for_what_still_runs(visit, engine, st
     engine.store.save(replace(make_run(run_id="going", corpus="tiny"), status="running"))
     engine.store.flush()
     app = visit("sessions.py")
-    assert "Export all 3 found" in [button.proto.label for button in app.get("download_button")]
+    assert "Export all 3 matches" in [button.proto.label for button in app.get("download_button")]
     narrowed = visit("sessions.py", search="crushed nothing of it")
     assert not narrowed.get("download_button")
 
@@ -252,8 +252,8 @@ def test_one_picked_run_is_opened_run_again_replayed_and_saved_for_other_tools(e
         "Rankings as a TREC run file",
         "Results as JSON lines",
     ]
-    assert "no model is asked" in text(app)
-    assert "no language model is called" in text(app)
+    assert "without searching again" in text(app)
+    assert "the language model is not called" in text(app)
     app.button(key="again").click().run()
     assert param(app, "again") == "good"
 

@@ -39,7 +39,7 @@ def test_health_names_what_works_and_how_to_mend_the_rest(visit):
 
 def test_endpoints_are_listed_and_one_is_tried(visit):
     app = visit("settings.py", tab="Endpoints")
-    assert "Not tried since" in html(app)
+    assert "Not tested since" in html(app)
     app.button(key="try:embedder").click().run()
     builds.get("try vectors of questions and passages").wait(10)
     app.run()

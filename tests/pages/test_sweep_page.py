@@ -86,7 +86,7 @@ def test_an_address_opens_the_view_again_and_names_what_is_not_as_ever(visit, ev
 
 def test_a_grid_that_cannot_be_read_says_what_is_allowed(visit, evaluation):
     app = settled(sweeps(visit, route="hybrid_linear", grid="0.2, 7"))
-    assert "'7' is not allowed; give a number from 0 to 1" in shown(app)
+    assert "'7' is not allowed; expected a number from 0 to 1" in shown(app)
     app = settled(sweeps(visit, route="hybrid_linear", grid="0..1 step 0.001"))
     assert "give at most 41" in shown(app)
 

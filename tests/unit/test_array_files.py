@@ -167,7 +167,7 @@ def test_files_of_words_are_written_whole_or_not_at_all(
 
 def test_uploads_that_cannot_be_kept_say_so(tmp_path: Path, small: Callable[[str], Path]) -> None:
     settings = Settings(home=small("1m"), embedder="hash")
-    with pytest.raises(Unavailable, match=r"cannot be kept in .*: No space left on device"):
+    with pytest.raises(Unavailable, match=r"cannot save the files in .*: No space left on device"):
         uploads.add("mine", {"a.txt": b"words " * 400_000}, settings)
     assert uploads.corpora(settings) == []
 

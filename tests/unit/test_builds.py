@@ -41,7 +41,7 @@ def test_a_build_reports_and_ends(tmp_path, slow):
     build = begin(tmp_path, "one")
     assert (build.stage, build.finished, build.total, build.done) == ("embed", 3, 10, False)
     assert build in builds.under_way()
-    with pytest.raises(BadInput, match="'one' is under way already"):
+    with pytest.raises(BadInput, match="'one' is already in progress"):
         builds.start("one", "somewhere", Settings(home=tmp_path))
     slow.set()
     build.wait(60)

@@ -125,7 +125,7 @@ def test_the_index_of_another_copy_of_the_program_is_told_and_taken_over(
     _runs(monkeypatch, second)
     (known,) = catalogue.known(settings)
     assert known.state == "stale"
-    assert f"indexed from {first}, by another copy of the program" in known.reason
+    assert f"indexed from {first} by another copy of the program" in known.reason
     assert str(second) in known.reason
     assert known.reason.endswith("python -m core index support")
     assert index.open_corpus("support", settings=settings).size == 1  # it can be searched all the same
@@ -144,7 +144,7 @@ def test_a_built_in_name_is_still_no_name_for_another_source(
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(bytes(range(256)), "not text in UTF-8"), (b"a = [", "not TOML")],
+    [(bytes(range(256)), "not UTF-8 text"), (b"a = [", "not valid TOML")],
 )
 def test_a_settings_file_that_is_none_is_named(
     tmp_path: Path,

@@ -186,14 +186,14 @@ ASK = ("ask", "box", "--corpus", "tiny")
         (("ask", "x" * 10_001, "--corpus", "tiny"), "10,001 characters; at most 10,000"),
         ((*ASK, "--routes", "bm25,nope"), "unknown route 'nope'; known: all, "),
         ((*ASK, "--routes", ","), "no route given; known: all, "),
-        ((*ASK, "--parameter", "hybrid_rrf.k=x"), "hybrid_rrf.k: 'x' is not allowed; give a"),
+        ((*ASK, "--parameter", "hybrid_rrf.k=x"), "hybrid_rrf.k: 'x' is not allowed; expected a"),
         ((*ASK, "--routes", "bm25", "--parameter", "k=5"), "write ROUTE.NAME=VALUE"),
         ((*ASK, "--routes", "bm25", "--parameter", "dense.k=5"),
-        "'dense', which is not among the routes: bm25"), ((*ASK, "--routes", "bm25", "--answers", "selected"),
-        "go together"), ((*ASK, "--routes", "bm25", "--answers", "none", "--answered", "bm25"),
-        "go together"), ((*ASK, "--timing", "quick"), "'quick' is not one of 'shared', 'isolated'"),
-        ((*ASK, "--history", "nowhere.txt"), "history nowhere.txt cannot be read"),
-        ((*ASK, "--history", __file__), "line 1: begin with"),
+        "'dense', which is not one of the chosen routes: bm25"), ((*ASK, "--routes", "bm25", "--answers",
+        "selected"), "must be given together"), ((*ASK, "--routes", "bm25", "--answers", "none", "--answered",
+        "bm25"), "must be given together"), ((*ASK, "--timing", "quick"),
+        "'quick' is not one of 'shared', 'isolated'"), ((*ASK, "--history", "nowhere.txt"),
+        "cannot read history nowhere.txt"), ((*ASK, "--history", __file__), "line 1: start the line with"),
         (("ask",), "Missing argument 'QUESTION'"),
         (("ask", "x", "--rotes", "a"), "No such option '--rotes'"),
         (("nope",), "unknown command 'nope'; known: ask, corpora, doctor"),
@@ -267,7 +267,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path, monkeypatch, call):
     code, out, err = call(*ASK, "--routes", "bm25,hyde,dense", "--json")
     statuses = {result["route"]: result["status"] for result in json.loads(out)["results"]}
     assert (code, statuses) == (1, {"bm25": "ok", "hyde": "cancelled", "dense": "ok"})
-    assert "what is done is kept" in err
+    assert "finished work is saved" in err
 
 
 class Shelf(MemoryCorpus):
@@ -399,7 +399,7 @@ def test_eval_tells_a_broken_set_before_it_builds_an_index(beir, call, monkeypat
     assert code == 2
     assert "test.tsv line 2" in one_error(err)
     for args, told in [
-        (("--parameter", "dense.k=1"), "not among the routes: bm25"),
+        (("--parameter", "dense.k=1"), "not one of the chosen routes: bm25"),
         (("--mode", "plain"), "has no questions of mode 'plain'; it has: none"),
         (("--split", "dev"), "there are: test, all"),
     ]:
@@ -430,7 +430,7 @@ def test_a_run_is_exported_and_imported_byte_for_byte(tmp_path, monkeypatch, cal
     first, second = tmp_path / "a.zip", tmp_path / "b.zip"
     code, out, _ = call("export", run_id, "--out", first, "--json")
     assert (code, json.loads(out)["bytes"]) == (0, first.stat().st_size)
-    assert "is there already" in one_error(call("export", run_id, "--out", first)[2])
+    assert "already exists" in one_error(call("export", run_id, "--out", first)[2])
     code, out, _ = call("export", run_id, "--format", "trec", "--out", "-")
     assert next(line.split()[3] for line in out.splitlines() if line.endswith(" bm25")) == "1"
     monkeypatch.setattr(engine_module, "shared_engine", lambda: there)
@@ -441,7 +441,7 @@ def test_a_run_is_exported_and_imported_byte_for_byte(tmp_path, monkeypatch, cal
     for args, told in [
         (("export", "nope", "--out", tmp_path / "c"), "nope"),
         (("import", __file__), "not a session bundle"),
-        (("import", "nowhere.zip"), "nowhere.zip cannot be read"),
+        (("import", "nowhere.zip"), "cannot read nowhere.zip"),
     ]:
         code, out, err = call(*args)
         assert (code, out) == (2, "")

@@ -41,7 +41,7 @@ def test_beir_keeps_judged_questions_with_their_conversation(folder):
 @pytest.mark.parametrize(
     ("file", "line", "told"),
     [
-        ("queries.jsonl", '{"_id": "q4", "text": "cut off', r"queries\.jsonl line 4: not JSON"),
+        ("queries.jsonl", '{"_id": "q4", "text": "cut off', r"queries\.jsonl line 4: not valid JSON"),
         ("queries.jsonl", "[1, 2]", r"queries\.jsonl line 4: expected a JSON object, not list"),
         ("queries.jsonl", '{"id": "q4"}', r"queries\.jsonl line 4: no text under '_id'; it has: id"),
         ("qrels/test.tsv", "q1\td1", r"test\.tsv line 5: expected query-id"),

@@ -238,7 +238,7 @@ def test_an_answer_that_comes_to_nothing_says_why_and_changes_nothing(tmp_path, 
         (Request(Query("q"), "tiny", ("bm25",), {"bm25": {"k": 1}}), "route bm25 has no parameter 'k'"),
         (
             Request(Query("q"), "tiny", ("hyde",), {"hyde": {"n": 9}}),
-            "hyde.n: 9 is not allowed; give a whole number",
+            "hyde.n: 9 is not allowed; expected a whole number",
         ),
         (Request(Query("q"), "tiny", ("hyde",), {"hyde": {"n": "two"}}), "hyde.n: 'two' is not allowed"),
         (Request(Query("q"), "tiny", ("bm25",), {"hyde": {"n": 1}}), "not among the routes"),

@@ -102,7 +102,7 @@ def test_nothing_found_is_no_reason_to_ask_a_model(tmp_path):
     result, llm = asked(tmp_path, {}, texts={})
     assert (result.answer, result.abstained) == (NOT_ANSWERED, True)
     assert llm.requests == []
-    assert "the model was not asked" in span(result, "write answer").attributes["note"]
+    assert "the model was not called" in span(result, "write answer").attributes["note"]
 
 
 def test_a_model_that_fails_fails_the_answer_and_not_what_was_found(tmp_path):

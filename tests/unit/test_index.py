@@ -251,7 +251,7 @@ def test_a_damaged_index_whose_source_is_gone_says_so(
 
 @pytest.mark.parametrize(
     ("lines", "why"),
-    [("", "it holds no document"), ('{"_id": "a", "text": " "}\n', r"1 empty .*corpus\.jsonl:1")],
+    [("", "it contains no documents"), ('{"_id": "a", "text": " "}\n', r"1 empty .*corpus\.jsonl:1")],
 )
 def test_a_source_without_any_text_gives_no_corpus(
     lines: str, why: str, tmp_path: Path, settings: Settings, model: Counting
@@ -433,7 +433,7 @@ def test_an_index_outlives_its_source(folder: Path, settings: Settings, model: C
     folder.rename(folder.with_name("gone"))
     entry = catalogue.describe("shop-help", settings)
     assert entry.state == "ready"
-    assert "cannot be read any more" in entry.reason
+    assert "can no longer be read" in entry.reason
     assert index.open_corpus("shop-help", settings=settings).size == 3
 
 

@@ -250,5 +250,5 @@ def test_an_embedded_server_that_dies_twice_is_told_as_that(tmp_path: Path) -> N
     calls = [request for request in server.requests if request.startswith(b"POST ")]  # not those for slots
     assert dying.started == len(calls) == 2
     assert str(caught.value) == (
-        "the model server of tiny was started again and ended during this call too (its log ends: killed)"
+        "the model server of tiny was restarted and ended again during this call (its log ends: killed)"
     )

@@ -110,7 +110,7 @@ def test_only_graded_calls_of_the_embedded_server_reuse_its_prompt_cache(embedde
         (http(""), "the body is empty"),
         (http(b"\xff\xfe\x00"), "broken JSON"),
         (http("[" * 100_000), "broken JSON"),
-        (http('"fine"'), "no object"),
+        (http('"fine"'), "not an object"),
         (http("{}"), "without a choice"),
         (http('{"choices": null}'), "without a choice"),
         (http('{"choices": []}'), "without a choice"),
@@ -366,7 +366,7 @@ def test_probabilities_and_json_are_not_streamed() -> None:
         (events(piece("Hel"), "{broken"), "broken JSON"),
         (events(piece(finish="stop")), "without text"),
         (events(), "without a choice"),
-        (events("7"), "no object"),
+        (events("7"), "not an object"),
         (http("<!doctype html><p>Sign in", kind="text/html"), "web page"),
     ],
 )

@@ -33,7 +33,7 @@ def test_saving_again_replaces_and_deleting_forgets(store):
     presets.save(store, Preset("a", "support", {"hybrid_linear": {"alpha": 0.6}}))
     assert presets.named(store, "a").parameters == {"hybrid_linear": {"alpha": 0.6}}
     presets.delete(store, "a")
-    with pytest.raises(BadInput, match="there are: none"):
+    with pytest.raises(BadInput, match="known: none"):
         presets.delete(store, "a")
 
 
@@ -41,7 +41,7 @@ def test_saving_again_replaces_and_deleting_forgets(store):
     ("preset", "said"),
     [
         (Preset("", "support", {"bm25": {}}), "1 to 64"),
-        (Preset("x", "support"), "set nothing"),
+        (Preset("x", "support"), "is empty"),
         (Preset("x", "support", {"hybrid_linear": {"alpha": 3}}), "alpha"),
         (Preset("x", "support", {"nothing": {}}), "nothing"),
         (Preset("x", "support", evidence=2.0), "0 to 1"),

@@ -74,7 +74,7 @@ def test_what_cannot_be_used_is_one_line_of_error(engine, call, command, monkeyp
     monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
     code, _, err = call(*command, "--preset", "gone")
     assert code != 0
-    assert "there are no named settings 'gone'; there are: mine" in err
+    assert "there is no preset 'gone'; known: mine" in err
     old = Preset("mine", "tiny", {"hybrid_rrf": {"gone": 1}})
     monkeypatch.setattr(presets, "every", lambda *_: (old,))
     code, _, err = call(*command, "--preset", "mine")

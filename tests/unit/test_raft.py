@@ -143,7 +143,7 @@ def test_the_command_trains_on_the_test_split_only_when_told_to(beir, tmp_path, 
     assert out.read_bytes() == first
     capsys.readouterr()
     assert main(["raft", "mine", "--out", str(out), "--split", "test"]) == 0
-    assert "must not be measured" in capsys.readouterr().err
+    assert "do not evaluate a model on them" in capsys.readouterr().err
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["t1"]
     assert main(["raft", "mine", "--out", str(tmp_path / "no" / "such.jsonl")]) == 2
     assert main(["raft", "mine", "--out", str(out), "--p-gold", "2"]) == 2

@@ -135,7 +135,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[Find], list[str]]:
     [
         (["169.254.169.254"], True, "link-local"),
         (["fe80::1%eth0"], True, "link-local"),
-        (["fd00:ec2::254"], True, "where a cloud keeps keys"),
+        (["fd00:ec2::254"], True, "serves cloud credentials"),
         (["::ffff:169.254.169.254"], True, "link-local"),
         (["127.0.0.1", "169.254.169.254"], True, "link-local"),  # it might be the next one's turn
         (["127.0.0.1"], False, "must be public"),

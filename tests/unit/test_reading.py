@@ -81,13 +81,13 @@ def test_a_file_that_takes_too_long_is_left_out(folder: Path) -> None:
     (folder / "c.txt").write_text("after")
     found, report = read(folder, chunking=Chunking(100), seconds=1)
     assert [cut.document.id for cut in found] == ["a.txt", "c.txt"]
-    assert report.skipped == ["b.txt: it takes more than 1 s to read"]
+    assert report.skipped == ["b.txt: reading took longer than 1 s"]
 
 
 def test_a_file_that_says_nothing_for_too_long_is_left_out(folder: Path) -> None:
     (folder / "b.txt").write_text(SLOW)
     told = read(folder, chunking=Chunking(100), silent=2.5)[1].skipped
-    assert told == ["b.txt: it was not read within 2.5 s"]
+    assert told == ["b.txt: reading took longer than 2.5 s"]
 
 
 @pytest.mark.trust
@@ -96,13 +96,13 @@ def test_a_file_that_takes_too_much_memory_is_left_out(folder: Path) -> None:
     (folder / "b.txt").write_text("after")
     found, report = read(folder, memory=150 * 1024**2)
     assert [cut.document.id for cut in found] == ["b.txt"]
-    assert report.skipped == ["a.txt: it needs more memory than reading may have"]
+    assert report.skipped == ["a.txt: it needs more memory than the reader may use"]
 
 
 def test_many_such_files_give_the_source_up(folder: Path) -> None:
     for n in range(3):
         (folder / f"{n}.txt").write_text(SLOW)
-    with pytest.raises(BadInput, match=r"1\.txt: it takes more than 1 s to read; nothing was indexed"):
+    with pytest.raises(BadInput, match=r"1\.txt: reading took longer than 1 s; nothing was indexed"):
         read(folder, chunking=Chunking(100), seconds=1, files=2)
 
 
@@ -110,7 +110,7 @@ def test_a_file_of_rows_is_read_as_a_whole_or_not_at_all(folder: Path) -> None:
     rows = [{"id": n, "text": "word " * 2_000} for n in range(20)]  # more than waits to be handed on
     lines = [json.dumps(row) for row in (*rows, {"text": SLOW})]
     (folder / "rows.jsonl").write_text("\n".join(lines))
-    with pytest.raises(BadInput, match=r"rows\.jsonl: it takes more than 1 s to read; nothing was indexed"):
+    with pytest.raises(BadInput, match=r"rows\.jsonl: reading took longer than 1 s; nothing was indexed"):
         read(folder, chunking=Chunking(100), seconds=1)
 
 
@@ -150,7 +150,7 @@ def test_a_process_that_is_killed_costs_its_file_only(folder: Path) -> None:
     with Reader(kill) as reader:
         found = [cut.document.id for cut in reader.documents(folder, Chunking(100), report)]
     assert found == ["b.txt"]
-    assert report.skipped == ["a.txt: the system ended its reading, most likely for the memory it took"]
+    assert report.skipped == ["a.txt: the system stopped the reader, probably because of its memory use"]
 
 
 def test_it_is_given_no_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_files_that_hold_no_text_are_named_and_give_no_corpus(
     assert main(["index", str(folder)]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert "nothing readable is left: 2 empty documents left out: blank.md, empty.txt" in said
-    assert "photo.txt: most of it does not decode as UTF-8" in said
+    assert "photo.txt: most of it is not valid UTF-8" in said
     assert "wide.txt: most of it" in said
     assert "broken.pdf: " in said
     assert index_record.names(settings) == []
@@ -197,7 +197,7 @@ def test_what_was_skipped_beside_readable_files_is_told(folder: Path, settings: 
     assert corpus.info.documents == 1
     assert corpus.info.notes == (
         "1 empty documents left out: empty.txt",
-        "photo.txt: most of it does not decode as UTF-8: it is no text, or of another encoding",
+        "photo.txt: most of it is not valid UTF-8: it is not text or has another encoding",
     )
 
 

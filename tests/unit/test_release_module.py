@@ -110,6 +110,6 @@ def test_the_command_writes_it_once(engine, tmp_path, monkeypatch, capsys):
     assert "'alpha': 0.2" in out.read_text()
     assert "EVIDENCE = 0.4" in out.read_text()
     assert main(args) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main([*args, "--force"]) == 0
     engine.store.close()

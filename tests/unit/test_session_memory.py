@@ -118,7 +118,7 @@ def test_a_number_is_never_given_twice(store):
     assert len(store.recall("s")) == 3, "all or none"
     assert store.forget("s") == 3
     assert (store.recall("s"), store.sessions_remembered()) == ((), ())
-    with pytest.raises(BadInput, match="nothing is remembered of session 's'"):
+    with pytest.raises(BadInput, match="session 's' has no remembered turns"):
         store.forget("s")
 
 
@@ -146,7 +146,7 @@ def test_forgetting_says_when_the_log_could_not_be_emptied(store, monkeypatch):
         raise sqlite3.OperationalError("database is locked")
 
     monkeypatch.setattr("core.store.empty_log", locked)
-    with pytest.raises(Unavailable, match=r"1 turns are forgotten, but .*-wal may still hold"):
+    with pytest.raises(Unavailable, match=r"1 turns are deleted, but .*-wal may still hold"):
         store.forget("s")
     assert store.recall("s") == ()
 
@@ -528,18 +528,18 @@ def test_the_command_lists_and_forgets(call):
     assert "My box arrived crushed" in call("memory", "--session", "vase")[1]
     code, out, _ = call("memory", "--session", "vase", "--forget", "--turn", 1, "--json")
     assert (code, json.loads(out)) == (0, {"session": "vase", "forgotten": 1})
-    assert "Forgot 1 turns" in call("memory", "--session", "vase", "--forget")[1]
-    assert call("memory")[1].startswith("Nothing is remembered")
-    assert call("memory", "--session", "vase")[1].startswith("Nothing is remembered of session vase")
+    assert "Deleted 1 turns" in call("memory", "--session", "vase", "--forget")[1]
+    assert call("memory")[1].startswith("No conversation is remembered")
+    assert call("memory", "--session", "vase")[1].startswith("Session vase has no remembered turns")
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (["--forget"], "--forget needs --session"),
-        (["--session", "s", "--turn", "1"], "add --forget"),
+        (["--session", "s", "--turn", "1"], "needs --forget"),
         (["--session", "a/b"], "1 to 80 letters"),
-        (["--session", "s", "--forget"], "nothing is remembered of session 's'"),
+        (["--session", "s", "--forget"], "session 's' has no remembered turns"),
     ],
 )
 def test_the_command_says_what_is_wrong(call, args, said):

@@ -56,20 +56,20 @@ def test_the_list_has_what_is_promised(call, store):
     assert (listed[0]["question"], listed[0]["corpus"], listed[0]["status"]) == ("asked 0", "support", "done")
     code, out, _ = call("sessions", "list", "--search", "20", "--limit", 1)
     assert (code, "asked 20" in out, "1 of 1 runs" in out) == (0, True, True)
-    assert "There are no such runs" in call("sessions", "list", "--corpus", "nope")[1]
+    assert "No runs match" in call("sessions", "list", "--corpus", "nope")[1]
 
 
 def test_a_purge_asks_first_and_says_how_many(call, store):
     code, out, err = call("sessions", "purge", "--older-than", "30d")
     assert (code, out) == (2, "")
     assert err.startswith("error: 2 runs asked before ")
-    assert "would be deleted for good; add --yes to do it" in err
+    assert "would be permanently deleted; add --yes to do it" in err
     assert len(ids(store)) == 3
     code, out, _ = call("sessions", "purge", "--older-than", "30d", "--yes", "--json")
     assert (code, json.loads(out)["runs"]) == (0, 2)
     assert ids(store) == ["run0", "run20"]
     assert call("sessions", "purge", "--older-than", "30d")[0] == 0  # nothing to ask about
-    assert "Deleted 1 runs for good" in call("sessions", "purge", "--older-than", "2w", "--yes")[1]
+    assert "Permanently deleted 1 runs" in call("sessions", "purge", "--older-than", "2w", "--yes")[1]
     assert ids(store) == ["run0"]
     assert b"asked 20" not in store.path.read_bytes()
 
@@ -88,7 +88,7 @@ def test_on_a_terminal_it_is_asked(call, store, monkeypatch, answer, left):
 def test_an_age_that_is_none_is_refused(call, store, age):
     code, _, err = call("sessions", "purge", "--older-than", age, "--yes")
     assert code == 2
-    assert "give a whole number of hours, days or weeks: 12h, 30d, 8w" in err
+    assert "use a whole number of hours, days or weeks: 12h, 30d, 8w" in err
     assert len(ids(store)) == 3
 
 

@@ -46,7 +46,7 @@ def test_comments_and_order_of_the_file_stay(home):
     [
         ({"route_max_calls": 0}, "route_max_calls"),
         ({"llm_mode": "sometimes"}, "llm_mode"),
-        ({"nope": 1}, "setting nope: not one that can be changed here"),
+        ({"nope": 1}, "setting nope cannot be changed here"),
         ({"home": "/tmp/elsewhere"}, "setting home"),
         ({"web_search": "ftp://x"}, "web_search"),
     ],
@@ -92,7 +92,7 @@ def test_the_environment_goes_first_and_its_key_stays_with_its_address(home, mon
     monkeypatch.setenv("ROUTESCOPE_LLM_MODE", "record")
     monkeypatch.setenv("ROUTESCOPE_LLM_API_KEY", "sk-env")
     assert (of("llm_mode").source, of("llm_mode").editable) == ("environment", False)
-    with pytest.raises(BadInput, match="ROUTESCOPE_LLM_MODE of the environment goes first"):
+    with pytest.raises(BadInput, match="ROUTESCOPE_LLM_MODE takes precedence"):
         settings_file.write({"llm_mode": "live"}, home)
     with pytest.raises(BadInput, match="its key comes from the environment"):
         settings_file.write({"llm_base_url": "https://theirs.example/v1"}, home)
@@ -101,7 +101,7 @@ def test_the_environment_goes_first_and_its_key_stays_with_its_address(home, mon
 
 def test_a_broken_file_or_place_is_named(home):
     (home / settings_file.FILE).write_text("llm = [")
-    with pytest.raises(BadInput, match="not TOML"):
+    with pytest.raises(BadInput, match="not valid TOML"):
         settings_file.listed(Settings.model_construct(home=home))
     (home / settings_file.FILE).unlink()
     (home / settings_file.FILE).mkdir()
@@ -168,6 +168,6 @@ def test_an_address_of_such_a_page_stays_marked_until_another_is_given(home):
 
 
 def test_the_mark_is_no_setting_that_a_page_can_take_away(home):
-    with pytest.raises(BadInput, match="setting only_public: not one that can be changed here"):
+    with pytest.raises(BadInput, match="setting only_public cannot be changed here"):
         settings_file.write({"only_public": None}, home)
     assert not of("only_public").editable

@@ -425,7 +425,7 @@ def test_what_sqlite_raises_is_told_by_its_kind():
     assert raised(interrupted) == (SqlFailed, "interrupted")
     assert raised(sqlite3.OperationalError("no such table: x"), late=True) == (SqlFailed, "no such table: x")
     assert raised(interrupted, late=True, denied=denied) == (NotAllowed, "table 'x'")
-    assert raised(MemoryError()) == (TooBig, "it needs more memory than a query has (out of memory)")
+    assert raised(MemoryError()) == (TooBig, "it exceeds the memory limit of a query (out of memory)")
     assert raised(OverflowError("int"))[0] is TooBig
     assert raised(sqlite3.DataError("string or blob too big"))[0] is TooBig
     assert raised(ValueError()) == (SqlFailed, "ValueError")

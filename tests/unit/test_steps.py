@@ -261,7 +261,7 @@ def test_too_few_variants_are_asked_for_again_once_and_said(tmp_path):
     assert [request.prompt for request in llm.requests] == ["variants/2", "variants/2/firmer"]
     assert "1 of 3 queries" in llm.requests[1].messages[0].content
     assert result.spans[0].output.texts == ("crushed parcel",)
-    assert "1 of 3 variants, also when asked again" in result.spans[0].attributes["note"]
+    assert "1 of 3 variants, even after a retry" in result.spans[0].attributes["note"]
 
 
 def test_a_refusal_is_retried_once_and_shown(tmp_path):

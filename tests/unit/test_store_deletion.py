@@ -277,7 +277,7 @@ def test_a_log_that_is_being_read_is_told_and_cut_later(opened, path, monkeypatc
             store.deletion.before(datetime(2030, 1, 1, tzinfo=UTC))
         assert traces(path)
         store.deletion.run()
-        assert "not deleted for good yet" in caplog.text
+        assert "not permanently deleted yet" in caplog.text
     until(lambda: traces(path) == [])
 
 

@@ -77,7 +77,7 @@ def test_a_run_that_is_here_is_skipped_if_equal_and_else_refused_by_name(store, 
     assert other.load("b") == make_run(run_id="b")
     other.save(replace(make_run(run_id="b"), wall_ms=1.0))
     changed = pack([Packed(make_run(run_id=id), (), "") for id in ("aa", "b", "c")])
-    with pytest.raises(BadInput, match="run 'b' is here already, with other content"):
+    with pytest.raises(BadInput, match="run 'b' is already stored with different content"):
         other.import_bundle(changed)
     assert {row.id for row in other.sessions()} == {"a", "b"}  # not aa, which came before the trouble
 

@@ -79,7 +79,7 @@ def test_a_name_is_checked_as_tags_are(store, name):
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"question": " "}, "not blank"),
+        ({"question": " "}, "must not be blank"),
         ({"question": "x" * 10_001}, "10,000"),
         ({"note": "x" * 20_001}, "20,000"),
         ({"routes": ("r",) * 201}, "at most 200"),

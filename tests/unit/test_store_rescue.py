@@ -144,9 +144,7 @@ def test_without_the_list_of_tables_nothing_is_changed(path):
     (page,) = [page for page in roots(path) if b"CREATE TABLE texts" in at(path.read_bytes(), page)]
     spoil(path, page)
     broken = path.read_bytes()
-    with pytest.raises(
-        BadInput, match=r"nothing of a session file can be read in .*; put a backup in its place"
-    ):
+    with pytest.raises(BadInput, match=r"has no readable session data; replace it with a backup"):
         rescue.recover(path)
     assert path.read_bytes() == broken
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -183,7 +181,9 @@ def test_a_truncated_file_is_told_and_its_beginning_saved(path, capsys):
         with pytest.raises(Unavailable) as caught:
             store.load("run1")
         for told in (store.warnings[0], str(caught.value)):
-            assert f"malformed; save what can be read with: python -m core sessions recover '{path}'" in told
+            assert (
+                f"malformed; rescue the readable runs with: python -m core sessions recover '{path}'" in told
+            )
     assert main(["sessions", "recover", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["runs"] > len(ALL) // 4
@@ -200,7 +200,7 @@ def test_what_is_no_database_is_told_and_left_alone(path, content, capsys):
     assert f"python -m core sessions recover '{path}'" in told
     assert len(told.splitlines()) == 1
     assert main(["sessions", "recover"]) == 2
-    assert "nothing of a session file can be read" in capsys.readouterr().err
+    assert "has no readable session data" in capsys.readouterr().err
     assert path.read_bytes() == content
     assert [one.name for one in path.parent.iterdir()] == [path.name]
 
@@ -270,7 +270,7 @@ def test_a_whole_file_and_one_in_use_are_left_alone(path, capsys):
         store.note("run1", "I hold it open.")
         with pytest.raises(BadInput, match="is in use; stop the dashboard"):
             rescue.recover(path)
-    with pytest.raises(BadInput, match="is not there"):
+    with pytest.raises(BadInput, match="does not exist"):
         rescue.recover(path.parent / "nothing.sqlite")
 
 
@@ -285,7 +285,7 @@ def test_a_disk_that_fills_up_leaves_the_damaged_file_as_it_is(path, monkeypatch
         return connection
 
     monkeypatch.setattr(rescue, "open_to_write", small)
-    with pytest.raises(Unavailable, match="full; it is as it was"):
+    with pytest.raises(Unavailable, match="full; it is unchanged"):
         rescue.recover(path)
     assert path.read_bytes() == broken
     assert [one.name for one in path.parent.iterdir()] == [path.name]
@@ -298,7 +298,7 @@ def test_a_backup_is_a_store(path, tmp_path, capsys):
         store.flush()
         assert main(["sessions", "backup", str(copy)]) == 0
     assert main(["sessions", "backup", str(copy)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert set(whole(copy)) == {*ALL, "late"}
     spoil(path, pages(path) // 2)
     assert main(["sessions", "backup", str(tmp_path / "second.sqlite")]) == 1

@@ -90,7 +90,7 @@ def test_what_another_machine_timed_and_what_still_runs_is_left_out(store, tmp_p
 
 
 def test_a_limit_below_one_is_refused(store):
-    with pytest.raises(BadInput, match="limit=0: give 1 or more"):
+    with pytest.raises(BadInput, match="limit=0 must be 1 or more"):
         store.traces(limit=0)
 
 

@@ -79,21 +79,21 @@ def test_the_corpus_name_is_a_slug_too(settings):
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({}, "no file was given"),
+        ({}, "no file was chosen"),
         ({"a.txt": b""}, "a.txt is empty"),
-        ({"a.txt": b" \n\t"}, "a.txt holds no text"),
-        ({"a.exe": b"MZ"}, "'a.exe' is no document; give files ending in .csv, .htm"),
-        ({"noending": b"text"}, "is no document"),
+        ({"a.txt": b" \n\t"}, "a.txt contains no text"),
+        ({"a.exe": b"MZ"}, "'a.exe' is not a supported document; upload files ending in .csv, .htm"),
+        ({"noending": b"text"}, "is not a supported document"),
         ({"a.pdf": b"%PDF-1.4 broken"}, "a.pdf: "),
-        ({"a.jsonl": b"{not json"}, r"^a.jsonl:1: not JSON"),
+        ({"a.jsonl": b"{not json"}, r"^a.jsonl:1: not valid JSON"),
         ({"a.jsonl": b'{"id": "x", "name": "y"}'}, "no text column"),
-        ({"corpus.jsonl": b'{"_id": "1", "text": "x"}'}, "BEIR set: give the path of its folder"),
+        ({"corpus.jsonl": b'{"_id": "1", "text": "x"}'}, "BEIR set; enter the path of its folder"),
         ({"x/a.txt": b"One.", "y/a.txt": b"Two."}, "would both be 'a.txt'"),
         (
             {"a.jsonl": b'{"id": "x", "text": "y"}', "b.jsonl": b'{"id": "x", "text": "z"}'},
-            "id 'x' stands in a.jsonl",
+            "id 'x' is also used in a.jsonl",
         ),
-        ({"good.txt": b"Text.", "bad.txt": b""}, "bad.txt is empty. Nothing was added; the other 1 can be"),
+        ({"good.txt": b"Text.", "bad.txt": b""}, "bad.txt is empty. No file was added; the other 1 can be"),
     ],
 )
 def test_what_cannot_be_read_gets_one_clear_error_and_nothing_is_kept(settings, files, said):
@@ -127,7 +127,7 @@ def test_a_file_taken_out_comes_back(settings):
         uploads.remove("mine", "../b.txt", settings)
     assert uploads.restore("mine", settings) == "a.txt"
     assert uploads.removed("mine", settings) is None
-    with pytest.raises(BadInput, match="no document was taken out"):
+    with pytest.raises(BadInput, match="no document was removed"):
         uploads.restore("mine", settings)
 
 
@@ -135,7 +135,7 @@ def test_what_was_taken_out_is_not_written_over_what_came_since(settings):
     uploads.add("mine", {"a.txt": b"One.", "b.txt": b"Two."}, settings)
     uploads.remove("mine", "a.txt", settings)
     uploads.add("mine", {"a.txt": b"Another."}, settings)
-    with pytest.raises(BadInput, match="was added anew"):
+    with pytest.raises(BadInput, match="was added again"):
         uploads.restore("mine", settings)
     assert uploads.documents_of("mine", "a.txt", settings)[0].text == "Another."
 

@@ -51,7 +51,7 @@ def _uploaded(name: str) -> bool:
 def _folder() -> None:
     heading("A folder on this machine")
     st.caption(
-        "Read where it is, nothing is copied: documents as md, txt, html, pdf, jsonl or csv, or a BEIR set"
+        "Reads the files in place without copying them: md, txt, html, pdf, jsonl or csv, or a BEIR set"
         " (a folder with corpus.jsonl)."
     )
     path = st.text_input("Folder or file", key="new_path", placeholder="/home/me/handbook")
@@ -64,7 +64,7 @@ def _folder() -> None:
         except RouteScopeError as error:
             st.error(md(str(error)))
         else:
-            _begun(begun, f"Corpus {begun} is being built; progress and Stop are in the sidebar.")
+            _begun(begun, f"Building corpus {begun}. Progress and Stop are in the sidebar.")
             st.rerun()  # the sidebar follows it from now on
 
 
@@ -72,8 +72,8 @@ def _upload(here: str | None) -> None:
     heading("Upload files")
     limit = min(int(st.get_option("server.maxUploadSize")), MAX_BYTES // 1_000_000)
     st.caption(
-        f"Files ending in {', '.join(ENDINGS)}, up to {limit} MB each. They are kept on the machine that"
-        " runs this page and go nowhere else."
+        f"Files ending in {', '.join(ENDINGS)}, up to {limit} MB each. They stay on the machine that"
+        " runs this page."
     )
     given = st.file_uploader(
         "Files", type=[ending[1:] for ending in ENDINGS], accept_multiple_files=True, max_upload_size=limit,
@@ -101,30 +101,30 @@ def _upload(here: str | None) -> None:
 
 
 def take(corpus: str, given: list[UploadedFile], chunking: Chunking | None) -> None:
-    """Keep the files and index them; BadInput keeps nothing."""
+    """Store the files and index them; on BadInput nothing is stored."""
     settings = state.engine().settings
     files: dict[str, bytes] = {}
     for file in given:
         if file.name in files:
-            raise BadInput(f"two of the files are called {file.name!r}; rename one of them")
+            raise BadInput(f"two files are named {file.name!r}; rename one of them")
         files[file.name] = file.getvalue()
     _free(corpus)
     had = {one.name for one in uploads.kept(corpus, settings)}
     names = uploads.add(corpus, files, settings)
     again = sorted(had & set(names))
-    said = f"{len(names)} {'file is' if len(names) == 1 else 'files are'} kept and being indexed."
+    message = f"{len(names)} {'file' if len(names) == 1 else 'files'} saved. Indexing…"
     if again:
-        said += f" In place of the earlier one: {', '.join(again[:5])}{' …' if len(again) > 5 else ''}."
+        message += f" Replaced: {', '.join(again[:5])}{' …' if len(again) > 5 else ''}."
     st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
-    _index(corpus, said, chunking)
+    _index(corpus, message, chunking)
 
 
 def _preview(given: list[UploadedFile], chunking: Chunking | None) -> None:
     """How a file will be cut, before anything is kept."""
     if chunking is None:
         return
-    st.caption(md(f"They will be cut: {chunking.label()}."))
-    if not st.toggle("Show it", key="upload_show"):  # reading a file may take seconds
+    st.caption(md(f"Chunking: {chunking.label()}."))
+    if not st.toggle("Preview the chunks", key="upload_show"):  # reading a file may take seconds
         return
     files = {file.name: file for file in given}
     chosen = st.selectbox("File", list(files), key="upload_preview")
@@ -136,7 +136,7 @@ def _preview(given: list[UploadedFile], chunking: Chunking | None) -> None:
         st.error(md(str(error)))
         return
     if len(documents) > 1:
-        st.caption(f"The first of its {len(documents):,} documents:")
+        st.caption(f"First of {len(documents):,} documents:")
     corpus_documents.of_file(documents[0], chunking)
 
 
@@ -148,23 +148,23 @@ def _files(name: str) -> None:
     out = uploads.removed(name, settings)
     if out is not None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.info(md(f"{out} was taken out."), width="stretch")
+            st.info(md(f"Removed {out}."), width="stretch")
             if st.button("Undo", key="upload_undo"):
-                _try(lambda: uploads.restore(name, settings), name, f"{out} is back and being indexed.")
+                _try(lambda: uploads.restore(name, settings), name, f"Restored {out}. Indexing…")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.selectbox(
             f"{len(kept):,} files, {size(sum(one.bytes for one in kept))}",
             [one.name for one in kept],
             index=None,
             key=f"upload_file:{len(kept)}",
-            placeholder="Choose a file to look at or take out",
+            placeholder="Choose a file to view or remove",
             width=420,
         )
-        if st.button("Take out", key="upload_remove", disabled=chosen is None) and chosen:
+        if st.button("Remove", key="upload_remove", disabled=chosen is None) and chosen:
             _try(
                 lambda: uploads.remove(name, chosen, settings),
                 name,
-                f"{chosen} was taken out; indexing again.",
+                f"Removed {chosen}. Indexing again…",
             )
     if chosen:
         _look(name, chosen)
@@ -191,10 +191,10 @@ def _waiting() -> None:
             continue
         build = builds.get(name)
         with st.container(horizontal=True, vertical_alignment="center"):
-            why = build.error if build is not None and build.error else "its index was not finished"
+            why = build.error if build is not None and build.error else "its indexing did not finish"
             st.warning(md(f"Uploaded, but not indexed: {name} ({why})"), width="stretch")
             if st.button("Index", key=f"waiting:{name}"):
-                _try(lambda: None, name, f"{name} is being indexed.")
+                _try(lambda: None, name, f"Indexing {name}…")
             if st.button("Delete its files", key=f"discard:{name}"):
                 uploads.delete(name, settings)
                 st.rerun()
@@ -214,7 +214,7 @@ def _try(change: Callable[[], object], name: str, said: str) -> None:
 def _free(name: str) -> None:
     build = builds.get(name)
     if build is not None and not build.done:
-        raise BadInput(f"corpus {name} is being indexed; wait for it or stop it in the sidebar")
+        raise BadInput(f"corpus {name} is being indexed; wait for it to finish or stop it in the sidebar")
 
 
 def _index(name: str, said: str, chunking: Chunking | None) -> None:

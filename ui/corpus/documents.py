@@ -39,7 +39,7 @@ def choose(corpus: Corpus, name: str, key: str, *, optional: bool, width: int = 
         holding = st.text_input(
             "Find a document",
             key=f"{FIND}:{name}",
-            placeholder="Part of its id or title",
+            placeholder="Part of the id or title",
             width=260,
             persist_state="session",
         )
@@ -80,7 +80,7 @@ def draw(name: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         chosen = choose(corpus, "doc", DOCUMENT, optional=False)
     if chosen is None:
-        st.info("No document holds these words. Search for less.")
+        st.info("No document matches. Try fewer words.")
         return
     chunking = settings(indexed)
     if chunking is None:
@@ -92,7 +92,7 @@ def draw(name: str) -> None:
         before = preview(document, indexed)
         st.caption(
             md(
-                f"Indexed now: {indexed.label()}; that cuts this document into {len(before.passages):,}"
+                f"The index uses {indexed.label()}, which cuts this document into {len(before.passages):,}"
                 f" {'passage' if len(before.passages) == 1 else 'passages'}."
             )
         )
@@ -109,12 +109,13 @@ def settings(usual: Chunking) -> Chunking | None:
             st.session_state[key] = value
     with st.container(horizontal=True, vertical_alignment="bottom"):
         size = st.number_input(
-            "Characters a passage", 0, 100_000, step=50, key=SIZE, width=170, on_change=first,
+            "Characters per passage", 0, 100_000, step=50, key=SIZE, width=170, on_change=first,
             persist_state="session", help="50 to 100,000; 0 keeps each document whole",
         )  # fmt: skip
         overlap = st.number_input(
             "Overlap", 0, 50_000, step=10, key=OVERLAP, width=130, on_change=first,
-            persist_state="session", help="Characters that neighbours share; at most half of a passage",
+            persist_state="session", help="Characters shared by neighbouring passages; at most half a "
+                                           "passage",
         )  # fmt: skip
         st.button(
             "As indexed",
@@ -143,12 +144,12 @@ def in_words(made: Preview) -> str:
         _number(len(made.inside), "ends within a sentence", "end within a sentence"),
         _number(
             len(made.headed),
-            "ends with a heading, cut off from its text",
-            "end with a heading, cut off from its text",
+            "ends with a heading separated from its text",
+            "end with a heading separated from its text",
         ),
     ]
     if made.shared:
-        parts.append(f"{made.shared:,} characters stand in two passages")
+        parts.append(f"{made.shared:,} characters are in two passages")
     return "; ".join(parts) + "."
 
 
@@ -184,7 +185,7 @@ def drawn(made: Preview, at: int) -> Markup:
             number, passage = starts[segment.start]
             parts.append(_edge(number, passage.end - passage.start, number in inside, number in headed))
         elif place == 0 and segment.passages:
-            parts.append(tag("span", f"passage {segment.passages[-1]} goes on", css="edge"))
+            parts.append(tag("span", f"passage {segment.passages[-1]} continues", css="edge"))
         words = text[segment.start : segment.end]
         if not segment.passages:
             parts.append(Markup("{}").format(words))
@@ -216,20 +217,18 @@ def _apply(name: str, chunking: Chunking) -> None:
     key = f"copy:{name}:{cut_as}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         called = st.text_input("Name of the copy", f"{name}-{cut_as}", key=key, width=220)
-        as_copy = st.button("Index a copy like this", key="index_copy", disabled=not called.strip())
-        again = item.kind == "indexed" and st.button(
-            "Index this corpus again like this", key="index_like_this"
-        )
+        as_copy = st.button("Index a copy", key="index_copy", disabled=not called.strip())
+        again = item.kind == "indexed" and st.button("Reindex this corpus", key="index_like_this")
     what = (
-        "Enrichments are then of an earlier state and can be made anew"
+        "Its enrichments then become outdated and can be built again"
         if item.kind == "indexed"
-        else ("A built-in corpus keeps its own cut")
+        else "A built-in corpus keeps its chunking"
     )
     st.caption(
         md(
-            "A preview: passages change in the index only when it is made again. Texts embedded before are"
-            f" not embedded again. {what}. A copy stands beside it, so that both can be compared; labelled"
-            " questions belong to their own corpus."
+            "This is a preview: the index changes only when you build it again. Unchanged texts are not"
+            f" embedded again. {what}. A copy lets you compare both; labelled questions stay with the"
+            " original corpus."
         )
     )
     if as_copy or again:
@@ -239,7 +238,7 @@ def _apply(name: str, chunking: Chunking) -> None:
             else:
                 wanted = re.sub(r"\s+", "-", called.strip())
                 if wanted == name or builds.get(wanted) in builds.under_way():
-                    raise BadInput(f"{wanted!r} is taken; give another name")
+                    raise BadInput(f"the name {wanted!r} is taken; choose another")
                 st.session_state[corpora.WANTED] = corpora.begin(wanted, name, chunking)
         except RouteScopeError as error:
             st.error(md(str(error)))
@@ -253,7 +252,7 @@ def of_file(document: Document, chunking: Chunking) -> None:
     st.markdown(md(in_words(made)))
     show(drawn(made, 0))
     if made.windows > 1:
-        st.caption(f"The first {WINDOW:,} characters are shown.")
+        st.caption(f"Shows the first {WINDOW:,} characters.")
 
 
 def first() -> None:

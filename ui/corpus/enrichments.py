@@ -1,4 +1,4 @@
-"""What can be made for the corpus so that more routes can search it: state, cost, and the button."""
+"""Enrichments of a corpus, which let more routes search it: state, cost, and the button."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from ui.app import state
 from ui.app.markup import join, md, show, table_of, tag
 from ui.app.routes import by_family
 
-HEAD = ("What", "State", "Entries", "Took", "Passages a second", "Model calls", "Tokens in / out", "On disk")
+HEAD = (
+    "What",
+    "State",
+    "Entries",
+    "Took",
+    "Passages per second",
+    "Model calls",
+    "Tokens in / out",
+    "On disk",
+)
 
 
 def listing(corpus: str, passages: int) -> None:
@@ -28,9 +37,9 @@ def listing(corpus: str, passages: int) -> None:
     reasons = {name: store.missing(name, corpus, fingerprint, settings) for name in store.RECIPES}
     made = {name: store.describe(name, corpus, settings) for name in store.RECIPES}
     ready = sum(reason is None for reason in reasons.values())
-    st.markdown("#### Made for more routes")
+    st.markdown("#### Enrichments")
     st.caption(
-        f"{ready} of {len(reasons)} are there. Each is made once and lets more routes search this corpus."
+        f"{ready} of {len(reasons)} are built. Each is built once and lets more routes search this corpus."
     )
     there = [(name, one) for name, one in made.items() if one is not None]
     if there:
@@ -52,8 +61,8 @@ def costs(made: Sequence[tuple[store.Made, bool]], passages: int) -> Markup:
         table_of(head, body, css="rs-corpus-table"),
         tag(
             "div",
-            "Took: on the clock, where recalled answers cost nothing. In brackets: the model's own time when"
-            " its calls were made.",
+            "Took: elapsed time; cached answers take none. In brackets: the time the model took when it was"
+            " called.",
             css="dim",
         ),
         css="rs rs-corpus-scroll",
@@ -64,7 +73,7 @@ def _row(made: store.Made, passages: int, *, current: bool) -> Markup:
     ms = sum(made.build_ms.values())
     stages = ", ".join(f"{stage} {milliseconds(took)}" for stage, took in made.build_ms.items())
     spent = made.spent
-    calls = f"{spent.calls:,}" + (f", {spent.recalled:,} recalled" if spent.recalled else "")
+    calls = f"{spent.calls:,}" + (f", {spent.recalled:,} cached" if spent.recalled else "")
     calls += f", {spent.failed:,} failed" if spent.failed else ""
     users = [r.title for r in by_family() if any(need.enrichment == made.name for need in r.needs)]
     title = store.recipe(made.name).title if made.name in store.RECIPES else made.name
@@ -81,7 +90,7 @@ def _row(made: store.Made, passages: int, *, current: bool) -> Markup:
     return tag(
         "tr",
         tag("td", title, tag("div", about, css="dim")),
-        tag("td", "ready" if current else "of an earlier state", css="" if current else "bad"),
+        tag("td", "ready" if current else "outdated", css="" if current else "bad"),
         *[tag("td", cell, css="num") for cell in cells],
     )
 
@@ -90,14 +99,14 @@ def _make(corpus: str, name: str, reason: str, *, again: bool) -> None:
     recipe = store.recipe(name)
     build = builds.get(f"{corpus} {name}")
     if build is not None and not build.done:
-        st.caption(md(f"{recipe.title} are being made; progress and Stop are in the sidebar."))
+        st.caption(md(f"Building {recipe.title}. Progress and Stop are in the sidebar."))
         return
     if build is not None and build.error:
         st.error(md(f"{recipe.title}: {build.error}"))
     users = [route.title for route in by_family() if any(need.enrichment == name for need in route.needs)]
-    earlier = " Only what has changed is made anew." if again else ""
+    earlier = " Only changed passages are processed again." if again else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Make", key=f"make:{corpus}:{name}", help=md(reason)):
+        if st.button("Build", key=f"make:{corpus}:{name}", help=md(reason)):
             _begin(corpus, name)
         st.caption(
             md(f"{recipe.title}, for {', '.join(users)}: takes {recipe.cost}.{earlier}"), width="stretch"

@@ -1,4 +1,4 @@
-"""Passages of a corpus that say nearly the same: how many, which, and what differs."""
+"""Near-duplicate passages of a corpus: how many, which, and what differs."""
 
 from __future__ import annotations
 
@@ -45,19 +45,21 @@ def draw(name: str) -> None:
     st.markdown(md(found.in_words(threshold)))
     if usual(found) < near_duplicates.USUAL[by]:
         st.caption(
-            f"No pair reaches {near_duplicates.USUAL[by]:.2f}, so the threshold begins at the most alike one."
+            f"No pair reaches {near_duplicates.USUAL[by]:.2f}, so the threshold starts at the most similar "
+            f"pair."
         )
     if found.sampled:
         st.caption(
             md(
                 f"Each passage was compared with {near_duplicates.NEIGHBOURS} neighbours in the HNSW graph."
-                f" It finds {corpus.info.recall:.1%} of the exact 10 nearest: a few pairs may be missing."
+                f" The graph finds {corpus.info.recall:.1%} of the exact 10 nearest, so a few pairs may be "
+                f"missing."
             )
         )
     if found.complete > near_duplicates.LEAST[by]:
         st.warning(
             md(
-                f"There are over {near_duplicates.MOST:,} pairs. The list is complete from "
+                f"There are over {near_duplicates.MOST:,} pairs. The list is complete from a similarity of "
                 f"{found.complete:.4f}."
             )
         )
@@ -80,19 +82,19 @@ def compared(corpus: Corpus, by: By) -> Near | None:
     called = f"{corpus.name} near-duplicates by {by}"
     build = builds.get(called)
     if build is not None and not build.done:
-        st.info(f"Comparing {corpus.size:,} passages; progress and Stop are in the sidebar.")
+        st.info(f"Comparing {corpus.size:,} passages. Progress and Stop are in the sidebar.")
         return None
     if build is not None and build.error:
         st.error(md(build.error))
     if build is not None and build.cancelled:
-        st.caption("It was stopped.")
+        st.caption("The comparison was stopped.")
     others = (
-        "every other one"
+        "every other passage"
         if corpus.size <= near_duplicates.LARGE
         else f"its {near_duplicates.NEIGHBOURS} nearest"
     )
-    st.caption(f"{corpus.size:,} passages are compared in the background, each with {others}.")
-    if st.button("Compare them", key="near_start", type="primary"):
+    st.caption(f"Compares {corpus.size:,} passages in the background, each with {others}.")
+    if st.button("Compare passages", key="near_start", type="primary"):
 
         def work(progress: Progress, cancel: threading.Event) -> None:
             def tick(done: int, total: int) -> None:
@@ -128,7 +130,7 @@ def _threshold(found: Near) -> float:
     address.take("alike", key, read)
     if st.session_state.get(key) is None:
         st.session_state[key] = usual(found)
-    label = "Alike from (Jaccard)" if by == "words" else "Alike from (cosine)"
+    label = "Minimum similarity (Jaccard)" if by == "words" else "Minimum similarity (cosine)"
     value = st.slider(label, least, 1.0, step=0.01, key=key, width=260, persist_state="session")
     address.keep("alike", f"{value:.2f}" if value != usual(found) else None)
     return float(value)
@@ -145,9 +147,9 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
     passages = _passages(corpus, [row for pair in pairs for row in pair])
     frame = pd.DataFrame(
         {
-            "Alike": found.similarity[shown],
-            "One": [passages[one].id for one, _ in pairs],
-            "Other": [passages[two].id for _, two in pairs],
+            "Similarity": found.similarity[shown],
+            "First": [passages[one].id for one, _ in pairs],
+            "Second": [passages[two].id for _, two in pairs],
             "Documents": ["same" if passages[a].doc_id == passages[b].doc_id else "two" for a, b in pairs],
             "Text": [cut(passages[one].text, 200) for one, _ in pairs],
         }
@@ -160,16 +162,16 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
         key=f"pairs:{corpus.fingerprint}:{found.by}:{threshold}:{across}",
         height=min(38 + 35 * len(frame), 320),
         column_config={
-            "Alike": st.column_config.NumberColumn(width=70, format="%.3f"),
-            "One": st.column_config.TextColumn(width=280),
-            "Other": st.column_config.TextColumn(width=280),
+            "Similarity": st.column_config.NumberColumn(width=70, format="%.3f"),
+            "First": st.column_config.TextColumn(width=280),
+            "Second": st.column_config.TextColumn(width=280),
             "Documents": st.column_config.TextColumn(width=85),
             "Text": st.column_config.TextColumn(width=380),
         },
-        alt="Pairs of passages, the most alike first",
+        alt="Pairs of passages, most similar first",
     )
     if len(places) > SHOWN:
-        st.caption(f"The {SHOWN:,} most alike of {len(places):,} pairs. Move the threshold up to see fewer.")
+        st.caption(f"The {SHOWN:,} most similar of {len(places):,} pairs. Raise the threshold to see fewer.")
     names = [f"{passages[one].id}|{passages[two].id}" for one, two in pairs]
     address.take("pair", PAIR, str)
     rows = [row for row in event["selection"]["rows"] if row < len(names)]
@@ -180,7 +182,7 @@ def _pairs(corpus: Corpus, found: Near, threshold: float, *, across: bool) -> No
     one, two = pairs[at]
     show(tag("div", difference(passages[one], passages[two], float(found.similarity[shown[at]])), css="rs"))
     with st.container(horizontal=True):
-        for label, row in (("The first in full", one), ("The second in full", two)):
+        for label, row in (("Open the first passage", one), ("Open the second passage", two)):
             st.page_link(
                 "corpus.py",
                 label=label,
@@ -193,13 +195,13 @@ def difference(one: Passage, two: Passage, similarity: float) -> Markup:
     same = one.doc_id == two.doc_id
     head = tag(
         "div",
-        tag("span", f"{similarity:.3f} alike", css="chip accent"),
+        tag("span", f"similarity {similarity:.3f}", css="chip accent"),
         " ",
         tag("del", "struck out"),
-        f" stands only in {one.id}, ",
+        f" is only in {one.id}, ",
         tag("ins", "marked"),
         f" only in {two.id} ",
-        tag("span", "(one document)" if same else "(two documents)", css="dim"),
+        tag("span", "(same document)" if same else "(two documents)", css="dim"),
         dir="auto",
     )
     return tag(
@@ -214,8 +216,8 @@ def _groups(corpus: Corpus, found: Near, threshold: float) -> Markup:
     inside = sum(map(len, groups))
     head = (
         f"{inside:,} of {corpus.size:,} passages are in "
-        f"{near_duplicates.count(len(groups), 'group', 'groups')} of such"
-        " pairs and copies"
+        f"{near_duplicates.count(len(groups), 'group', 'groups')} of near-duplicates"
+        " and copies"
     )
     return tag("div", tag("h4", head), _listed(corpus, groups), css="rs-block")
 
@@ -224,7 +226,7 @@ def _copies(corpus: Corpus, found: Near) -> Markup:
     if not found.copies:
         return EMPTY
     repeats = near_duplicates.count(found.repeats, "passage repeats", "passages repeat")
-    head = f"{repeats} another one word for word"
+    head = f"{repeats} another word for word"
     ordered = sorted(found.copies, key=lambda rows: (-len(rows), rows))
     return tag("div", tag("h4", head), _listed(corpus, ordered), css="rs-block")
 
@@ -247,11 +249,11 @@ def _listed(corpus: Corpus, sets: list[tuple[int, ...]]) -> Markup:
         for rows in shown
     ]
     more = (
-        tag("div", f"The {GROUPS} largest of {len(sets):,} are shown.", css="dim")
+        tag("div", f"Shows the {GROUPS} largest of {len(sets):,}.", css="dim")
         if len(sets) > GROUPS
         else EMPTY
     )
-    return table(["Passages", "Which", "First one's text"], lines, numbers=()) + more
+    return table(["Passages", "Ids", "Text of the first"], lines, numbers=()) + more
 
 
 def _passages(corpus: Corpus, rows: list[int]) -> dict[int, Passage]:

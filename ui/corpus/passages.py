@@ -29,7 +29,7 @@ def draw(name: str) -> None:
     """Filters, a page of the table, and the chosen passage."""
     corpus = state.engine().corpus(name)
     if not corpus.size:
-        st.info("This corpus has no passage: its documents hold no text.")
+        st.info("This corpus has no passages: its documents contain no text.")
         return
     page = _page(corpus)
     if page is None:
@@ -38,7 +38,7 @@ def draw(name: str) -> None:
         st.session_state[AT] = 0
         st.rerun()
     if not page.passages:
-        st.info("No passage shares a word with this. Search by meaning, or with other words.")
+        st.info("No passage contains these words. Search by meaning or try other words.")
     else:
         picked = _table(page)
         if picked is not None:
@@ -54,7 +54,7 @@ def _page(corpus: Corpus) -> Page | None:
     address.take("at", AT, lambda given: max(0, int(given) - 1))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         words = st.text_input(
-            "Search", key=WORDS, placeholder="Words that passages hold", width=260, on_change=_first,
+            "Search", key=WORDS, placeholder="Words in passages", width=260, on_change=_first,
             persist_state="session",
         )  # fmt: skip
         by = st.segmented_control(
@@ -75,7 +75,7 @@ def _page(corpus: Corpus) -> Page | None:
     return browse(corpus, words=words, vector=vector, document=document, start=at * PAGE, limit=PAGE)
 
 
-@st.cache_data(max_entries=50, show_spinner="Embedding the words")
+@st.cache_data(max_entries=50, show_spinner="Embedding the query")
 def _vector(embedder: str, words: str) -> Vector:
     return state.engine().embedder(embedder).embed_query(words)
 
@@ -106,7 +106,7 @@ def _table(page: Page) -> Passage | None:
             "Title": st.column_config.TextColumn(width=160),
             "Text": st.column_config.TextColumn(width=430),
             "From": st.column_config.NumberColumn(
-                width=70, help="Offset of its first character in the document"
+                width=70, help="Offset of the first character in the document"
             ),
             "Characters": st.column_config.NumberColumn(width=85),
         },
@@ -119,11 +119,11 @@ def _table(page: Page) -> Passage | None:
 def _pager(page: Page) -> None:
     end = page.start + len(page.passages)
     last = end >= page.total or (page.scores is not None and end >= DEEPEST)
-    how = "best first" if page.scores else "in reading order" if st.session_state.get(DOCUMENT) else "by id"
+    how = "best first" if page.scores else "in document order" if st.session_state.get(DOCUMENT) else "by id"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(
             f"{page.start + 1:,} to {end:,} of {page.total:,} passages, {how}."
-            " Pick one at the left of its row",
+            " Select one at the left of its row.",
             width="stretch",
         )
         at = page.start // PAGE
@@ -146,7 +146,7 @@ def _chosen(corpus: Corpus) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"#### {md(cut(passage.title or passage.doc_id, 90))}", width="stretch")
         st.button(
-            "Passage before",
+            "Previous passage",
             key="passage_before",
             disabled=not at,
             on_click=_choose,
@@ -154,7 +154,7 @@ def _chosen(corpus: Corpus) -> None:
         )
         after = pieces[min(at + 1, len(pieces) - 1)].id
         st.button(
-            "Passage after",
+            "Next passage",
             key="passage_after",
             disabled=at + 1 == len(pieces),
             on_click=_choose,
@@ -178,7 +178,7 @@ def in_full(passage: Passage, pieces: list[Passage], at: int, labels: list[tuple
     before = pieces[at - 1] if at else None
     after = pieces[at + 1] if at + 1 < len(pieces) else None
     shared = max(0, before.end - passage.start) if before else 0
-    told = f"Its first {shared:,} characters stand in the passage before too." if shared else ""
+    overlap = f"The first {shared:,} characters are also in the previous passage." if shared else ""
     return tag(
         "div",
         tag(
@@ -186,7 +186,7 @@ def in_full(passage: Passage, pieces: list[Passage], at: int, labels: list[tuple
             _beside("before", before),
             tag("div", passage.text, css="text this", dir="auto"),
             _beside("after", after),
-            tag("div", told, css="dim") if told else EMPTY,
+            tag("div", overlap, css="dim") if overlap else EMPTY,
             css="rs-corpus-near",
         ),
         tag("div", facts, _labels(labels), css="rs-corpus-side"),
@@ -196,14 +196,14 @@ def in_full(passage: Passage, pieces: list[Passage], at: int, labels: list[tuple
 
 def _beside(where: str, piece: Passage | None) -> Markup:
     if piece is None:
-        said = "The document begins here." if where == "before" else "The document ends here."
-        return tag("div", said, css="dim edge")
+        edge = "The document starts here." if where == "before" else "The document ends here."
+        return tag("div", edge, css="dim edge")
     return tag("div", piece.text, css="text beside", dir="auto")
 
 
 def _labels(labels: list[tuple[str, str, int]]) -> Markup:
     if not labels:
-        return tag("div", "No labelled question of this corpus has it as an answer.", css="dim")
+        return tag("div", "Not a relevant passage of any labelled question.", css="dim")
     items = [
         tag(
             "li",
@@ -216,7 +216,7 @@ def _labels(labels: list[tuple[str, str, int]]) -> Markup:
         for id, text, grade in labels
     ]
     count = len(labels)
-    head = f"{count} labelled {'question has' if count == 1 else 'questions have'} it as an answer:"
+    head = f"Relevant for {count} labelled {'question' if count == 1 else 'questions'}:"
     return tag("div", head, tag("ul", join(items)))
 
 

@@ -27,7 +27,7 @@ def draw(name: str) -> None:
         st.markdown(md(in_words(item)))
         show(tag("div", _facts(item, item.info), css="rs rs-corpus-two"))
         _rebuild(item)
-        heading("What indexing took")
+        heading("Indexing time")
         show(tag("div", costs(item.info), css="rs"))
         for note in item.info.notes:
             st.caption(md(f"Note: {note}"))
@@ -41,7 +41,7 @@ def in_words(item: catalogue.Known) -> str:
         return f"Corpus {item.name} is {item.state}."
     states = {
         "ready": "is indexed and up to date",
-        "stale": "is indexed, but not as it would be now",
+        "stale": "has an outdated index",
         "damaged": "has a damaged index",
         "not built": "is not indexed",
     }
@@ -55,16 +55,16 @@ def in_words(item: catalogue.Known) -> str:
 def _facts(item: catalogue.Known, info: CorpusInfo) -> Markup:
     exact = info.vector_index == "flat"
     facts = {
-        "Made of": item.source,
+        "Source": item.source,
         "Kind": "uploaded files" if _uploaded(item) else item.kind,
         "Documents": f"{info.documents:,}",
         "Passages": f"{info.passages:,}",
-        "Cut": info.chunking.label(),
+        "Chunking": info.chunking.label(),
         "Language": f"{info.language} (stems and stop words of BM25)",
         "Embedder": f"{info.embedder}, {info.dim} dimensions",
-        "Vector index": "flat: search is exact"
+        "Vector index": "flat: exact search"
         if exact
-        else f"HNSW: search is approximate; it finds {info.recall:.1%} of the exact 10 nearest (recall@10)",
+        else f"HNSW: approximate search, recall@10 of {info.recall:.1%} against exact search",
         "On disk": size(info.bytes),
         "Built": f"{info.built_at.replace('T', ' ')[:16]} UTC",
         "Fingerprint": info.fingerprint,
@@ -103,16 +103,16 @@ def costs(info: CorpusInfo) -> Markup:
     total = sum(info.build_ms.values())
     for stage, ms in info.build_ms.items():
         count, what = pace.get(stage, (0, ""))
-        rate = f"{count / ms * 1000:,.0f} {what} a second" if count and ms >= 1 else ""
+        rate = f"{count / ms * 1000:,.0f} {what} per second" if count and ms >= 1 else ""
         note = ""
         if stage == "embed" and info.reused:
-            note = f"{info.reused:,} of {info.passages:,} vectors were there already, so they took no time"
+            note = f"{info.reused:,} of {info.passages:,} vectors were cached and took no time"
         lines.append([_stage(stage, note), milliseconds(ms), _share(ms, total), rate])
     if CUT not in info.build_ms:
-        note = f"by an earlier version, as a part of “{READ}”"
+        note = f"part of “{READ}” in the version that built this index"
         lines.insert(1, [_stage(CUT, note), "not recorded", "", ""])
-    lines.append(["in all", milliseconds(total), "", ""])
-    return table(["Stage", "Took", "Share", "Pace"], lines, numbers=(1,))
+    lines.append(["total", milliseconds(total), "", ""])
+    return table(["Stage", "Took", "Share", "Rate"], lines, numbers=(1,))
 
 
 def _stage(name: str, note: str) -> Markup:
@@ -142,10 +142,10 @@ def _uploaded(item: catalogue.Known) -> bool:
 def _rebuild(item: catalogue.Known) -> None:
     """A stale or damaged index is built again in the sidebar; here also one that is up to date."""
     if st.button(
-        "Index again",
+        "Reindex",
         key="index_again",
         disabled=corpora.under_way(item.name),
-        help="Reads the documents anew. Only what has changed is embedded; the same content gives the"
+        help="Reads the documents again and embeds only what has changed. The same content gives the"
         " same index.",
     ):
         corpora.again(item.name)
@@ -159,17 +159,15 @@ def _deletion(item: catalogue.Known) -> None:
         return
     with st.expander("Delete this index"):
         also = (
-            f"with the {len(uploads.kept(item.name, settings))} uploaded files it was made of"
+            f"and its {len(uploads.kept(item.name, settings))} uploaded files"
             if _uploaded(item)
-            else f"and nothing of its source, {item.source}"
+            else f"but not its source, {item.source}"
         )
-        st.caption(
-            md(f"Deletes the index and what was made for more routes, {also}. Stored runs stay as they are.")
-        )
+        st.caption(md(f"Deletes the index and its enrichments, {also}. Stored runs are not affected."))
         sure = st.checkbox(md(f"Delete the index of {item.name}"), key=f"sure:{item.name}")
         busy = any(b.name == item.name or b.name.startswith(f"{item.name} ") for b in builds.under_way())
         if busy:
-            st.caption("Something is being made for this corpus; stop it in the sidebar first.")
+            st.caption("A build for this corpus is in progress; stop it in the sidebar first.")
         if st.button("Delete", key="delete_corpus", disabled=busy or not sure):
             index.remove(item.name, settings=settings)
             if _uploaded(item):

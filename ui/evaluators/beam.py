@@ -13,7 +13,7 @@ from core.domain.types import RouteResult, Run, Span
 from core.steps.beam import WEIGHTS, in_order, rescore, support_of, trees
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 
-NONE = "No route of this run wrote several segments to choose from."
+NONE = "No route of this run wrote alternative segments."
 MOST = 10.0  # that a weight can be set to
 RANGES = {"relevance": (0.0, 1.0), "support": (0.0, 1.0), "utility": (-1.0, 1.0)}
 
@@ -47,7 +47,7 @@ def _controls(key: str, stored: Mapping[str, float]) -> dict[str, float]:
         with column:
             given = st.number_input(
                 md(f"Weight of {name}"), 0.0, MOST, value, 0.1, key=f"weight-{name}-{key}",
-                help="Ranks what the run wrote anew; nothing is written again.",
+                help="Ranks the stored segments again; no new text is written.",
             )  # fmt: skip
             weights[name] = float(given)
     return weights
@@ -75,11 +75,11 @@ def _in_words(tree: SegmentTree) -> Markup:
 
 
 def _anew(ends: tuple[int, ...]) -> Markup:
-    """What other weights cannot tell."""
-    told = "ranked by other weights than in the run: only what it had written"
+    """What ranking by other weights leaves open."""
+    note = "ranked with other weights than in the run, using stored segments only"
     if ends:
-        told += f"; {len(ends)} paths end early, as the run did not go on from them"
-    return tag("div", tag("b", told))
+        note += f"; {len(ends)} paths end early, where the run did not continue them"
+    return tag("div", tag("b", note))
 
 
 def _row(run: Run, at: int, branch: Segment) -> Markup:

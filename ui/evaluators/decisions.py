@@ -15,7 +15,7 @@ from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, tag
 
 Step = Recorded[Decided | Selection]
-NONE = "No route of this run had anything to decide: none branches or loops."
+NONE = "No route of this run made a decision: none branches or loops."
 
 
 def path(run: Run) -> Markup:
@@ -29,7 +29,7 @@ def path(run: Run) -> Markup:
         return tag("div", NONE, css="rs dim")
     several = [_block(*one) for one in told if len(one[1]) != 1 or one[2]]
     alone = [_alone(result, found) for result, found, noted in told if len(found) == 1 and not noted]
-    head = tag("h3", "Routes that decided one thing", css="rs-part") if several and alone else EMPTY
+    head = tag("h3", "Routes with one decision", css="rs-part") if several and alone else EMPTY
     return tag("div", *several, head, *alone, css="rs")
 
 
@@ -56,7 +56,7 @@ def _warning(span: Span, by: Mapping[str, list[str]]) -> Markup:
     return tag(
         "div",
         *(
-            tag("div", f"{span.name}: passage {number} is worded like an instruction ({', '.join(what)})")
+            tag("div", f"{span.name}: passage {number} reads like an instruction ({', '.join(what)})")
             for number, what in by.items()
         ),
         css="bad",
@@ -94,5 +94,5 @@ def _meter(gate: Gate) -> Markup:
         css="rs-meter",
         title=cut(f"score {gate.score:.3f}, threshold {gate.threshold:.3f}", 80),
     )
-    told = f"{gate.score:.3f} against {gate.threshold:.3g}"
+    told = f"{gate.score:.3f}, threshold {gate.threshold:.3g}"
     return tag("div", bar, tag("span", told, css="dim nowrap"), css="rs-evaluators-score")

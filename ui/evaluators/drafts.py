@@ -12,16 +12,14 @@ from core.domain.types import RouteResult, Run
 from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.components.rewrites import word_diff
 
-WORDS = {"kept": "as before", "changed": "other verdict than before", "added": "new", "dropped": "gone"}
+WORDS = {"kept": "unchanged", "changed": "verdict changed", "added": "new", "dropped": "removed"}
 
 
 def drafts(run: Run) -> Markup:
     """Every draft of every route that judged its drafts; says so if none did."""
     blocks = [_block(result, found) for result in run.results if (found := writing(result))]
     if not blocks:
-        return tag(
-            "div", "No route of this run wrote an answer more than once or judged a draft.", css="rs dim"
-        )
+        return tag("div", "No route of this run revised an answer or judged a draft.", css="rs dim")
     return tag("div", *blocks, css="rs")
 
 
@@ -41,12 +39,14 @@ def _draft(number: int, step: Recorded[Critique], before: str | None, kept: bool
         "div",
         tag("b", f"Draft {number}"),
         tag("span", f"  {step.span.name} · {milliseconds(step.span.ms)}  ", css="dim"),
-        tag("span", "the answer", css="chip accent") if kept else EMPTY,
+        tag("span", "final answer", css="chip accent") if kept else EMPTY,
     )
     text = one.draft if before is None else word_diff(before, one.draft)
     rows = [_claim(claim, _became(changes, claim)) for claim in one.claims]
     rows += [_gone(claim) for claim in changes.dropped]
-    heads = tag("tr", tag("th", "Claim"), tag("th", "Passages say so"), tag("th", "Since the draft before"))
+    heads = tag(
+        "tr", tag("th", "Claim"), tag("th", "Supported by passages"), tag("th", "Since the previous draft")
+    )
     table = table_of(heads, rows) if rows else EMPTY
     feedback = tag("div", "Feedback: ", one.feedback, css="dim", dir="auto") if one.feedback else EMPTY
     decided = tag(
@@ -61,7 +61,7 @@ def _became(changes: ClaimChanges, claim: Criticised) -> str:
 
 
 def _claim(claim: Criticised, became: str) -> Markup:
-    said = {True: "supported", False: "not supported", None: "not told"}[claim.supported]
+    said = {True: "supported", False: "not supported", None: "not judged"}[claim.supported]
     where = f" [{claim.passage}]" if claim.passage is not None else ""
     return tag(
         "tr",

@@ -27,7 +27,7 @@ def kinds(run: Run) -> dict[str, list[Gate]]:
 
 
 def draw(run: Run) -> None:
-    """One kind of decision with its threshold; nothing where no step tells a score and a threshold."""
+    """One kind of decision with its threshold; nothing where no step has a score and a threshold."""
     found = kinds(run)
     if not found:
         return
@@ -61,11 +61,11 @@ def draw(run: Run) -> None:
     elif changed:
         st.caption(
             md(
-                "For all routes alike it is a setting, answer_evidence, and no parameter: see "
+                "This threshold is the setting answer_evidence, which applies to all routes. Change it in "
                 "Settings and health."
             )
             if name.startswith(EVIDENCE)
-            else "Several routes decide by it: try it on one of them alone to keep it."
+            else "Several routes use this threshold. To save a change, try it on a run with one of them."
         )
     show(tag("div", table(found[name], at), css="rs"))
 
@@ -74,15 +74,15 @@ def in_words(found: list[Gate], at: float) -> str:
     """What the threshold changes, in words."""
     other = [gate for gate in found if gate.decide(at) != gate.decision]
     if not other:
-        return f"At {at:.3g} all {len(found)} decisions for this question are as they were."
+        return f"At {at:.3g} all {len(found)} decisions for this question stay the same."
     titles = ", ".join(dict.fromkeys(cut(gate.result.title, 40) for gate in other))
     ends = " and ".join(dict.fromkeys(gate.decide(at) for gate in other))
-    return f"At {at:.3g} {len(other)} of {len(found)} decisions would be another one ({ends}): {titles}."
+    return f"At {at:.3g} {len(other)} of {len(found)} decisions would change (to {ends}): {titles}."
 
 
 def table(found: list[Gate], at: float) -> Markup:
     """A row a route, the best score first."""
-    heads = [tag("th", name) for name in ("Route", "Decided", "At this threshold")]
+    heads = [tag("th", name) for name in ("Route", "Decision", "At this threshold")]
     heads.insert(1, tag("th", "Score", css="num"))
     rows = [
         tag(
@@ -100,5 +100,5 @@ def table(found: list[Gate], at: float) -> Markup:
 def _share(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 1:
-        raise ValueError(f"threshold {text!r}; wanted 0 to 1")
+        raise ValueError(f"threshold {text!r} must be from 0 to 1")
     return value

@@ -102,7 +102,7 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
     stored = (grading.low, grading.high)
     if not 0 <= grading.low <= grading.high <= 1:
         st.caption(
-            md(f"The stored thresholds {grading.low:g} and {grading.high:g} are no range from 0 to 1.")
+            md(f"The stored thresholds {grading.low:g} and {grading.high:g} are not a range between 0 and 1.")
         )
         return stored
     key, near = f"edges:{run.id}:{name}", (round(grading.low, 3), round(grading.high, 3))
@@ -110,7 +110,7 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.session_state.setdefault(key, near)
         tried: Edges = st.slider(  # type: ignore[assignment] # two ends, as its value in the state has two
-            "Thresholds: below the lower one doubted, from the upper one on trusted",
+            "Thresholds: passages below the lower one are doubted, from the upper one trusted",
             0.0,
             1.0,
             step=FINE,
@@ -126,7 +126,7 @@ def _edges(run: Run, name: str, grading: Grading) -> Edges:
             key=f"as_stored:{name}",
             disabled=not changed,
             on_click=lambda: st.session_state.__setitem__(key, near),
-            help=md(f"Back to {grading.low:.3f} and {grading.high:.3f}, with which the run was made"),
+            help=md(f"Back to {grading.low:.3f} and {grading.high:.3f}, the thresholds of the run"),
         )
     address.keep("thresholds", f"{low:.3f}-{high:.3f}" if changed else None)
     # The slider rounds: where it stands as stored, the stored thresholds themselves count.
@@ -137,7 +137,7 @@ def read_edges(text: str) -> Edges:
     """Two thresholds of an address, "0.2-0.44"; ValueError for what is no range from 0 to 1."""
     low, high = map(float, text.split("-"))
     if not 0 <= low <= high <= 1:
-        raise ValueError(f"thresholds {text!r}; wanted 0 <= low <= high <= 1")
+        raise ValueError(f"thresholds {text!r} must satisfy 0 <= low <= high <= 1")
     return low, high
 
 
@@ -145,20 +145,20 @@ def _of_mean(run: Run, name: str, result: RouteResult, step: Step, judged: Round
     """The controls of a step that decides by the mean of a round, and what they decide."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         threshold = st.slider(
-            "Mean grade that is good enough, of 5", 1.0, 5.0, min(5.0, max(1.0, judged.threshold)), 0.01,
+            "Mean grade that passes (1 to 5)", 1.0, 5.0, min(5.0, max(1.0, judged.threshold)), 0.01,
             key=f"mean:{run.id}:{name}", width=420, persist_state="session",
         )  # fmt: skip
         gain = st.slider(
-            "Least gain over the round before", 0.0, 4.0, min(4.0, max(0.0, judged.gain)), 0.01,
+            "Minimum gain over the previous round", 0.0, 4.0, min(4.0, max(0.0, judged.gain)), 0.01,
             key=f"gain:{run.id}:{name}", width=320, persist_state="session",
         )  # fmt: skip
     decision, reason = again(judged, threshold, gain)
-    mean = "nothing to grade" if judged.mean is None else f"mean grade {judged.mean:.2f} of 5"
+    mean = "no grades" if judged.mean is None else f"mean grade {judged.mean:.2f} of 5"
     changed = (threshold, gain) != (judged.threshold, judged.gain)
     anew = tag(
         "div",
         tag("b", f"with these: {decision}"),
-        tag("span", f"  {mean} against {threshold:.2f}" + (f": {reason}" if reason else ""), css="dim"),
+        tag("span", f"  {mean}, threshold {threshold:.2f}" + (f": {reason}" if reason else ""), css="dim"),
     )
     show(tag("div", _stored(step), anew if changed else EMPTY, css="rs"))
     stored = {"threshold": judged.threshold, "gain": judged.gain}
@@ -181,14 +181,14 @@ def _decided(result: RouteResult, step: Step, low: float, high: float) -> Markup
     parts, grading = [_stored(step)], step.output
     if not by_best(grading):
         if grading.decision:
-            note = "The stored decision does not follow from the best grade: thresholds only mark passages."
+            note = "The stored decision does not depend on the best grade; the thresholds only mark passages."
             parts.append(tag("div", note, css="dim"))
         return join(parts)
     verdict = at(grading.grades, low, high)
     if (low, high) != (grading.low, grading.high):
         other = verdict.decision != grading.decision
         chip = tag(
-            "span", "another decision" if other else "same decision", css="chip accent" if other else "chip"
+            "span", "decision changes" if other else "same decision", css="chip accent" if other else "chip"
         )
         parts.append(tag("div", tag("b", f"with these: {verdict.decision} "), chip))
         parts.append(tag("div", verdict.why, css="dim"))
@@ -203,12 +203,12 @@ def _kept(result: RouteResult, step: Step, verdict: Grading) -> Markup:
         return EMPTY
     count = len(grading.grades)
     stays = (
-        f"none of the {count} graded passages stays"
+        f"all {count} graded passages are dropped"
         if action.decision in SPENT
-        else f"the {count} graded passages stay, best grade first"
+        else f"all {count} graded passages stay, best grade first"
     )
     unknown = verdict.decision != "correct" and grading.decision == "correct"
-    more = "; what the web would bring is not known, as this run did not ask it" if unknown else ""
+    more = "; web results are unknown, as this run did not search the web" if unknown else ""
     return tag("div", tag("b", f"then: {action.decision}"), tag("span", f"  {stays}{more}", css="dim"))
 
 
@@ -228,7 +228,7 @@ def table(run: Run, gold: Mapping[str, int], grading: Grading, low: float, high:
         tag("div", f"{cut(title_of(run, id), 90)}: {cut(why, 200)}", css="bad", dir="auto")
         for id, why in errors(grading)
     ]
-    apart = tag("div", tag("b", "No grade, so neither pass nor fail"), *failed) if failed else EMPTY
+    apart = tag("div", tag("b", "Not graded, so neither pass nor fail"), *failed) if failed else EMPTY
     body = table_of(tag("tr", *heads), rows)
     return tag("div", body, apart, css="rs-block")
 

@@ -28,7 +28,7 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
     views = _views(run, gold, dark=dark)
     if not views:
         st.subheader("No route of this run graded or decided anything", anchor=False)
-        st.caption(md(f"Ask again with a route that does: {_judging()}."))
+        st.caption(md(f"Run a question with a route that does: {_judging()}."))
         st.page_link("compare.py", label="Go to Compare")
         return
     words(run, gold)
@@ -40,7 +40,7 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
     ]
     if lacking:
         st.caption(
-            md(f"Not in this run: {', '.join(lacking).lower()}. Routes that may have it: {_judging()}.")
+            md(f"Not in this run: {', '.join(lacking).lower()}. Routes that may have them: {_judging()}.")
         )
 
 
@@ -48,10 +48,10 @@ def words(run: Run, gold: Mapping[str, int]) -> None:
     """What to know first."""
     found = findings(run, gold)
     if not gold:
-        found = ["This question has no labels here: whether a dropped passage was a right one is not known."]
+        found = ["This question has no labels, so it is unknown whether a dropped passage was relevant."]
     elif not found:
-        found = ["No grader or floor dropped a labelled passage, and none trusted one without a label."]
-    more = [f"{len(found) - TOLD} more like these."] if len(found) > TOLD else []
+        found = ["No grader or filter dropped a labelled passage, and none trusted an unjudged one."]
+    more = [f"{len(found) - TOLD} more."] if len(found) > TOLD else []
     told = [held(run), *found[:TOLD], *more]
     ways = Counter(way for _, way in decided(run))
     titles = {way: [result.title for result, one in decided(run) if one == way] for way in ways}
@@ -67,7 +67,7 @@ def words(run: Run, gold: Mapping[str, int]) -> None:
     ]
     rest = len(rows) - TOLD
     if rest > 0:
-        lines.append(tag("li", f"{rest} more ways of deciding: see Decisions", css="dim"))
+        lines.append(tag("li", f"{rest} more: see Decisions", css="dim"))
     body = [tag("li", one, dir="auto") for one in told]
     head = [tag("div", tag("b", "Decisions"))] if lines else []
     show(

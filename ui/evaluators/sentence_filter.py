@@ -1,4 +1,4 @@
-"""What was kept of what was found: passages and their strips against a floor that can be moved."""
+"""What the sentence filter and the passage filter let pass, against a threshold that can be moved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Step = Recorded[SentenceFilter] | Recorded[Selection]
 
 
 def steps(run: Run) -> dict[str, tuple[RouteResult, Step]]:
-    """The steps that kept some of what they saw, by "route:span"."""
+    """The steps that filtered passages or sentences, by "route:span"."""
     found: dict[str, tuple[RouteResult, Step]] = {}
     for result in run.results:
         some: list[Step] = [*nears(result), *strippings(result)]
@@ -40,7 +40,7 @@ def draw(run: Run, gold: Mapping[str, int], quotes: Mapping[str, Sequence[str]])
         st.session_state[CUT] = names[0]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox(
-            "Kept by", names, key=CUT, width=460, persist_state="session",
+            "Filtered by", names, key=CUT, width=460, persist_state="session",
             format_func=lambda one: _named(names, found, one),
         )  # fmt: skip
         address.keep("cut", name if name != names[0] else None)
@@ -80,7 +80,7 @@ def _floor(run: Run, name: str, stored: float) -> float:
     address.take("floor", key, _cosine)
     st.session_state.setdefault(key, near)
     floor: float = st.slider(
-        "Floor", -1.0, 1.0, step=0.005, format="%.3f", key=key, width=420, persist_state="session"
+        "Threshold", -1.0, 1.0, step=0.005, format="%.3f", key=key, width=420, persist_state="session"
     )
     changed = floor != near
     address.keep("floor", f"{floor:.3f}" if changed else None)
@@ -90,7 +90,7 @@ def _floor(run: Run, name: str, stored: float) -> float:
 def _cosine(text: str) -> float:
     value = float(text)
     if not -1 <= value <= 1:
-        raise ValueError(f"floor {text!r}; wanted -1 to 1")
+        raise ValueError(f"threshold {text!r} must be from -1 to 1")
     return value
 
 
@@ -100,9 +100,9 @@ def _passages(
     """Whole passages against the floor."""
     now, then = set(reaching(step, floor)), set(reaching(step, step.floor))
     lost = [id for id in step.cosines if gold.get(id, 0) > 0 and id not in now]
-    said = f"kept: {len(now)} of {len(step.cosines)} passages"
+    passed = f"{len(now)} of {len(step.cosines)} passages passed"
     if lost:
-        said += f"; {len(lost)} labelled dropped"
+        passed += f"; {len(lost)} labelled dropped"
     rows = [
         tag(
             "tr",
@@ -112,7 +112,7 @@ def _passages(
         )
         for id, score in sorted(step.cosines.items(), key=lambda one: -one[1])
     ]
-    return _framed(result, span, said, f", those from {floor:.3g} on", "Passage", rows)
+    return _framed(result, span, passed, f", threshold {floor:.3g}", "Passage", rows)
 
 
 def _block(
@@ -126,9 +126,9 @@ def _block(
     quotes: Mapping[str, Sequence[str]],
 ) -> Markup:
     now = anew or step
-    said = f"kept: {now.kept} of {len(now.sentences)} strips"
+    passed = f"{now.kept} of {len(now.sentences)} sentences passed"
     if anew is not None:
-        said += f" (in the run {step.kept})"
+        passed += f" ({step.kept} in the run)"
     before, after = step.by_passage, now.by_passage
     quoted = {id: _quoted(run, id, some, quotes) for id, some in after.items()}
     total = sum(map(len, quoted.values()))
@@ -136,8 +136,8 @@ def _block(
         held = sum(
             strip.kept for id, some in after.items() for n, strip in enumerate(some) if n in quoted[id]
         )
-        said += f"; {held} of {total} with labelled words"
-    rule = "" if floor is None else f", those from {floor:.3g} on and each passage's best"
+        passed += f"; {held} of {total} with labelled quotes"
+    rule = "" if floor is None else f", threshold {floor:.3g}; each passage's best sentence always passes"
     rows = [
         row
         for id, some in after.items()
@@ -149,16 +149,16 @@ def _block(
             ),
         )
     ]
-    return _framed(result, span, said, rule, "Strip", rows)
+    return _framed(result, span, passed, rule, "Sentence", rows)
 
 
-def _framed(result: RouteResult, span: Span, said: str, rule: str, what: str, rows: list[Markup]) -> Markup:
+def _framed(result: RouteResult, span: Span, passed: str, rule: str, what: str, rows: list[Markup]) -> Markup:
     facts = f"  {span.name} · {milliseconds(span.ms)}"
     head = tag("tr", tag("th", what), tag("th", "Score", css="num"), tag("th", ""))
     return tag(
         "div",
         tag("h4", result.title, tag("span", facts, css="dim")),
-        tag("div", tag("b", said), tag("span", rule, css="dim")),
+        tag("div", tag("b", passed), tag("span", rule, css="dim")),
         table_of(head, rows),
         css="rs-block",
     )
@@ -167,7 +167,7 @@ def _framed(result: RouteResult, span: Span, said: str, rule: str, what: str, ro
 def _quoted(
     run: Run, id: str, some: Sequence[Sentence], quotes: Mapping[str, Sequence[str]]
 ) -> Collection[int]:
-    """Which strips hold labelled words, or stand in them."""
+    """Which sentences contain a labelled quote or are part of one."""
     passage = run.passages.get(id)
     wanted = [" ".join(quote.split()) for quote in quotes.get(passage.doc_id, ())] if passage else []
     texts = [" ".join(strip.text.split()) for strip in some]
@@ -187,7 +187,7 @@ def _passage(run: Run, id: str, some: Sequence[Sentence], gold: Mapping[str, int
 
 
 def _strip(strip: Sentence, before: bool, quoted: bool) -> Markup:
-    mark = tag("span", "◆ ", title="labelled words", css="new") if quoted else EMPTY
+    mark = tag("span", "◆ ", title="labelled quote", css="new") if quoted else EMPTY
     text = tag("span", cut(strip.text, LONG))
     return tag(
         "tr",
@@ -198,9 +198,9 @@ def _strip(strip: Sentence, before: bool, quoted: bool) -> Markup:
 
 
 def _state(now: bool, before: bool) -> Markup:
-    word = "kept" if now else "dropped"
+    word = "passed" if now else "dropped"
     if now != before:
-        return tag("td", tag("b", word), tag("span", f" was {'kept' if before else 'dropped'}", css="dim"))
+        return tag("td", tag("b", word), tag("span", f" was {'passed' if before else 'dropped'}", css="dim"))
     return tag("td", word, css="" if now else "dim")
 
 

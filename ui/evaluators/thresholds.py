@@ -30,20 +30,20 @@ SPLIT, EDGE = "threshold_split", "threshold_edge"
 STORED_RUNS = 300  # of a corpus, the newest, that are looked through for labelled questions
 Asked = tuple[str, tuple[tuple[str, str], ...], RouteResult]  # question, (role, text) before it, result
 OVERFIT = (
-    "Choose thresholds on dev questions. A threshold that was chosen on the questions it is measured on, "
-    "test questions above all, looks better than it is."
+    "Choose thresholds on dev questions. A threshold looks better than it is when you measure it on the "
+    "questions you chose it on, above all on test questions."
 )
 
 
 def draw(run: Run, result: RouteResult, step: Recorded[Grading], edges: Edges, *, dark: bool) -> None:
     """The labelled questions of the run's corpus by what thresholds decide on them, or how to get that."""
-    show(tag("div", tag("h3", "Over the labelled questions", css="rs-part"), css="rs"))
+    show(tag("div", tag("h3", "On the labelled questions", css="rs-part"), css="rs"))
     grading = step.output
     if not by_best(grading):
-        st.caption("Only for steps that decide by their best grade and two thresholds.")
+        st.caption("Only available for steps that decide by their best grade and two thresholds.")
         return
     if result.route not in routes():
-        st.caption(md(f"This version has no route {cut(result.route, 60)}, so it cannot be asked again."))
+        st.caption(md(f"This version has no route {cut(result.route, 60)}, so it cannot be rerun."))
         return
     found = _stored(run, result, step) if asks_model(result, step.span) else _surveyed(run, result, step)
     if found is not None and found.cases:
@@ -55,13 +55,13 @@ def _surveyed(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Grad
     known = batch_ran(run.corpus, result, dict(result.parameters), "grades", models=False)
     if known is None:
         st.caption(
-            "Asks every labelled question by this route with the parameters of this run, "
-            "without a language model"
-            " and without the web; nothing of it is stored."
+            "Runs every labelled question through this route with the parameters of this run, without a "
+            "language "
+            "model or the web. The results are not stored."
         )
         return None
     found = graded(known.labelled, _of(known.results, result.route), grading.span.name)
-    _count(found, "asked now, without a model")
+    _count(found, "run now, without a model")
     return found
 
 
@@ -80,9 +80,9 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
     )
     st.caption(
         md(
-            f"This evaluator asks a model: {calls} calls a question, about"
+            f"This evaluator calls a model: {calls} calls per question, about"
             f" {calls * len(labelled.questions)} for all {len(labelled.questions)}."
-            " Here only stored runs count. To measure all of them:"
+            " This page counts stored runs only. To measure all questions, run:"
         )
     )
     st.code(
@@ -151,10 +151,10 @@ def _of(results: Mapping[str, Mapping[str, RouteResult]], route: str) -> dict[st
 def _count(found: Graded, where: str) -> None:
     left = []
     if found.unlabelled:
-        left.append(f"{found.unlabelled} whose labels do not say whether the corpus answers them")
+        left.append(f"{found.unlabelled} without a label of whether the corpus answers them")
     if found.ungraded:
         left.append(f"{found.ungraded} without grades")
-    out = f" Left out: {', '.join(left)}." if left else ""
+    out = f" Excluded: {', '.join(left)}." if left else ""
     st.caption(md(f"{len(found.cases)} questions, {where}.{out}"))
 
 
@@ -186,8 +186,8 @@ def _show(found: Graded, stored: Edges, tried: Edges, *, dark: bool) -> None:
     if tried != stored:
         marks["tried"] = tried[1] if edge == "high" else tried[0]
     figure = threshold_curves(sweep(cases, edge, *tried), edge, marks, dark=dark)
-    said = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
-    plot(figure, f"curves-{edge}", said + in_words(then, len(cases)))
+    alt = f"Decisions, precision, recall and wrong discards against the threshold “{edge}”. "
+    plot(figure, f"curves-{edge}", alt + in_words(then, len(cases)))
 
 
 def _table(rows: Sequence[tuple[str, Tally]]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from ui.app.markup import EMPTY, tag
 
 SHOWN = (
     "show", {"all": "All", "retrieval": "Retrieval only"},
-    "Without the language model's steps, beside which searches vanish",
+    "Leaves out the language model's steps, which dwarf the searches",
 )  # fmt: skip
 
 

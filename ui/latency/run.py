@@ -26,11 +26,11 @@ ROUTE = "latency_route"
 def draw(run: Run, *, dark: bool) -> None:
     """Words, the waterfall with its choices, the table of times, one route in full."""
     if not any(result.spans for result in run.results):
-        none = "No route of this run did any step: see on Compare why."
+        none = "No route of this run recorded a step. See Compare for the reason."
         waiting = "No route of this run has ended yet."
         show(tag("div", waiting if run.status == "running" else none, css="rs dim"))
         return
-    said = lead(run) or ["No route of this run went well; here is what each did until it ended."]
+    said = lead(run) or ["No route of this run succeeded. The chart shows each one up to where it ended."]
     show(sentences(said))
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         only = switch("Steps", *SHOWN) == "retrieval"
@@ -42,12 +42,12 @@ def draw(run: Run, *, dark: bool) -> None:
     figure = waterfall(run, dark=dark, retrieval_only=only, calls=calls == "yes", until=until)
     plot(figure, "waterfall", " ".join(said))
     what = (
-        "The gaps that the language model's steps leave are closed."
+        "Gaps left by the language model's steps are closed."
         if only
-        else "The number in a bar is its share of the route's time."
+        else "The number in a bar is the share of the route's time."
     )
-    told = f"A bar begins where the step began. {what} {ALONE}"
-    show(tag("div", tag("div", told, css="dim rs-latency-note"), css="rs"))
+    legend = f"A bar starts when the step started. {what} {ALONE}"
+    show(tag("div", tag("div", legend, css="dim rs-latency-note"), css="rs"))
     _one_route(run)
     show(times(run))
 
@@ -63,9 +63,9 @@ def times(run: Run) -> Markup:
     )
     wall = tag(
         "div",
-        "In this run: from when the route began until it ended, the waiting for other routes' steps and the"
-        " loading of models included. Shared, cached, recorded: what of the time alone was not spent by this"
-        " route in this run.",
+        "In this run: from the start to the end of the route, including time waiting for other routes' steps"
+        " and loading models. Shared, cached, recorded: the part of the time alone that this route did not"
+        " spend in this run.",
         css="dim",
     )
     table = table_of(head, rows)
@@ -102,13 +102,13 @@ def _order(result: RouteResult) -> tuple[bool, bool, float]:
 
 def _zoom(run: Run) -> float | None:
     """The first milliseconds to show; None for all of the time."""
-    offered = {"": "All the time"} | {f"{ms:g}": f"The first {milliseconds(ms)}" for ms in zooms(run)}
+    offered = {"": "Full time"} | {f"{ms:g}": f"The first {milliseconds(ms)}" for ms in zooms(run)}
     address.take("zoom", "latency_zoom", address.one_of(list(offered)))
     if st.session_state.get("latency_zoom") not in offered:
         st.session_state["latency_zoom"] = ""
     chosen = st.selectbox(
         "Zoom", list(offered), format_func=offered.__getitem__, key="latency_zoom", width=170,
-        help="Dragging over the chart zooms too, a double click shows all of it again",
+        help="You can also drag over the chart to zoom; double-click to reset",
     )  # fmt: skip
     address.keep("zoom", chosen)
     return float(chosen) if chosen else None
@@ -121,7 +121,7 @@ def _one_route(run: Run) -> None:
     if st.session_state.get(ROUTE) not in titles:
         st.session_state[ROUTE] = slowest.route
     chosen = st.selectbox(
-        "One route with all its calls", list(titles), format_func=lambda route: cut(titles[route], 60),
+        "Route in detail", list(titles), format_func=lambda route: cut(titles[route], 60),
         key=ROUTE, width=320, persist_state="session",
     )  # fmt: skip
     address.keep("route", None if chosen == slowest.route else chosen)
@@ -145,11 +145,11 @@ def spans(result: RouteResult) -> Markup:
     ]  # fmt: skip
     heads = [tag("th", marked("Step", "span")), tag("th", "", css="wide")]
     heads += [tag("th", text, css="num") for text in ("From", "Took")]
-    heads.append(tag("th", "Kind, and whose time it is"))
+    heads.append(tag("th", "Kind and origin"))
     table = table_of(tag("tr", *heads), rows)
-    gap = f"{milliseconds(path.gap)} of the route's time passed between its own steps."
+    gap = f"{milliseconds(path.gap)} of the route's time passed between its steps."
     more = f" The first {SPANS} of {len(result.spans)} spans." if len(result.spans) > SPANS else ""
-    key = "● on the critical path: if it took longer, the route would. ○ beside it: another ran longer."
+    key = "● on the critical path: if the step took longer, so would the route. ○ off the critical path."
     return tag(
         "div",
         tag("p", path_in_words(result), f" {gap}", dir="auto"),
@@ -169,7 +169,7 @@ def _span(
     if came_from := source(result, span):
         facts.append("from a recording" if came_from == "recording" else "from the cache")
     if slack is not None:
-        facts.append(f"{milliseconds(slack)} to spare")
+        facts.append(f"{milliseconds(slack)} slack")
     low, high = (span.start_ms / end, (span.start_ms + span.ms) / end) if drawn else (0.0, 0.0)
     mark = tag(
         "span", "● " if on else "○ ", css="up" if on else "dim", title="on the critical path" if on else ""

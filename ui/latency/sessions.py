@@ -23,8 +23,8 @@ from ui.components import tables
 from ui.components.cost import costs, money
 from ui.latency.parts import sentences, switch
 
-ANSWERED = "Writing an answer takes a language model far longer than a search takes"
-TIMES = "A time from the cache or a recording is that of the work when it was done, not of this machine now"
+ANSWERED = "Writing an answer takes far longer than searching"
+TIMES = "Cached and recorded times were measured when the work was done, possibly on another machine"
 NOW = "measured now"
 Found = tuple[Traces, list[Latency], list[Latency], list[Usage]]
 
@@ -34,12 +34,12 @@ def draw(run: Run, *, dark: bool) -> None:
     wrote = any(result.answer for result in run.results)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         scope = _scope(run)
-        by = switch("Of each", "by", {"routes": "Route", "steps": "Step"})
+        by = switch("Per", "by", {"routes": "Route", "steps": "Step"})
         answers = {"no": "Without answer", "yes": "With answer"}
         if by == "routes":
             usual = dict(reversed(answers.items())) if wrote else answers
-            answered = switch("Routes that ran", "answers", usual, ANSWERED) == "yes"
-        times = switch("Times", "times", {"now": "Measured now", "all": "Cached and recorded too"}, TIMES)
+            answered = switch("Runs", "answers", usual, ANSWERED) == "yes"
+        times = switch("Times", "times", {"now": "Measured now", "all": "With cached and recorded"}, TIMES)
     found = _found(None if scope == "all" else run.corpus)
     if found is None:
         return
@@ -51,18 +51,18 @@ def draw(run: Run, *, dark: bool) -> None:
         said.append(against(run, rows))
     if not rows:
         show(sentences(said))
-        st.info("No measurement is of this kind: choose other times, or routes that ran otherwise.")
+        st.info("No measurement matches. Choose other times or runs.")
         return
     show(sentences(said))
     plot(range_plot(rows, dark=dark), "percentiles", " ".join(said), table=False)
     if len(rows) > SHOWN:
-        st.caption(f"The chart has the {SHOWN} slowest of {len(rows)}; the table has all.")
+        st.caption(f"The chart shows the {SHOWN} slowest of {len(rows)}; the table shows all.")
     _table(rows)
     st.caption(
         md(
-            "Routes that failed, were not available or were stopped are left out, and so are failed steps."
-            " A route's time is its time alone. A step counts where it was done, not where its result was"
-            " taken over. A percentile is shown from so many measurements on: "
+            "Excludes routes that failed, were unavailable or were stopped, and failed steps."
+            " A route's time is its time alone. A step counts in the route that executed it, not in routes"
+            " that reused its result. Minimum number of measurements for a percentile: "
             + ", ".join(f"p{p} {needed}" for p, needed in NEEDED.items() if needed > 1)
             + "."
         )
@@ -73,24 +73,24 @@ def tokens(run: Run) -> None:
     """Model use by route: in this run, then on average over the stored runs."""
     show(tag("div", tag("h4", "In this run"), css="rs rs-block"))
     show(costs(run))
-    show(tag("div", tag("h4", "On average over sessions"), css="rs rs-block"))
+    show(tag("div", tag("h4", "Average over stored runs"), css="rs rs-block"))
     found = _found(None if _scope(run) == "all" else run.corpus)
     if found is None:
         return
     asking = [one for one in found[3] if one.calls]
     quiet = len(found[3]) - len(asking)
     if not asking:
-        show(tag("div", "No route of these runs asked a language model.", css="rs dim"))
+        show(tag("div", "No route of these runs called a language model.", css="rs dim"))
         return
     most = asking[0]
     show(
         sentences(
             [
-                f"{most.title} asks for most: {most.prompt + most.completion:,.0f} tokens a run in "
-                f"{most.calls:.1f} calls, on average over {most.runs} {'run' if most.runs == 1 else 'runs'}.",
-                f"{quiet} of {len(found[3])} routes never asked a language model." if quiet else "",
-                f"From {found[0].runs} of {found[0].of} runs; each route as if it ran alone, with what was"
-                " shared, cached or recorded. Runs in which an answer was written ask for more.",
+                f"{most.title} uses the most: {most.prompt + most.completion:,.0f} tokens per run in "
+                f"{most.calls:.1f} calls, averaged over {most.runs} {'run' if most.runs == 1 else 'runs'}.",
+                f"{quiet} of {len(found[3])} routes never called a language model." if quiet else "",
+                f"From {found[0].runs} of {found[0].of} runs. Each route counts as if it ran alone, including"
+                " shared, cached and recorded work. Runs that write an answer use more.",
             ]
         )
     )
@@ -103,15 +103,15 @@ def _scope(run: Run) -> str:
 
 
 def _found(corpus: str | None) -> Found | None:
-    """What the stored runs tell; None, and why, where they cannot be read."""
+    """The times of the stored runs; None, with the reason on screen, where they cannot be read."""
     store = state.engine().store
     if store is None:
-        st.info("Runs are not stored here, so there is nothing to compare this one with.")
+        st.info("Run storage is off, so there are no other runs to compare with.")
         return None
     try:
         newest = store.sessions(limit=1, corpus=corpus)
         if not newest:
-            st.info("No run is stored on this corpus yet.")
+            st.info("No runs are stored for this corpus yet.")
             return None
         version = (newest[0].id, newest[0].status, store.count(corpus=corpus))
         return _read(str(store.path), corpus, version)
@@ -124,7 +124,7 @@ def _found(corpus: str | None) -> Found | None:
 def _read(path: str, corpus: str | None, version: tuple[str, str, int]) -> Found:  # noqa: ARG001 - of the cache's key
     store = state.engine().store
     if store is None:
-        raise LookupError(f"the store at {path} is gone")
+        raise LookupError(f"the store at {path} no longer exists")
     read = store.traces(corpus)
     runs = list(read.results.values())
     return replace(read, results={}), by_route(runs), by_step(runs), usage(runs)
@@ -152,9 +152,9 @@ def _shown(ms: float | None) -> str:
 def _mean(found: list[Usage]) -> Markup:
     settings = state.engine().settings
     prices = settings.llm_price_prompt, settings.llm_price_completion
-    heads = ["Runs", "with answer", "Calls a run", "Prompt tokens a run", "Completion tokens a run"]
+    heads = ["Runs", "With answer", "Calls per run", "Prompt tokens per run", "Completion tokens per run"]
     if None not in prices:
-        heads.append("Price a run")
+        heads.append("Price per run")
     rows = []
     for one in found:
         cells = [f"{one.runs:,}", f"{one.answered:,}", f"{one.calls:.1f}"]

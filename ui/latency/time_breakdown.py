@@ -22,12 +22,12 @@ def draw(run: Run) -> None:
     only = switch("Steps", *SHOWN) == "retrieval"
     everything, steps = by_kind(run), by_step(run)
     if not steps:
-        show(tag("div", "No route of this run did any step that was timed.", css="rs dim"))
+        show(tag("div", "No route of this run has a timed step.", css="rs dim"))
         return
     said = [
         spent_in_words(everything),
-        "A step's time is without that of the calls inside it. What several routes took over from one counts"
-        " once, where it was done; steps that ran side by side count in full.",
+        "A step's time excludes the calls inside it. Work that several routes share counts once, in the route"
+        " that executed it. Steps that ran in parallel count in full.",
     ]
     rest = [one for one in everything if one.kind != "LLM"]
     kinds, steps = (rest, [one for one in steps if one.kind != "LLM"]) if only else (everything, steps)
@@ -54,7 +54,7 @@ def _table(title: str, found: Sequence[Spent], names: Sequence[str], notes: Sequ
     total = sum(one.total for one in found) or 1.0
     most = max((one.total for one in found), default=1.0) or 1.0
     heads = [tag("th", title), tag("th", "", css="wide")]
-    heads += [tag("th", text, css="num") for text in ("Share", "Spent now", "Cached or recorded", "Times")]
+    heads += [tag("th", text, css="num") for text in ("Share", "Spent now", "Cached or recorded", "Count")]
     rows = [
         tag(
             "tr",

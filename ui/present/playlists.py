@@ -34,10 +34,10 @@ def known() -> dict[str, Entries]:
 
 
 def store() -> Store:
-    """Where playlists are kept; raises Unavailable where nothing is."""
+    """Where playlists are stored; raises Unavailable where runs are not stored."""
     found = state.engine().store
     if found is None:
-        raise Unavailable("playlists are kept with the sessions, and those are not stored here")
+        raise Unavailable("playlists are stored with the runs, and run storage is off")
     return found
 
 
@@ -47,7 +47,7 @@ def manage(lists: Mapping[str, Entries]) -> None:
     if not lists:
         st.subheader("No playlist yet", anchor=False)
         st.caption(
-            "A playlist is a list of questions to show one after another. Make one, then add runs to it."
+            "A playlist is a list of questions to present one after another. Create one, then add runs to it."
         )
     else:
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -62,7 +62,7 @@ def manage(lists: Mapping[str, Entries]) -> None:
             )
         st.caption(
             "Right or Page down: next question. Left or Page up: back. Escape: leave. "
-            "A question without a run is run when it is shown, from recordings alone."
+            "A question without a stored run is run from recordings when it is shown."
         )
         _contents(name, lists[name], own=name in {one.name for one in store().playlists()})
     _make(lists)
@@ -101,7 +101,7 @@ def _contents(name: str, entries: Entries, *, own: bool) -> None:
     if not own:
         st.caption("The sample questions come with the corpus. Copy them to change their order or notes.")
     elif not picked:
-        st.caption("Pick a row at its left to move it, to write its note, or to take it out.")
+        st.caption("Select a row at its left to move it, edit its note or remove it.")
     else:
         edit(name, entries, picked[0])
 
@@ -116,7 +116,7 @@ def edit(name: str, entries: Sequence[Entry], at: int) -> None:
             _save(name, [*entries[: at - 1], entries[at], entries[at - 1], *entries[at + 1 :]])
         if st.button("Down", key="entry_down", disabled=at + 1 == len(entries)):
             _save(name, [*entries[:at], entries[at + 1], entries[at], *entries[at + 2 :]])
-        if st.button("Take out", key="entry_out"):
+        if st.button("Remove", key="entry_out"):
             _save(name, [*entries[:at], *entries[at + 1 :]])
 
 
@@ -124,10 +124,10 @@ def _make(lists: Mapping[str, Entries]) -> None:
     """Add the open run, make, copy and delete lists."""
     own = {one.name: one.entries for one in store().playlists()}
     run = _open_run()
-    with st.expander("Add and change playlists", expanded=not own):
+    with st.expander("Edit playlists", expanded=not own):
         if own:
             with st.container(horizontal=True, vertical_alignment="bottom"):
-                into = st.selectbox("Playlist to change", list(own), key="playlist_into", width=320)
+                into = st.selectbox("Playlist to edit", list(own), key="playlist_into", width=320)
                 if st.button("Add the open run", key="add_run", disabled=run is None) and run is not None:
                     _save(into, [*own[into], of(run)])
                 if st.button("Delete this playlist", key="delete_playlist"):
@@ -135,18 +135,18 @@ def _make(lists: Mapping[str, Entries]) -> None:
                     st.session_state[DELETED] = (into, own[into])
                     st.rerun()
             st.caption(
-                md(f"Open run: {run.query.text[:120]}" if run else "No run is open: open one under Sessions.")
+                md(f"Open run: {run.query.text[:120]}" if run else "No run is open. Open one under Sessions.")
             )
         with (
             st.form("new_playlist", border=False),
             st.container(horizontal=True, vertical_alignment="bottom"),
         ):
             name = st.text_input("New playlist", key="playlist_new", placeholder="Friday demo", width=320)
-            source = st.selectbox("with the questions of", [None, *lists], key="playlist_from", width=320,
-                                  format_func=lambda one: one or "none yet")  # fmt: skip
-            if st.form_submit_button("Make"):
+            source = st.selectbox("Copy questions from", [None, *lists], key="playlist_from", width=320,
+                                  format_func=lambda one: one or "none")  # fmt: skip
+            if st.form_submit_button("Create"):
                 if name.strip() in lists:
-                    st.error(md(f"There is a playlist “{name.strip()}” already; give another name."))
+                    st.error(md(f"A playlist named “{name.strip()}” already exists. Choose another name."))
                 else:
                     store().save_playlist(name, list(lists[source]) if source else [])
                     st.session_state[NAME] = " ".join(name.split())
@@ -154,7 +154,7 @@ def _make(lists: Mapping[str, Entries]) -> None:
 
 
 def of(run: Run) -> Entry:
-    """A run as an entry: shown from the store, whatever is indexed by then."""
+    """A run as an entry: shown from the store, whatever the index is by then."""
     return Entry(
         run.query.text, run.corpus, run.id, run.query.history, tuple(result.route for result in run.results)
     )
@@ -179,7 +179,7 @@ def _undo() -> None:
     if name is None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(md(f"Playlist “{name}” is deleted; its runs are not."), width="stretch")
+        st.info(md(f"Deleted playlist “{name}”. Its runs are still stored."), width="stretch")
         if st.button("Undo", key="undo_playlist"):
             store().save_playlist(name, entries)
             st.session_state.pop(DELETED)

@@ -57,7 +57,7 @@ def play(name: str, entries: Sequence[Entry]) -> None:
         try:
             _run(entries[at + 1])
         except RouteScopeError:
-            return  # it is told when its turn comes
+            return  # shown when its turn comes
 
 
 def _controls(at: int, count: int) -> None:
@@ -155,7 +155,7 @@ def _result(run: Run, entry: Entry) -> None:
                             title="relevant passages",
                         ),
                         tag("span", f"{one.in_top} of {of}", css="num"),
-                        tag("span", f"first at {one.best}" if one.best else "none found", css="dim"),
+                        tag("span", f"first at rank {one.best}" if one.best else "none found", css="dim"),
                         tag("span", f"{milliseconds(one.result.ms)} alone", css="dim num"),
                         css="rs-score",
                     )

@@ -17,7 +17,7 @@ from ui.sessions.run_list import changed
 
 DELETED = "sessions_deleted"  # ids of the last deletion and when that was (monotonic), for Undo
 MOST = 500  # runs of one export: a bundle is made in memory
-OPEN = "Shows the run as it was stored. Nothing is searched and no model is asked."
+OPEN = "Shows the stored run without searching again or calling a model."
 
 
 def actions(store: Store, picked: Sequence[SessionRow]) -> None:
@@ -31,7 +31,7 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
         if len(picked) == 2:
             first, second = sorted(picked, key=lambda row: (row.created, row.id))
             st.button(
-                "Compare these two",
+                "Compare",
                 type="primary",
                 key="compare",
                 on_click=pair.show,
@@ -59,15 +59,15 @@ def export_found(store: Store, search: str, only: Filters) -> None:
         return
     if total > MOST:
         st.caption(
-            f"{total:,} runs are found; at most {MOST} are exported at once. Search or filter for fewer, "
-            "or pick rows."
+            f"{total:,} runs match; one export holds at most {MOST}. Narrow the search or filters, "
+            "or select rows."
         )
         return
     still = only.copy()
     still["status"] = "running"
     running = set(store.ids(search, **still))
     ended = [id for id in store.ids(search, **only) if id not in running]
-    _bundle(store, ended, f"Export all {len(ended)} found", "export_found")
+    _bundle(store, ended, f"Export all {len(ended)} matches", "export_found")
 
 
 def _export(store: Store, picked: Sequence[SessionRow]) -> None:
@@ -84,13 +84,13 @@ def _bundle(store: Store, ids: Sequence[str], label: str, key: str) -> None:
         disabled=not ids,
         on_click="ignore",
         key=key,
-        help="A bundle: the runs with tags and notes, to be imported by any RouteScope",
+        help="A bundle of the runs with their tags and notes, which any RouteScope can import",
     )
 
 
 def _files(store: Store, run_id: str) -> None:
     """One run in the formats that other tools read."""
-    with st.popover("For other tools", key="files", width="content"):
+    with st.popover("Other formats", key="files", width="content"):
         st.download_button(
             "Rankings as a TREC run file",
             data=lambda: store.export_trec(store.load(run_id)),
@@ -129,8 +129,10 @@ def undo(store: Store) -> None:
     if not ids or left <= 0:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        told = f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted, for good in {time_left(left)}."
-        st.info(md(told), width="stretch")
+        message = (
+            f"{len(ids)} {'run' if len(ids) == 1 else 'runs'} deleted; permanently in {time_left(left)}."
+        )
+        st.info(md(message), width="stretch")
         if st.button("Undo", key="undo"):
             del st.session_state[DELETED]
             for id in ids:

@@ -24,13 +24,13 @@ def draw(first: str, second: str) -> None:
     """The comparison of two stored runs, or what is wrong with one of the ids."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("All runs", key="back", on_click=pair.back)
-        st.button("Exchange the two", key="exchange", on_click=pair.show, args=(second, first))
+        st.button("Swap", key="exchange", on_click=pair.show, args=(second, first))
     runs: list[Run] = []
     for id, which in ((first, "first"), (second, "second")):
         try:
             runs.append(state.find(id)[0])
         except RouteScopeError as error:
-            st.error(md(f"The {which} run: {error}"))
+            st.error(md(f"{which.capitalize()} run: {error}"))
     if len(runs) < 2:
         return
     before, after = runs
@@ -60,7 +60,7 @@ def _pick(diff: RunDiff) -> RouteDiff:
     name = choice(
         "of",
         OF,
-        "Trace against trace of",
+        "Compare traces of",
         names,
         always=True,
         format_func=lambda one: f"{by_name[one].before.title}{'' if by_name[one].same else ' (differs)'}",
@@ -74,7 +74,7 @@ def _heads(before: Run, after: Run) -> None:
     for column, which, run in zip(st.columns(2), ("First", "Second"), (before, after), strict=True):
         facts = (
             f"{run.created[:19].replace('T', ' ')} UTC · corpus {run.corpus} · {len(run.results)} routes · "
-            f"{milliseconds(run.wall_ms)} · model calls {run.settings.get('llm mode', 'not told')}"
+            f"{milliseconds(run.wall_ms)} · model calls {run.settings.get('llm mode', 'not recorded')}"
         )
         with column:
             show(
@@ -85,4 +85,4 @@ def _heads(before: Run, after: Run) -> None:
                     css="rs",
                 )
             )
-            st.page_link("compare.py", label=f"Open the {which.lower()}", query_params={"run": run.id})
+            st.page_link("compare.py", label=f"Open the {which.lower()} run", query_params={"run": run.id})

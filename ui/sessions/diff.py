@@ -26,14 +26,14 @@ def words(text: str) -> Markup:
 def asked(diff: RunDiff) -> Markup:
     """What of the question differs; nothing where it is the same."""
     rows = [_row(SPOKEN.get(change.name, change.name), change) for change in diff.asked]
-    return _table("What was asked", ("", "First", "Second"), rows) if rows else EMPTY
+    return _table("Question and corpus", ("", "First", "Second"), rows) if rows else EMPTY
 
 
 def settings_table(diff: RunDiff) -> Markup:
     """The settings that differ, and how many do not."""
     equal = f"{diff.equal} equal setting{'s' * (diff.equal != 1)}"
     if not diff.settings:
-        return tag("div", f"Settings: {equal}, none differs.", css="dim rs-block")
+        return tag("div", f"Settings: {equal}, no difference.", css="dim rs-block")
     rows = [_row(change.name, change) for change in diff.settings]
     table = _table("Settings that differ", ("Setting", "First", "Second"), rows)
     return join([table, tag("div", equal, css="dim rs-block")])
@@ -43,7 +43,7 @@ def routes_table(diff: RunDiff) -> Markup:
     """Every route that differs with why, what it came to and its times; the others by name."""
     parts: list[Markup] = []
     if diff.differing:
-        heads = ("Route", "Why it differs", "What it came to", "First", "Second")
+        heads = ("Route", "Why it differs", "Difference", "First", "Second")
         rows = [_route(diff, route) for route in sorted(diff.differing, key=lambda one: one.same_result)]
         parts.append(_table("Routes that differ", heads, rows))
     equal = [route for route in diff.routes if route.same]
@@ -52,8 +52,8 @@ def routes_table(diff: RunDiff) -> Markup:
             f"{route.before.title} ({milliseconds(route.before.ms)}, {milliseconds(route.after.ms)})"
             for route in equal
         )
-        summary = tag("summary", f"{len(equal)} route{'s' * (len(equal) != 1)} did the same")
-        told = tag("div", f"With their times in both runs: {times}.", css="dim")
+        summary = tag("summary", f"{len(equal)} route{'s' * (len(equal) != 1)} gave the same result")
+        told = tag("div", f"Times in both runs: {times}.", css="dim")
         parts.append(tag("details", summary, told, css="rs-trace"))
     return join(parts)
 
@@ -61,7 +61,7 @@ def routes_table(diff: RunDiff) -> Markup:
 def side(given: object) -> Markup:
     """One side of a change."""
     if given is MISSING:
-        return tag("span", "not there", css="dim")
+        return tag("span", "missing", css="dim")
     return tag("span", value(given), dir="auto")
 
 

@@ -28,7 +28,9 @@ class File(Protocol):
 def bring_in(store: Store) -> None:
     """Choose bundles, import them, and see what came in."""
     with st.expander("Import bundles", key="import_bundles"):
-        st.caption("Of each file all runs are imported or none. A run that is here already stays as it is.")
+        st.caption(
+            "Each file is imported as a whole or not at all. Runs that are already stored stay unchanged."
+        )
         given = st.file_uploader(
             "Bundles", type="zip", key="bundle", label_visibility="collapsed", accept_multiple_files=True
         )
@@ -58,17 +60,17 @@ def in_words(store: Store) -> None:
     with st.container(border=True):
         for name, _, wrong in imported:
             if wrong:
-                st.error(md(f"Nothing of {cut(name, 80)} was imported: {wrong}"))
+                st.error(md(f"{cut(name, 80)} was not imported: {wrong}"))
         files = [name for name, _, wrong in imported if not wrong]
         new = list(dict.fromkeys(id for _, ids, _ in imported for id in ids))
         if files:
-            counted = f"{len(new)} {'run is' if len(new) == 1 else 'runs are'} new"
+            counted = f"{len(new)} new {'run' if len(new) == 1 else 'runs'}"
             from_files = "1 file" if len(files) == 1 else f"{len(files)} files"
-            st.success(md(f"{counted} from {from_files}; any others were here already."))
+            st.success(md(f"{counted} from {from_files}; any others were already stored."))
         for id in new[:LINKS]:
             _link(store, id)
         if len(new) > LINKS:
-            st.caption(f"And {len(new) - LINKS} more, in the list above.")
+            st.caption(f"{len(new) - LINKS} more in the list above.")
         if st.button("Close", key="close_import", type="tertiary"):
             st.session_state.pop(TOLD)
             st.rerun()

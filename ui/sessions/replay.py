@@ -25,13 +25,13 @@ from ui.components import parameters
 from ui.sessions import pair
 
 REPLAY = (
-    "Runs it again from stored model answers: searches are done anew and no language model is called. "
-    "A route whose answer is not stored ends there and says which answer it was."
+    "Reruns it from cached model answers: searches run again, the language model is not called. "
+    "A route whose next model answer is not cached stops there and reports it."
 )
 MODES = {
-    "live": "live: stored answers, the model for the others",
-    "replay": "replay: stored answers only",
-    "record": "record: the model is asked for all, and its answers are recorded",
+    "live": "live: cached answers, the model for the rest",
+    "replay": "replay: cached answers only",
+    "record": "record: always call the model and cache its answers",
 }
 FAILED = "session_again_failed"  # why the run could not be begun
 
@@ -40,12 +40,12 @@ def buttons(row: SessionRow) -> None:
     """Run again with a change, or replay, the picked run."""
     ended = row.status != "running"
     st.button(
-        "Run again with a change",
+        "Rerun with a change",
         key="again",
         on_click=pair.run_again,
         args=(row.id,),
         disabled=not ended,
-        help="Choose one thing to change; all else is as it was. Then the two are compared.",
+        help="Change one thing, keep the rest, and compare the two runs.",
     )
     st.button(
         "Replay without models",
@@ -88,12 +88,12 @@ def known(run: Run) -> Again:
 def form(run: Run) -> None:
     """Choose what to change and run it; then the two are compared."""
     st.button("All runs", key="back", on_click=pair.back)
-    st.subheader("Run again with one thing changed", anchor=False)
+    st.subheader("Rerun with one change", anchor=False)
     st.text(run.query.text)
     found = known(run)
     in_words(found)
     if not found.request.routes:
-        st.error("None of the routes of this run is here, so there is nothing to run.")
+        st.error("This version has none of the routes of this run, so it cannot be rerun.")
         return
     changes: dict[str, Callable[[Request], Request]] = {
         "A parameter of a route": _parameter,
@@ -102,14 +102,14 @@ def form(run: Run) -> None:
         "Question": _question,
         "Answers": _answers,
         "Model calls": _mode,
-        "Nothing": lambda request: request,
+        "No change": lambda request: request,
     }
     what = st.segmented_control(
         "Change", list(changes), default="A parameter of a route", key="again_what", required=True
     )
-    request = changes[what or "Nothing"](found.request)
+    request = changes[what or "No change"](found.request)
     if request == found.request:
-        st.caption("As it stands nothing is changed: this repeats the run.")
+        st.caption("No change yet: this repeats the run.")
     st.caption(md(f"Corpus {request.corpus} · {len(request.routes)} routes · model calls {request.mode}"))
     if st.button("Run", type="primary", key="again_run"):
         try:
@@ -123,17 +123,17 @@ def form(run: Run) -> None:
 def in_words(found: Again) -> None:
     """What of the stored run is not here, or not as it was."""
     if found.gone:
-        st.warning(md(f"Not here, so left out: {'; '.join(found.gone)}."))
+        st.warning(md(f"No longer available and left out: {'; '.join(found.gone)}."))
     if found.other:
-        st.caption(md(f"Not as it was, whatever you change: {'; '.join(found.other)}."))
+        st.caption(md(f"Different from the stored run, whatever you change: {'; '.join(found.other)}."))
     if not found.gone and not found.other:
-        st.caption("All that this run used is here.")
+        st.caption("Everything this run used is still available.")
 
 
 def _parameter(request: Request) -> Request:
     having = [name for name in request.routes if routes()[name].parameters]
     if not having:
-        st.info("None of these routes has a parameter; change something else.")
+        st.info("These routes have no parameters; change something else.")
         return request
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Route", having, format_func=title, key="again_route", width=280)
@@ -151,7 +151,7 @@ def _parameter(request: Request) -> Request:
     now = route.settle(request.parameters.get(name, {}))
     with st.container(width=540):
         chosen = parameters.widget(parameter, now[parameter.name], f"again:{name}:{parameter.name}")
-    st.caption(md(f"It was {value(now[parameter.name])}. {parameter.help}"))
+    st.caption(md(f"Was {value(now[parameter.name])}. {parameter.help}"))
     if chosen is None:
         return request
     turned: Mapping[str, Any] = {**request.parameters.get(name, {}), parameter.name: chosen}
@@ -189,7 +189,9 @@ def _question(request: Request) -> Request:
     )
     turns = request.query.history
     if turns:
-        st.caption(md(f"After {len(turns)} turns, from “{cut(turns[0].text, 80)}” on, as before."))
+        st.caption(
+            md(f"Follows the same {len(turns)} turns as before, starting with “{cut(turns[0].text, 80)}”.")
+        )
     return replace(request, query=Query(text, turns))
 
 

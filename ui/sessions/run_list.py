@@ -24,9 +24,9 @@ KEY = "session_{}"  # of a filter's widget
 EVERY = {"corpus": "All corpora", "route": "Any route", "tag": "Any tag", "status": "Any status"}
 STATUSES = {
     "done": "done",
-    "running": "still running",
+    "running": "running",
     "cancelled": "stopped early",
-    "interrupted": "interrupted: its process ended",
+    "interrupted": "interrupted (its process ended)",
 }
 
 
@@ -54,7 +54,12 @@ def listing(store: Store) -> tuple[list[SessionRow], str, Filters]:
         rows = store.sessions(search, limit=PAGE + 1, **only)
     total = store.count(search, **only)
     if not rows:
-        st.info(md(f"No run matches{f' “{search.strip()}”' if search.strip() else ''}. Search for less."))
+        st.info(
+            md(
+                f"No run matches{f' “{search.strip()}”' if search.strip() else ''}. Try fewer words or "
+                f"filters."
+            )
+        )
         st.button("Show all runs", key="session_clear", on_click=_clear)
         return [], search, only
     shown, more = rows[:PAGE], len(rows) > PAGE
@@ -70,7 +75,7 @@ def _filters(choices: Choices) -> tuple[str, Filters]:
         search = st.text_input(
             "Search",
             key=SEARCH,
-            placeholder="Words of the question, an answer, a route, a tag or a note",
+            placeholder="Words in a question, answer, route, tag or note",
             on_change=first_page,
             persist_state="session",
             width=360,
@@ -161,7 +166,7 @@ def _table(rows: Sequence[SessionRow]) -> list[SessionRow]:
             "Took": st.column_config.TextColumn(width=75),
             "Tags": st.column_config.ListColumn(width=130),
         },
-        alt="The runs that were found, newest first",
+        alt="Matching runs, newest first",
     )
     return [rows[n] for n in event["selection"]["rows"] if n < len(rows)]
 

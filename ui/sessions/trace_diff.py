@@ -44,7 +44,7 @@ def draw_route(diff: RunDiff, route: RouteDiff, before: Run, after: Run) -> None
 
 def _sentence(diff: RunDiff, route: RouteDiff) -> Markup:
     if route.same:
-        return tag("p", f"{route.before.title} did the same in both runs.")
+        return tag("p", f"{route.before.title} gave the same result in both runs.")
     return tag("p", tag("b", route.before.title), " ", words(f"{why(diff, route)}: {came_to(route)}."))
 
 
@@ -64,7 +64,9 @@ def _rankings(route: RouteDiff, before: Run, after: Run) -> Markup:
             tag(
                 "tr",
                 tag("td", str(n + 1), css="num"),
-                tag("td", _title(first, n, before), tag("span", " lost", css="down") if out else EMPTY),
+                tag(
+                    "td", _title(first, n, before), tag("span", " dropped out", css="down") if out else EMPTY
+                ),
                 tag("td", mark, _title(second, n, after)),
             )
         )
@@ -93,7 +95,7 @@ def _trace(route: RouteDiff) -> Markup:
     heads = [tag("th", "Step"), tag("th", "First", css="num"), tag("th", "Second", css="num")]
     rows = [_step(step, depths) for step in route.steps]
     if not rows:
-        return tag("div", "Neither run has a step of it.", css="dim")
+        return tag("div", "Neither run has steps of this route.", css="dim")
     table = tag(
         "table",
         tag("thead", tag("tr", *heads, tag("th", "What differs"))),
@@ -101,10 +103,10 @@ def _trace(route: RouteDiff) -> Markup:
         css="rs-table rs-sessions-trace",
     )
     apart = sum(not step.same for step in route.steps)
-    told = f"  {apart} of {len(rows)} steps differ{'s' * (apart == 1)}" if apart else "  no step differs"
+    told = f"  {apart} of {len(rows)} steps differ{'s' * (apart == 1)}" if apart else "  no differences"
     return tag(
         "div",
-        tag("h4", "Trace against trace", tag("span", told, css="dim")),
+        tag("h4", "Traces compared", tag("span", told, css="dim")),
         tag("div", table, css="rs-sessions-wide"),
         css="rs-block",
     )
@@ -118,7 +120,7 @@ def _step(step: StepDiff, depths: tuple[dict[int, int], dict[int, int]]) -> Mark
     only = "only in the first" if after is None else "only in the second" if before is None else ""
     told = tag("span", only, css="bad") if only else join(_differences(step))
     if step.elsewhere:
-        told = tag("span", f"{only}: in the other another route did this work", css="dim")
+        told = tag("span", f"{only}: in the other run, another route did this work", css="dim")
     return tag(
         "tr",
         tag("td", name, _reuse(before, after), style=f"padding-left:{1.1 * depth:.1f}rem"),
@@ -160,14 +162,12 @@ def _differences(step: StepDiff) -> list[Markup]:
 def _texts(before: str, after: str) -> Markup:
     """A word diff; of long texts only the beginnings are compared."""
     cut_off = max(len(before), len(after)) > LONG
-    note = (
-        tag("div", f"Only the first {LONG:,} characters are compared here.", css="dim") if cut_off else EMPTY
-    )
+    note = tag("div", f"Compares the first {LONG:,} characters only.", css="dim") if cut_off else EMPTY
     return tag("div", word_diff(before[:LONG], after[:LONG]), note, css="rs-quote", dir="auto")
 
 
 def _text(given: Output) -> str:
-    """What a step came to: the text where it is one, else all that is told of it."""
+    """What a step came to: the text where it is one, else all its facts."""
     found = texts(given)
     if found:
         return "\n".join(found)

@@ -19,8 +19,8 @@ def under_way(run: Run) -> bool:
         _follow(job)
         return True
     if run.status == "running":
-        st.info("This run is under way in another process; the comparison is here when it has ended.")
-        st.button("Look again", key=f"look_again:{run.id}")
+        st.info("Another process is still executing this run. The comparison appears when it has ended.")
+        st.button("Refresh", key=f"look_again:{run.id}")
         return True
     return False
 

@@ -33,8 +33,8 @@ def draw() -> None:
     home = state.engine().settings.home
     st.caption(
         md(
-            f"Kept in {home / settings_file.FILE}. A variable ROUTESCOPE_… of the environment goes first. "
-            "Secrets can be written here and are never shown again."
+            f"Saved in {home / settings_file.FILE}. Environment variables (ROUTESCOPE_…) take precedence. "
+            "You can enter secrets here; they are never shown again."
         )
     )
     _in_words()
@@ -43,7 +43,7 @@ def draw() -> None:
         mine = [one for one in left if one.name.startswith(starts)]
         left = [one for one in left if one not in mine]
         _form(group, mine)
-    _form("Where things are", left)
+    _form("Folders and other settings", left)
 
 
 def _form(group: str, settings: list[Setting]) -> None:
@@ -72,15 +72,13 @@ def _form(group: str, settings: list[Setting]) -> None:
 
 def _widget(one: Setting, turn: int) -> Any:
     label, key = md(one.name), f"set:{one.name}:{turn}"
-    where = {"default": "default", "file": "set here", "environment": "set by the environment"}[one.source]
+    where = {"default": "default", "file": "set here", "environment": "set by an environment variable"}[
+        one.source
+    ]
     note = md(f"{one.help} ({where})")
     off = not one.editable
     if one.secret:
-        held = (
-            "a secret is stored; type to replace it, a single - to remove it"
-            if one.given
-            else "none is stored"
-        )
+        held = "Stored. Type a new value to replace it, or - to remove it." if one.given else "Not set"
         return st.text_input(label, type="password", key=key, help=note, placeholder=held, disabled=off)
     if one.choices:
         return st.selectbox(
@@ -138,10 +136,8 @@ def _in_words() -> None:
     if not names:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.success(
-            md(f"Saved and in force for what is asked from now on: {', '.join(names)}."), width="stretch"
-        )
-        if before and st.button("Undo", key="undo_settings", help="All but secrets"):
+        st.success(md(f"Saved. New runs use {', '.join(names)}."), width="stretch")
+        if before and st.button("Undo", key="undo_settings", help="Restores all but secrets"):
             try:
                 settings_file.write(before, state.engine().settings.home, exposed=visitors.exposed())
                 engine_module.reload_engine()

@@ -20,7 +20,7 @@ def draw() -> None:
     """Every known model with its size and use; a button fetches what is not here."""
     settings = state.engine().settings
     st.caption(
-        md(f"Kept in {settings.models_dir}, checked against their sha256, shared by every checkout here.")
+        md(f"Stored in {settings.models_dir}, verified by SHA-256, shared by every checkout on this machine.")
     )
     for entry in catalogue.entries(settings):
         _entry(entry, used=not settings.llm_base_url and settings.llm == entry.artefact.name)
@@ -35,7 +35,7 @@ def _entry(entry: Entry, *, used: bool) -> None:
         chips = [
             tag(
                 "span",
-                "here" if entry.present else "not here",
+                "downloaded" if entry.present else "not downloaded",
                 css="chip accent" if entry.present else "chip",
             )
         ]
@@ -52,11 +52,11 @@ def _entry(entry: Entry, *, used: bool) -> None:
                 css="rs",
             )
         )
-        if not entry.present and st.button("Fetch", key=f"pull:{known.name}", disabled=busy):
+        if not entry.present and st.button("Download", key=f"pull:{known.name}", disabled=busy):
             _fetch(known.name)
             st.rerun()
         if busy:
-            st.caption("Under way: progress and Stop are in the sidebar.")
+            st.caption("Downloading. Progress and Stop are in the sidebar.")
 
 
 def _fetch(name: str) -> None:
@@ -76,20 +76,22 @@ def _server() -> None:
     settings = state.engine().settings
     now = server_state(settings)
     if now is None:
-        st.caption(md(f"The language model is at {settings.llm_base_url}: no server runs here for it."))
+        st.caption(
+            md(f"The language model runs at {settings.llm_base_url}, so no embedded server is needed.")
+        )
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.caption(
             md(
-                f"Embedded server: {now.phase}. It starts when a route first asks the model, "
-                f"and ends after {settings.llm_idle_minutes:g} minutes unused."
+                f"Embedded server: {now.phase}. It starts with the first call to the model "
+                f"and stops after {settings.llm_idle_minutes:g} minutes without one."
             )
         )
         if now.phase in ("off", "failed"):
-            if st.button("Start it", key="start_server"):
+            if st.button("Start", key="start_server"):
                 start_server(settings)
                 st.rerun()
-        elif st.button("Stop it", key="stop_server", help="For every program on this machine that uses it"):
+        elif st.button("Stop", key="stop_server", help="Stops it for every program on this machine"):
             stop_server(settings)
             st.rerun()
-        st.button("Look again", key="server_again")
+        st.button("Refresh", key="server_again")

@@ -15,7 +15,7 @@ from ui.app.markup import md, show, tag
 def draw() -> None:
     """Each endpoint with what is known of it and a button to try it."""
     st.caption(
-        "Trying makes a few small calls, past every cache. An embedded model that is off is started for it."
+        "A test makes a few small calls that bypass every cache. It starts an embedded model that is off."
     )
     engine = state.engine()
     for endpoint in probes.endpoints(engine):
@@ -24,7 +24,7 @@ def draw() -> None:
         with st.container(border=True):
             with st.container(horizontal=True, vertical_alignment="center"):
                 show(_about(endpoint))
-                if st.button("Try it", key=f"try:{endpoint.name}", disabled=busy or bool(endpoint.why_not)):
+                if st.button("Test", key=f"try:{endpoint.name}", disabled=busy or bool(endpoint.why_not)):
                     _begin(endpoint)
                     st.rerun()
             if busy:
@@ -52,7 +52,7 @@ def _wait(name: str) -> None:
     if work is None or work.done:
         redraw.page()
     else:
-        st.caption(md(f"Trying: {work.stage}, {work.seconds:.0f} s"))
+        st.caption(md(f"Testing: {work.stage}, {work.seconds:.0f} s"))
 
 
 def _about(endpoint: Endpoint) -> Markup:
@@ -64,11 +64,11 @@ def _about(endpoint: Endpoint) -> Markup:
     if endpoint.why_not:
         lines.append(tag("div", "Cannot be called: ", endpoint.why_not, css="bad"))
     elif tried is None:
-        lines.append(tag("div", "Not tried since the dashboard was started.", css="dim"))
+        lines.append(tag("div", "Not tested since the dashboard started.", css="dim"))
     elif tried.error:
         lines.append(tag("div", f"Failed at {tried.when[11:16]} UTC: ", tried.error, css="bad"))
     else:
         facts = [tag("span", name, " ", tag("b", value), css="chip") for name, value in tried.facts]
         lines.append(tag("div", *[part for fact in facts for part in (fact, " ")]))
-        lines.append(tag("div", f"measured at {tried.when[11:16]} UTC", css="dim"))
+        lines.append(tag("div", f"Tested at {tried.when[11:16]} UTC", css="dim"))
     return tag("div", *lines, css="rs")

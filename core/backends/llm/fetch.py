@@ -86,7 +86,7 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
         def tick(done: int, title: str = source.title) -> None:
             report(Progress("downloading", done, artefact.bytes, title))
             if cancel.is_set():
-                raise Cancelled(f"stopped while fetching model {artefact.name}")
+                raise Cancelled(f"stopped while downloading model {artefact.name}")
 
         try:
             pieces = source.fetch(artefact, scratch, tick)
@@ -100,7 +100,7 @@ def _fetch(artefact: Artefact, path: Path, report: Report, cancel: threading.Eve
         shutil.rmtree(scratch, ignore_errors=True)  # left-overs are named by sha256 and do no harm
         report(Progress("done", artefact.bytes, artefact.bytes, source.title))
         return
-    raise Unavailable(f"model {artefact.name} could not be fetched ({'; '.join(tried)})")
+    raise Unavailable(f"model {artefact.name} could not be downloaded ({'; '.join(tried)})")
 
 
 def _assemble(
@@ -170,7 +170,7 @@ def _alone(path: Path, artefact: Artefact, report: Report, cancel: threading.Eve
         try:
             lock.acquire(timeout=0.25)
         except Timeout:
-            report(Progress("waiting", 0, artefact.bytes, "another process is fetching it"))
+            report(Progress("waiting", 0, artefact.bytes, "another process is downloading it"))
             if cancel.is_set():
                 raise Cancelled(f"stopped while waiting for model {artefact.name}") from None
     try:

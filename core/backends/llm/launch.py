@@ -110,7 +110,7 @@ class EmbeddedServer:
         while (found := states.read(state_file)).phase == "off":
             if child.poll() is not None:
                 return ServerState(
-                    "failed", f"its process ended with code {child.returncode}", since=time.time()
+                    "failed", f"its process exited with code {child.returncode}", since=time.time()
                 )
             time.sleep(POLL_S)
         return found

@@ -134,7 +134,7 @@ class EmbeddedLLM:
             except ConnectionLost:
                 if self.server.state() == server:
                     raise
-                why = f"the model server of {self.model} was started again and ended during this call too"
+                why = f"the model server of {self.model} was restarted and ended again during this call"
                 raise ConnectionLost(f"{why}{self.server.last_words()}") from None
 
     def _up(self, timeout: float, cancel: threading.Event) -> tuple[ServerState, ChatClient, int]:
@@ -215,7 +215,7 @@ class CachedLLM:
 def clean_url(url: str, setting: str = "llm_base_url", key: str = "llm_api_key") -> str:
     """A base URL fit to be shown and compared. Raises BadInput, which repeats no part that may be secret."""
     wrong = f"setting {setting}: give http://host:port/v1 or https://host/v1"
-    return "".join(split(url, wrong, f"user, password or query: the key belongs into {key}"))
+    return "".join(split(url, wrong, f"user, password or query: put the key into {key}"))
 
 
 def _is_loopback(url: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from core.domain.errors import Unavailable
 
-WHY = "this run asks no model"
+WHY = "this run does not call a model"
 
 
 class NoLLM:

@@ -201,7 +201,7 @@ def parsed(data: bytes, words: Words, right: str) -> Any:
 def _json(data: bytes, words: Words) -> dict[str, Any]:
     answer = parsed(data, words, "is the base URL right? it often ends in /v1")
     if not isinstance(answer, dict):
-        raise words.failed("answered with JSON that is no object", data)
+        raise words.failed("answered with JSON that is not an object", data)
     return answer
 
 

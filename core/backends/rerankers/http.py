@@ -51,7 +51,7 @@ class HttpReranker:
         """
         self.url = endpoint(url)
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise BadInput("the reranker's key has characters that no key has; give it as it was issued")
+            raise BadInput("the reranker's key contains invalid characters; enter it as it was issued")
         self.name = f"{model or 'reranker'} at {self.url}"
         self._model, self._key, self._private = model, key, private
         self._words = Words(self.name, (key, *secrets))
@@ -122,7 +122,7 @@ class HttpReranker:
 def endpoint(url: str) -> str:
     """The address to post to, fit to be shown. Raises BadInput, which repeats no part that may be secret."""
     wrong = "a reranker's address is http://host:port/rerank or https://host/v1/rerank"
-    origin, path = split(url, wrong, "user, password or query: the key is given apart")
+    origin, path = split(url, wrong, "user, password or query: set the key separately")
     return f"{origin}{path}" if path.endswith(PATHS) else f"{origin}{path}/rerank"
 
 

@@ -29,7 +29,7 @@ def load(files: Sequence[Path], name: str) -> tuple[Database, tuple[str, ...]]:
     """
     size = sum(file.stat().st_size for file in files)
     if size > MAX_BYTES:
-        raise BadInput(f"{name}: CSV files of {size:,} bytes; at most {MAX_BYTES:,} are read as tables")
+        raise BadInput(f"{name}: CSV files of {size:,} bytes; at most {MAX_BYTES:,} can be read as tables")
     notes: list[str] = []
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:

@@ -213,5 +213,5 @@ def in_words(error: Exception, guard: Authorizer, late: Callable[[], bool], limi
     ):
         return TooBig(f"{said}: a value may have {limits.length} bytes, a statement 20000")
     if isinstance(error, MemoryError | OverflowError):
-        return TooBig(f"it needs more memory than a query has ({said or 'out of memory'})")
+        return TooBig(f"it exceeds the memory limit of a query ({said or 'out of memory'})")
     return SqlFailed(said or type(error).__name__)

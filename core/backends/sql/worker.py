@@ -61,7 +61,7 @@ class Workers:
             except Gone:
                 worker.kill()
                 if not used:  # else it may have ended by itself, unused for long
-                    raise SqlFailed("the query ended the process that ran it") from None
+                    raise SqlFailed("the query crashed the query process") from None
             except BaseException:
                 worker.kill()
                 raise
@@ -101,7 +101,7 @@ class Worker:
                 start_new_session=True,  # keys pressed in a terminal end it through whoever asks
             )
         except OSError as error:
-            raise Unavailable(f"no process for queries can be started: {error}") from None
+            raise Unavailable(f"cannot start the query process: {error}") from None
         try:
             if isinstance(source, bytes):
                 self._send(json.dumps({"bytes": len(source)}).encode() + b"\n")
@@ -111,7 +111,7 @@ class Worker:
             self._reply(START_S, 1_000, cancelled)
         except (Gone, TooBig, TimeoutError):
             self.kill()
-            raise Unavailable("no process for queries can be started: it ended, or did not answer") from None
+            raise Unavailable("cannot start the query process: it ended or did not respond") from None
         except BaseException:
             self.kill()
             raise

@@ -16,7 +16,7 @@ class Children(KeyRecipe):
 
     name, version = "children", 1
     title = "small pieces of the passages"
-    cost = "an embedding of each piece, about four a passage"
+    cost = "one embedding per piece, about four pieces per passage"
     free = True
     uses_llm = False
 

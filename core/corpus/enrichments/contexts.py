@@ -35,7 +35,7 @@ class Contexts(KeyRecipe):
 
     name, version = "contexts", 1
     title = "context written for each passage"
-    cost = "a call of the language model a passage, with its document in the prompt"
+    cost = "one language model call per passage, with its document in the prompt"
     free = False
     uses_llm = True
 

@@ -20,7 +20,7 @@ class Headings(KeyRecipe):
 
     name, version = "headings", 1
     title = "headings and neighbours of the passages"
-    cost = "one more embedding of each passage"
+    cost = "one more embedding per passage"
     free = True
     uses_llm = False
 

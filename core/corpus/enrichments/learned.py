@@ -50,7 +50,7 @@ class LearnedSparse:
 
     name, version = "learned_sparse", 1
     title = "learned term weights of the passages"
-    cost = "a pass of the model over each passage"
+    cost = "one pass of the model over each passage"
     free = False
     uses_llm = False
 
@@ -133,7 +133,7 @@ class TermIndex:
         if (encoder.name, list(encoder.terms)) != (index.model, index.terms):
             raise Unavailable(
                 f"the term weights are by {index.model} ({len(index.terms)} terms), not by {encoder.name}"
-                f" ({len(encoder.terms)}); make them again, or set ROUTESCOPE_SPARSE_MODEL back"
+                f" ({len(encoder.terms)}); build them again, or set ROUTESCOPE_SPARSE_MODEL back"
             )
         self._index, self._encoder = index, encoder
         self.name, self.size = encoder.name, index.size

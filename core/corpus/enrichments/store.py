@@ -64,7 +64,7 @@ class Made:
 def recipe(name: str) -> Recipe:
     """The recipe called `name`; BadInput lists those there are."""
     if name not in RECIPES:
-        raise BadInput(f"no enrichment {name!r}; there are: {', '.join(RECIPES)}")
+        raise BadInput(f"no enrichment {name!r}; known: {', '.join(RECIPES)}")
     return RECIPES[name]
 
 
@@ -206,7 +206,7 @@ def _made(record: Mapping[str, Any]) -> Made:
     try:
         return Made(**{**record, "spent": Spent(**record["spent"]), "notes": tuple(record["notes"])})
     except (KeyError, TypeError) as error:
-        raise IndexDamaged(f"the record of an enrichment cannot be read: {error}") from error
+        raise IndexDamaged(f"cannot read the record of an enrichment: {error}") from error
 
 
 def _same(found: Made, wanted: Recipe, corpus: Corpus, writer: LLM | None, model: str) -> bool:

@@ -52,7 +52,7 @@ class Tokens:
 
     name, version = "tokens", 1
     title = "token vectors of the passages"
-    cost = "a token embedding of each passage, about 80 a second, and some 100 kB on disk for each"
+    cost = "one token embedding per passage, about 80 per second, and about 100 kB on disk for each"
     free = False  # nothing to be chosen, but hundreds of megabytes: only for those who ask for it
     uses_llm = False
 
@@ -115,7 +115,7 @@ class TokenIndex:
         if (embedder.name, embedder.dim) != (self._files.name, self._files.dim):
             raise Unavailable(
                 f"the token vectors in {folder} are by {self._files.name} ({self._files.dim} dimensions),"
-                f" not by {embedder.name} ({embedder.dim}); make them again,"
+                f" not by {embedder.name} ({embedder.dim}); build them again,"
                 " or set ROUTESCOPE_LATE_MODEL back"
             )
 
