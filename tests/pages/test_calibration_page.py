@@ -63,13 +63,13 @@ def test_the_finding_is_told_first_and_equals_the_calibration(visit, evaluation)
     app = visit("tune.py")
     expected = calibrate(target(), split(asked(40)), "f1")
     assert in_words(expected).split(". ")[0] in html(app)
-    assert f"{expected.threshold:.3g} chosen on 20 dev questions by the highest F1." in html(app)
+    assert f"{expected.threshold:.3g} has the highest F1 on 20 dev questions." in html(app)
     assert "From this threshold on it trusts what was found" in html(app)
     dev = [case for case in target().cases if int(case.question[1:]) % 2 == 0]
     assert expected.threshold == choose([case.score for case in dev], [case.positive for case in dev])
     names = [one["name"] for one in json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"]]
     assert names == ["precision, dev", "recall, dev", "precision, held out", "recall, held out"]
-    assert "do not claim to be probabilities" in shown(app)
+    assert "are not meant as probabilities" in shown(app)
 
 
 def test_choices_are_in_the_address_and_come_back(visit, evaluation):
@@ -89,7 +89,7 @@ def test_choices_are_in_the_address_and_come_back(visit, evaluation):
 
 def test_addresses_that_cannot_be_are_passed_over(visit, evaluation):
     app = visit("tune.py", route="nobody", step="none", objective="x", wanted="7", evaluation="gone")
-    assert "by the highest F1" in html(app)
+    assert "has the highest F1" in html(app)
 
 
 def test_a_threshold_is_saved_with_words_of_what_changes_and_undone(visit, engine, evaluation):
@@ -101,7 +101,7 @@ def test_a_threshold_is_saved_with_words_of_what_changes_and_undone(visit, engin
     assert "Saved as “for tiny”" in shown(app)
     first = presets.named(engine.store, "for tiny")
     assert first.parameters == {"crag": {"high": threshold}}
-    assert first.note.startswith(f"crag.high: {threshold:.3g} chosen on 20 dev questions")
+    assert first.note.startswith(f"crag.high: {threshold:.3g} has the highest F1 on 20 dev questions")
     assert "These settings have this value already." in shown(app)
     assert app.button(key="cal_save").disabled
     app.selectbox(key="cal_step").set_value("is the answer in the passages:threshold:question").run()
@@ -141,8 +141,8 @@ def test_too_few_cases_are_refused_with_the_number(visit, write):
 def test_questions_of_one_split_are_cut_in_halves_and_it_is_said(visit, write):
     write("tests", asked(40, ("test",)), crag)
     app = visit("tune.py")
-    assert "chosen on 20 questions of one half" in html(app)
-    assert "cut into two halves with a fixed seed" in html(app)
+    assert "on 20 questions of one half" in html(app)
+    assert "split into two halves with a fixed seed" in html(app)
 
 
 def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatch, write):
@@ -165,7 +165,7 @@ def test_a_route_that_asks_no_model_can_be_asked_now(visit, monkeypatch, write):
     monkeypatch.setattr(sets, "read", lambda *_, **__: labels)
     write("plain", asked(4), lambda n: result("bm25"))
     app = visit("tune.py", route="compress")
-    assert "It can be asked all labelled questions of tiny now" in shown(app)
+    assert "You can run the route now on all labelled questions of tiny" in shown(app)
     app.button(key="cal_survey:compress").click().run()
     until = time.time() + 20
     while "Threshold" not in [one.label for one in app.selectbox] and time.time() < until:

@@ -83,7 +83,7 @@ def look(view):
 
 def test_without_an_evaluation_the_form_is_open(visit, questions):
     app = visit("evaluate.py")
-    assert "No evaluation is kept here yet" in shown(app)
+    assert "No evaluations yet" in shown(app)
     assert app.session_state["evaluate_new"]
     assert app.button(key="ev_begin")
 
@@ -174,7 +174,7 @@ def test_the_form_begins_an_evaluation_and_the_page_shows_it(visit, questions, e
     app.selectbox(key="ev_split").set_value("all").run()
     app.selectbox(key="ev_baseline").set_value("dense").run()
     assert app.button(key="ev_begin").label == "Evaluate 2 routes on 5 questions"
-    assert "not known" in shown(app)
+    assert "No time estimate" in shown(app)
     name = next(one for one in app.text_input if one.label == "Name").value
     app.button(key="ev_begin").click().run()
     assert not app.exception
@@ -227,13 +227,13 @@ def test_it_is_stopped_and_goes_on(visit, questions, engine):
         time.sleep(0.02)
     engine.fake_llm.delay = 50  # until it is stopped
     app = visit("evaluate.py")
-    assert "when this tab is closed" in shown(app)
+    assert "when you close this tab" in shown(app)
     app.button(key="evaluate_stop:slow").click().run()
     assert one.wait(20)
     assert one.cancelled
     app = visit("evaluate.py", evaluation="slow")
     done = one.finished
-    assert app.button(key="evaluate_resume").label == f"{done} of 5 asked; go on"
+    assert app.button(key="evaluate_resume").label == f"Resume ({done} of 5 done)"
     assert f"these are figures of {done} of 5 questions" in shown(app)
     engine.fake_llm.delay = 0
     app.button(key="evaluate_resume").click().run()
@@ -264,10 +264,10 @@ def test_what_failed_is_counted_and_asked_again(visit, questions, engine):
 def test_deleting_says_what_is_lost(look, made, engine):
     made()
     app = look()
-    assert "5 asked questions" in shown(app)
+    assert "5 questions" in shown(app)
     app.button(key="evaluate_remove").click().run()
     assert experiment_store.names(engine.settings) == []
-    assert "No evaluation is kept here yet" in shown(app)
+    assert "No evaluations yet" in shown(app)
 
 
 @pytest.mark.parametrize("damage", ["labelled.json", "questions.jsonl", "metrics.json"])
@@ -290,7 +290,7 @@ def test_the_list_tells_the_state_of_each(visit, made):
     assert list(table["Name"]) == ["second", "first"]
     assert list(table["State"]) == ["finished", "finished"]
     assert list(table["Routes"]) == [3, 1]
-    assert list(table["Asked"]) == ["5 of 5", "5 of 5"]
+    assert list(table["Done"]) == ["5 of 5", "5 of 5"]
 
 
 @pytest.mark.parametrize("tab", ["Leaderboard", "By failure mode", "Questions"])
@@ -308,7 +308,7 @@ def test_hostile_questions_and_modes_are_text(look, made, questions, tab, evil):
 
 def test_one_route_alone_has_nothing_to_compare(look, made):
     made("alone", ("bm25",))
-    assert "one route alone" in shown(look("Differences"))
+    assert "only one route" in shown(look("Differences"))
     assert not look("Trade-offs").exception
 
 
@@ -353,8 +353,8 @@ def test_a_corpus_that_changed_is_told_when_it_is_asked_again(visit, made, engin
     engine.fakes["tiny"].fingerprint = "another"
     background.resume(engine, "changed", retry=True).wait(20)
     app = visit("evaluate.py", evaluation="changed")
-    assert "The last try ended with an error" in shown(app)
-    assert "begin a new evaluation" in shown(app)
+    assert "The last attempt failed" in shown(app)
+    assert "start a new evaluation" in shown(app)
 
 
 def test_labels_in_the_address_open_the_form_with_them(visit, made, engine):

@@ -66,7 +66,7 @@ def stored(engine, name="one"):
 def test_without_a_set_it_says_what_one_is_for_and_what_to_do_first(visit):
     app = visit("label.py")
     assert app.subheader[0].value == "No labelled set yet"
-    assert "says which passages answer which question" in shown(app)
+    assert "records which passages answer which question" in shown(app)
     assert app.button(key="label_make").disabled
 
 
@@ -97,7 +97,7 @@ def test_questions_come_from_a_file_and_a_broken_line_is_named(visit, engine):
     assert "q.jsonl line 2: not valid JSON" in shown(app)
     lines = b"".join(b'{"id": "%d", "text": "Question %d?"}\n' % (n, n) for n in range(60))
     app.file_uploader(key="label_file").set_value(("q.jsonl", lines, "text/plain")).run()
-    assert "Drawn at random, always the same ones for 50" in shown(app)
+    assert "A random sample, always the same for 50" in shown(app)
     app.text_input(key="label_name").set_value("filed").run()
     app.button(key="label_make").click().run()
     ids = [int(q.id) for q in stored(engine, "filed").questions]
@@ -110,7 +110,7 @@ def test_a_set_is_deleted_and_brought_back(visit, engine):
     app = visit("label.py", set="one", tab="Set")
     app.button(key="label_delete").click().run()
     assert desks.sets(engine.store) == ()
-    assert "is deleted; its judgements are kept" in shown(app)
+    assert "was deleted. Its judgements remain stored" in shown(app)
     app.button(key="label_undelete").click().run()
     assert [one.name for one in desks.sets(engine.store)] == ["one"]
     assert not app.exception
@@ -148,7 +148,7 @@ def test_routes_fill_the_pool_in_the_background(visit, engine):
     total = sum(map(len, found.values()))
     assert f"{total} passages to judge" in shown(app)
     assert "2 routes found them" in shown(app)
-    assert "2 of 2 questions were asked" in shown(app)
+    assert "2 of 2 questions run" in shown(app)
 
 
 def test_what_stored_sessions_found_is_taken_over_without_asking_again(visit, engine):
@@ -162,7 +162,7 @@ def test_what_stored_sessions_found_is_taken_over_without_asking_again(visit, en
     app.selectbox(key="label_pool_from").set_value(SESSIONS).run()
     app.button(key="label_pool_take").click().run()
     assert "new passages for 1 questions of the set" in shown(app)
-    assert "1 were asked with other turns before them, and are left out" in shown(app)
+    assert "1 runs were skipped because their conversation history differs" in shown(app)
     found = stored(engine).pool
     assert set(found["q1"]) == {hit.passage.id for one in runs[0].results for hit in one.hits[:10]}
     assert not found.get("q2")
@@ -226,7 +226,7 @@ def test_undo_takes_the_last_one_back_and_goes_there(visit, engine):
     assert at(app) == first
     assert stored(engine).by("me") == {}
     press(app, "undo")
-    assert "nothing to undo" in html(app)
+    assert "Nothing to undo" in html(app)
     assert [one.kind for one in stored(engine).judgements] == ["grade", "cannot", "withdrawn", "withdrawn"]
 
 
@@ -281,7 +281,7 @@ def test_progress_is_told_question_by_question(visit, engine):
     assert list(table["Graded"]) == [1, 0]
     assert list(table["Can't tell"]) == [1, 0]
     assert list(table["Left"]) == [5, 7]
-    assert "Question 1 of 2: 2 of its 7 passages judged" in html(app)
+    assert "Question 1 of 2: 2 of 7 passages judged" in html(app)
 
 
 def test_a_link_opens_the_very_passage(visit, engine):
@@ -353,7 +353,7 @@ def test_a_suggestion_is_shown_on_demand_alone_and_is_never_chosen(visit, engine
     press(app, "grade_3")
     press(app, "grade_1")
     again = visit("label.py", set="one", tab="Agreement")
-    assert "model:tiny and me both graded 2 passages; the same on 50 %" in html(again)
+    assert "model:tiny and me both graded 2 passages and agree on 50 %" in html(again)
 
 
 def test_the_model_is_asked_in_the_background_and_what_fails_is_counted(visit, engine):
@@ -364,14 +364,14 @@ def test_the_model_is_asked_in_the_background_and_what_fails_is_counted(visit, e
     app.button(key="label_suggest_judged").click().run()
     assert suggest.under_way(engine, "one").wait(20)
     app.run()
-    assert "2 of 2 passages have a suggestion of model:scripted" in shown(app)
-    assert "model:scripted and anna both graded 2 passages; the same on 50 %" in html(app)
+    assert "model:scripted suggested a grade for 2 of 2 passages" in shown(app)
+    assert "model:scripted and anna both graded 2 passages and agree on 50 %" in html(app)
     assert app.button(key="label_suggest_judged").disabled
     engine.fake_llm.replies = {"grade": ModelTimedOut("no answer within 9 s")}
     app.button(key="label_suggest_all").click().run()
     assert suggest.under_way(engine, "one").wait(20)
     app.run()
-    assert "0 of 5 passages have a suggestion" in shown(app)
+    assert "suggested a grade for 0 of 5 passages" in shown(app)
     assert "5 have none" in shown(app)
     assert "no answer within 9 s" in shown(app)
     assert set(stored(engine).annotators()) == {"anna"}
@@ -418,9 +418,9 @@ def test_labels_say_how_they_came_about(visit, engine):
     judged(engine, "ben", {("q1", ids[0]): 3})
     app = visit("label.py", set="one", tab="Labels")
     told = shown(app)
-    assert "2 of 14 passages have a label: 1 by one person, 1 by several who agree." in told
+    assert "2 of 14 passages have a label: 1 by one person, 1 by several people who agree." in told
     assert "12 are unjudged" in told
-    assert "In 1 questions nothing is judged yet" in told
+    assert "1 questions have no judgements yet" in told
     table = app.dataframe[0].value
     assert list(table["Grade"][:2]) == ["3 answers", "1 background"]
     app.selectbox(key="label_shown").set_value("unjudged").run()
@@ -448,7 +448,7 @@ def test_an_export_comes_back_and_a_broken_line_keeps_everything_as_it_is(visit,
     take = labels.take  # the function behind the uploader
     desks.create(engine.store, "two", "tiny", ASKED)
     csv = exchange.table(before, unjudged=True)
-    assert "2 judgements of one.csv are added" in take(stored(engine, "two"), "one.csv", csv, "x")
+    assert "2 judgements imported from one.csv" in take(stored(engine, "two"), "one.csv", csv, "x")
     assert stored(engine, "two").by("anna").keys() == before.by("anna").keys()
     assert stored(engine, "two").pool.keys() == before.pool.keys()
     qrels = exchange.qrels(before)
@@ -473,7 +473,7 @@ def test_a_file_is_imported_on_the_page(visit, engine):
         ("x.qrels", b"q1 0 fragile:0-80 2\n", "text/plain")
     ).run()
     app.button(key="label_import_go").click().run()
-    assert "1 judgements of x.qrels are added" in shown(app)
+    assert "1 judgements imported from x.qrels" in shown(app)
     assert stored(engine).by("imported")["q1", "fragile:0-80"].grade == 2
 
 

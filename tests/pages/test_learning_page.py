@@ -95,7 +95,7 @@ def test_too_few_labels_are_refused_in_words_and_cannot_be_fitted(evaluated, vis
     assert "16 labelled questions, and at least 40 are needed" in shown(app)
     assert "48 relevant passages" in shown(app)
     assert button(app, "fit_begin").disabled
-    assert "No weights are fitted for tiny yet" in shown(app)
+    assert "No weights fitted for tiny yet" in shown(app)
 
 
 def test_weights_are_fitted_and_their_figures_shown(engine, evaluation, visit):
@@ -114,7 +114,7 @@ def test_weights_are_fitted_and_their_figures_shown(engine, evaluation, visit):
         for one in (*figures["against"].values(), *figures["measured"].values()):
             assert f"{one['delta']:+.3f}" in page
     assert set(found.made["held out"]["measured"]) == {"rerank"}
-    assert "The first passage of a list gets from it" in shown(app)
+    assert "Each list adds to the score of its first passage" in shown(app)
     spec = json.loads(app.main.get("plotly_chart")[-1].proto.spec)
     drawn = {bar["name"]: bar["x"] for bar in spec["data"] if bar["type"] == "bar"}
     assert len(drawn) == len(files.FEATURES)
@@ -129,7 +129,7 @@ def test_a_fit_that_fails_tells_why(evaluation, visit, monkeypatch):
     app = learning(visit, evaluation="mine")
     button(app, "fit_begin").click().run()
     settled(app)
-    assert "Nothing was fitted: RuntimeError: the disk <b>is</b> full" in shown(app)
+    assert "The fit failed: RuntimeError: the disk <b>is</b> full" in shown(app)
 
 
 def test_a_name_that_is_not_allowed_is_told(evaluation, visit):
@@ -143,10 +143,10 @@ def test_fewer_lists_and_all_questions_are_chosen_and_linked(evaluation, visit):
     app = learning(visit, evaluation="mine", lists="dense", split="all")
     assert app.multiselect[0].value == ["dense"]
     assert "50 labelled questions with 150 relevant passages" in shown(app)
-    assert "None is held out" in shown(app)
+    assert "None are held out" in shown(app)
     assert (app.query_params["lists"], app.query_params["split"]) == ("dense", "all")
     app.multiselect[0].set_value([]).run()
-    assert "Choose what to fuse" in shown(app)
+    assert "Choose at least one list to fuse" in shown(app)
     assert button(app, "fit_begin").disabled
 
 
@@ -155,8 +155,8 @@ def test_kept_weights_are_chosen_deleted_and_brought_back(engine, small, visit):
     for name in ("one", "two"):
         files.write(home, replace(some_weights(name=name), fingerprint="earlier"))
     app = learning(visit, evaluation="mine", weights="one")
-    assert "The corpus was indexed again since" in shown(app)
-    assert "say nothing of how they were fitted" in shown(app)
+    assert "The corpus has been reindexed since" in shown(app)
+    assert "no record of how they were fitted" in shown(app)
     button(app, "fit_delete_now").click().run()
     assert files.names(home, "tiny") == ["two"]
     assert "Deleted one." in shown(app)
@@ -168,8 +168,8 @@ def test_kept_weights_are_chosen_deleted_and_brought_back(engine, small, visit):
 def test_what_is_told_of_weights_may_be_damaged(engine, small, visit):
     files.write(engine.settings.home, replace(some_weights(), made={"out of fold": {"ndcg@10": "high"}}))
     app = learning(visit, evaluation="mine")
-    assert "What is told of these weights cannot be read" in shown(app)
-    assert "The first passage of a list gets from it" in shown(app)
+    assert "The figures of these weights cannot be read" in shown(app)
+    assert "Each list adds to the score of its first passage" in shown(app)
 
 
 def test_damaged_weights_are_told_and_can_be_deleted(engine, small, visit):
@@ -178,7 +178,7 @@ def test_damaged_weights_are_told_and_can_be_deleted(engine, small, visit):
     assert "the fitted weights some of tiny cannot be used" in shown(app)
     button(app, "fit_delete_now").click().run()
     assert files.names(engine.settings.home, "tiny") == []
-    assert "cannot be brought back" in shown(app)
+    assert "cannot be restored" in shown(app)
 
 
 def test_weights_are_put_into_compare_and_taken_out_again(engine, small, visit):
@@ -190,7 +190,7 @@ def test_weights_are_put_into_compare_and_taken_out_again(engine, small, visit):
     button(app, "fit_use").click().run()
     assert FITTED.name in app.session_state[state.ROUTES]
     assert app.session_state[state.PARAMETERS][FITTED.name] == {"weights": "some"}
-    assert "is chosen for the next run" in shown(app)
+    assert "is set for the next run" in shown(app)
     button(app, "fit_undo_use").click().run()
     assert app.session_state[state.ROUTES] == before
     assert FITTED.name not in app.session_state[state.PARAMETERS]

@@ -101,7 +101,7 @@ def test_a_criterion_decides_anew_and_is_in_the_address(look, kept):
     assert "Ship Hybrid + rerank" in shown(again)
     limit(again, "minimum").set_value(1.5).run()
     assert "Nothing passes" in shown(again)
-    assert "The nearest is Hybrid + rerank" in shown(again)
+    assert "The nearest route is Hybrid + rerank" in shown(again)
     limit(again, "minimum").set_value(None).run()
     assert address(again, "min") == "none"
     assert "Ship Hybrid + rerank" in shown(again)
@@ -112,7 +112,7 @@ def test_unjudged_above_the_limit_is_not_decidable(look, kept):
     kept()
     app = look(unjudged="0.2")
     assert "Not decidable: label more" in shown(app)
-    assert "cannot be told" in html(app)
+    assert "cannot be determined" in html(app)
 
 
 def test_addresses_that_cannot_be_are_passed_over(look, kept):
@@ -159,7 +159,7 @@ def test_a_worse_question_opens_in_why(look, kept, engine):
         store.save(run)
         assert store.flush()
     app = look("What it does worse", question="q0")
-    assert "At 10 questions Dense scores less in nDCG@10" in shown(app)
+    assert "Dense scores lower in nDCG@10 on 10 questions" in shown(app)
     assert "question 0" in shown(app)
     app.button(key="release_why").click().run()
     assert engine.store.load("of-q0") == run
@@ -168,7 +168,7 @@ def test_a_worse_question_opens_in_why(look, kept, engine):
 
 def test_a_question_without_a_run_says_so(look, kept):
     kept()
-    assert "No run of this question was kept" in shown(look("What it does worse", question="q0"))
+    assert "saved no run of this question" in shown(look("What it does worse", question="q0"))
 
 
 def test_a_snapshot_is_held_against(look, kept):
@@ -176,7 +176,7 @@ def test_a_snapshot_is_held_against(look, kept):
     content = snapshot(measured, decide(measured, Criteria(no_loss=False, max_p95_ms=100.0))).encode()
     kept("second", routes(shift=2))
     app = look("Against a release", evaluation="second", min="none", cheapest="no")
-    assert "Give the snapshot of an earlier release" in shown(app)
+    assert "Upload the snapshot of an earlier release" in shown(app)
     app.session_state["release_snapshot"] = ("release.json", content)
     app.run()
     assert "A regression: Dense now trails Dense then" in shown(app)

@@ -115,7 +115,7 @@ def test_values_that_take_a_run_are_run_where_no_model_is_asked(visit, evaluatio
 
 def test_a_route_that_asks_a_model_says_what_it_costs_first(visit, engine, evaluation):
     app = sweeps(visit, route="rag_fusion", parameter="n", grid="1, 3")
-    assert "questions take a run that may ask a model; about 22 model calls" in shown(app)
+    assert "questions need a run that may call a model; about 22 model calls" in shown(app)
     assert "python -m core sweep mine rag_fusion.n --grid 'n=1' --ask" in next(one.value for one in app.code)
     asked = len(engine.fake_llm.requests)
     app.run()
@@ -134,7 +134,7 @@ def test_stop_keeps_what_was_found(visit, engine, evaluation):
     runs = [job for job in jobs.known() if isinstance(job, sweep_run.Running)]
     assert runs[-1].wait(10)
     app.run()
-    assert "what was found is kept" in shown(app)
+    assert "their results are saved" in shown(app)
     assert "waits for a run" in html(app)
 
 
@@ -146,7 +146,7 @@ def test_a_value_is_kept_as_parameters_and_that_can_be_undone(visit, evaluation)
     assert app.session_state["parameters"]["hybrid_rrf"] == {"k": 1}
     assert app.session_state["routes"] == ["bm25", "hybrid_rrf"]
     assert app.session_state["corpus"] == "tiny"
-    assert "Kept for the next run: Hybrid (RRF) with k = 1." in shown(app)
+    assert "Set for the next run: Hybrid (RRF) with k = 1." in shown(app)
     app.button(key="sweep_undo_keep").click().run()
     assert app.session_state["routes"] == ["bm25"]
     assert "Kept for" not in shown(app)

@@ -230,10 +230,8 @@ def test_a_calibration_in_words():
     assert found.shipped.precision.value == pytest.approx(6 / 10)
     assert found.difference.value == pytest.approx(1 - 0.75)
     said = in_words(found)
-    assert said.startswith(
-        "0.68 chosen on 20 dev questions by the highest F1. On 20 questions held out: precis"
-    )
-    assert "The shipped 0.5 gives precision .600 (95% interval " in said
+    assert said.startswith("0.68 has the highest F1 on 20 dev questions. On 20 held-out questions: precis")
+    assert "The threshold in use, 0.5, gives precision .600 (95% interval " in said
     # p is .12, though the interval of the difference leaves 0 out: that is not enough
     assert found.difference.interval[0] > 0
     assert not found.shown
@@ -294,7 +292,7 @@ def test_too_few_cases_are_refused_with_their_number():
 def test_what_is_left_out_is_counted():
     one = target(HAND, left_out={"why": 3})
     assert left_out(one, 10) == (
-        "Not counted: 2 questions: the route failed or did not take this step; 3 questions: why."
+        "Excluded: 2 questions: the route failed or did not take this step; 3 questions: why."
     )
     assert left_out(target(HAND), 8) == ""
 
@@ -317,7 +315,7 @@ def test_curves_are_the_worth_at_each_of_their_thresholds(pairs, acts):
 def test_only_probabilities_are_held_against_shares():
     found = reliable(whole(), whole().cases)
     assert found.n == 40
-    assert "off by" in reliability_in_words(whole())
+    assert "expected calibration error" in reliability_in_words(whole())
     assert reliable(target([Judged("q", 1.2, True)]), [Judged("q", 1.2, True)]) is None
 
 

@@ -187,7 +187,7 @@ def test_damage_is_told_and_what_is_deleted_is_gone(engine, spec):
     with pytest.raises(BadInput, match="is damaged"):
         experiment_store.opened(copy)
     (copy / experiment_store.LABELLED).unlink()
-    with pytest.raises(BadInput, match="holds no evaluation"):
+    with pytest.raises(BadInput, match="contains no evaluation"):
         experiment_store.opened(copy)
     (one.folder / experiment_store.RUNS).unlink()
     with pytest.raises(BadInput, match="kept no run"):

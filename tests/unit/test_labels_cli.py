@@ -128,7 +128,7 @@ def test_stdout_is_the_file(engine, capsysbinary):
     [
         (["pool", "other"], "there is no label set 'other'; there are: s"),
         (["pool", "s", "--depth", "0"], "0 is not in the range 1<=x<=100"),
-        (["pool", "s", "--evaluation", "none"], "holds no evaluation"),
+        (["pool", "s", "--evaluation", "none"], "contains no evaluation"),
         (["import", "s", "{file}"], "does not say whose judgements it has; give --annotator WHO"),
         (["import", "s", "{file}", "--annotator", "A"], "a.qrels line 1: grade '7'; give 0, 1, 2, 3"),
         (["import", "s", "missing.csv"], "missing.csv cannot be read"),

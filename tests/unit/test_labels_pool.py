@@ -275,7 +275,7 @@ def test_suggesting_can_be_stopped(engine):
 
 def test_without_a_model_nothing_is_begun(engine):
     engine.fake_llm.missing = "no model is set up"
-    with pytest.raises(Unavailable, match="nothing can be suggested: no model is set up"):
+    with pytest.raises(Unavailable, match="the model cannot suggest grades: no model is set up"):
         suggest.begin(engine, "set")
 
 

@@ -205,8 +205,8 @@ def test_pairs_count_what_is_judged_and_what_is_not(material):
     assert (there.questions, there.relevant, there.labelled) == (1, 1, 2)
     assert (there.passages, there.unjudged) == (40, 38)
     said = learn_text.labels(there)
-    assert "1 no list has" in said
-    assert "38 of the found are not judged and count as not relevant" in said
+    assert "1 are in no list" in said
+    assert "38 of the found passages are unjudged and count as not relevant" in said
 
 
 def test_a_questions_own_passage_is_no_result(material):
@@ -479,5 +479,5 @@ def test_words_say_what_the_figures_say(fitted):
     assert next(one for one in found if one.baseline == "BM25").verdict == "better"
     empty = FittedWeights("n", "c", "f", ("bm25",), ((1.0, -0.5, 0.0),), 0.0)
     assert learn_text.worth(empty) == []
-    assert "Below 0: BM25 for being in the list" in learn_text.weights(empty)
+    assert "Negative weights: BM25 for being in the list" in learn_text.weights(empty)
     assert len(FEATURES) == len(empty.weights[0])

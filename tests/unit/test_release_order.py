@@ -291,7 +291,7 @@ def test_kinds_are_in_order_and_each_holds_its_questions(two):
 def test_a_loss_is_told_by_how_many_kinds_and_how_far_it_is(two):
     found = check(of_figures(figures_of(two), "bare"), Criteria())
     assert (found.state, found.value, found.limit) == ("failed", 1.0, 0.0)
-    assert found.told == "worse at hard -.369 (p < .001, 20 questions)"
+    assert found.told == "worse on hard -.369 (p < .001, 20 questions)"
     first = check(of_figures(figures_of(two), "bare"), Criteria(), "bm25")
     assert (first.state, first.told) == ("passed", "it is the baseline")
 
@@ -304,14 +304,14 @@ def in_words(measured, found):
 def test_what_a_set_can_and_cannot_show_is_told(tmp_path, two):
     even = Loss("dense", "plain", 20, 0.0, 1.0, "no difference shown", 0.123)
     for more, said in (
-        ((), "none shown in 1 kind; elsewhere one below .123 may be missed"),
+        ((), "none shown in 1 kind; elsewhere a loss below .123 may be missed"),
         (
             (replace(even, mode="hard", detectable=0.2),),
-            "none shown in 2 kinds; elsewhere one below .200 may be missed",
+            "none shown in 2 kinds; elsewhere a loss below .200 may be missed",
         ),
         (
             (replace(even, mode="hard", detectable=0.9, blind=True),),
-            "none shown in 2 kinds; too few questions to show any: hard; elsewhere one below .123 may be "
+            "none shown in 2 kinds; too few questions to show any: hard; elsewhere a loss below .123 may be "
             "missed",
         ),
     ):
@@ -324,13 +324,13 @@ def test_what_a_set_can_and_cannot_show_is_told(tmp_path, two):
 @pytest.mark.parametrize(
     ("least", "ends", "state", "said"),
     [
-        (0.80, [0.81, 0.9], "passed", "met by the lower end too"),
-        (0.80, [0.80, 0.9], "passed", "met by the lower end too"),
-        (0.80, [0.79, 0.9], "passed", "met by the mean only, not by the lower end"),
+        (0.80, [0.81, 0.9], "passed", "met by the lower end of the interval too"),
+        (0.80, [0.80, 0.9], "passed", "met by the lower end of the interval too"),
+        (0.80, [0.79, 0.9], "passed", "met by the mean only, not by the lower end of the interval"),
         (0.80, None, "passed", "met by the mean, which has no interval"),
-        (0.85, [0.79, 0.9], "passed", "met by the mean only, not by the lower end"),
-        (0.86, [0.79, 0.9], "failed", "; the interval reaches it"),
-        (0.90, [0.79, 0.9], "failed", "; the interval reaches it"),
+        (0.85, [0.79, 0.9], "passed", "met by the mean only, not by the lower end of the interval"),
+        (0.86, [0.79, 0.9], "failed", "; its interval reaches the limit"),
+        (0.90, [0.79, 0.9], "failed", "; its interval reaches the limit"),
         (0.91, [0.79, 0.9], "failed", "(95% interval .790 to .900, 40 questions)"),
         (0.91, None, "failed", "(40 questions)"),
         (None, [0.79, 0.9], "passed", "(95% interval .790 to .900, 40 questions)"),
@@ -407,7 +407,7 @@ def test_a_measure_of_somebody_else_is_known_by_its_interval(two):
 
 
 def test_an_evaluation_without_figures_is_not_measured_yet(two):
-    with pytest.raises(BadInput, match="has no figures yet: let it end first"):
+    with pytest.raises(BadInput, match="has no figures yet; wait until it finishes"):
         of_evaluation(replace(find(Settings(home=two), str(two)).evaluation, figures={}))
 
 

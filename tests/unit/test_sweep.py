@@ -276,17 +276,20 @@ def test_a_choice_is_the_best_only_where_it_holds():
     assert (holds.best.point, holds.best.verdict, holds.holds) == ((1,), "better", True)
     assert holds.best.effect.delta == pytest.approx(0.15)
     assert holds.held.before == 0.5
-    assert in_words(holds)[-1] == "it = 1 is the best of those tried, and it holds: use it."
+    assert in_words(holds)[-1] == "it = 1 is the best value tried and holds on held-out questions: use it."
     fails = sweep.curve(given_values(up, noise), [(0,), (1,)])
     assert (fails.best.verdict, fails.holds) == ("better", False)
-    assert in_words(fails)[-1] == "That it holds is not shown: keep it = 0, or label more questions."
+    assert (
+        in_words(fails)[-1]
+        == "It is not shown to hold on held-out questions: keep it = 0, or label more questions."
+    )
     assert (held(fails).verdict, held(fails).n) == ("no difference shown", 20)
     assert in_words(fails)[1] == sentence(held(fails))
     chance = sweep.curve(given_values([*noise, 0.1], up), [(0,), (1,)])
     assert (chance.best.point, chance.holds) == ((1,), False)
     assert in_words(chance)[0].endswith(sentence(found(chance, chance.best)))
     assert found(chance, chance.best).verdict == "no difference shown"
-    assert in_words(chance)[-1].endswith("until then keep it = 0.")
+    assert in_words(chance)[-1].endswith("test it = 1 alone on more questions.")
     down = sweep.curve(given_values([-0.1] * 20, up), [(0,), (1,)])
     assert (down.best.point, down.held) == ((0,), None)
     assert in_words(down)[-1] == "Keep it = 0."
@@ -482,7 +485,7 @@ def test_the_command_asks_no_model_unless_told_to(home, engine, capsys):
         (("mine", "hybrid_rrf.k", "rerank.candidates"), "two parameters of one route"),
         (("mine", "hybrid_rrf.k", "--metric", "f1"), "metric 'f1'; give one of ndcg@10"),
         (("mine", "hybrid_rrf.k", "--grid", "q=1"), "give PARAMETER=VALUES for one of k"),
-        (("none", "hybrid_rrf.k"), "holds no evaluation"),
+        (("none", "hybrid_rrf.k"), "contains no evaluation"),
     ],
 )
 def test_the_command_says_what_is_wrong(home, capsys, args, said):

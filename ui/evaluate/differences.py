@@ -22,24 +22,28 @@ def draw(look: Look) -> None:
     """Draw it."""
     found = compared(look)
     if not found:
-        st.info("There is one route alone, so there is nothing to compare it with.")
+        st.info("This evaluation has only one route, so there is no other to compare it with.")
         return
     name, base = named(look.metric), title(look.baseline)
     rows = [finding.compared(one, title(route), base, name) for route, one in found.items()]
-    said = [finding.sentence(one) for one in rows if one.shown]
+    texts = [finding.sentence(one) for one in rows if one.shown]
     if none := [one.subject for one in rows if not one.shown]:
-        said.append(f"No difference from {base} found for {finding.listed(none)}. That is not “the same”.")
-    show(sentences(said))
-    plot(forest(rows, dark=dark()), "evaluate_forest", " ".join(said), table=False)
+        texts.append(
+            f"No difference from {base} found for {finding.listed(none)}. This does not show that they are "
+            "equal."
+        )
+    show(sentences(texts))
+    plot(forest(rows, dark=dark()), "evaluate_forest", " ".join(texts), table=False)
     _table(found)
     statistics = look.figures["statistics"]
     st.caption(
         md(
-            "Differences are over the questions at which both routes ended well, and their intervals are for "
-            f"one comparison alone. Test: {statistics['test']}, over all routes and metrics against this "
-            "baseline. d_z: the mean difference in standard deviations of the differences. Superior: the "
-            "share of questions on which the route is better, ties as half. Could be shown: the smallest "
-            "true difference that would be seen four times in five, after the correction."
+            "Differences cover the questions that both routes completed. Their intervals are not corrected "
+            f"for multiple comparisons. Test: {statistics['test']}, over all routes and metrics against this "
+            "baseline. d_z: the mean difference divided by the standard deviation of the differences. "
+            "Superior: the share of questions on which the route is better, counting ties as half. "
+            "Detectable: the smallest true difference that would be detected four times in five, after the "
+            "correction."
         )
     )
 
@@ -70,7 +74,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
             "Ties": one["ties"],
             "Losses": one["losses"],
             "Superior": one["superiority"],
-            "Could be shown": one["detectable_holm"],
+            "Detectable": one["detectable_holm"],
             "Questions": one["n"],
         }
         for route, one in found.items()
@@ -78,7 +82,7 @@ def _table(found: Mapping[str, Mapping[str, Any]]) -> None:
     signed = {"Difference": None, "95 % from": "confidence interval", "to": "confidence interval"}
     plain = {
         "p": "permutation test", "p (Holm)": "Holm correction", "d_z": "effect size",
-        "Superior": "superiority", "Could be shown": "detectable difference",
+        "Superior": "superiority", "Detectable": "detectable difference",
     }  # fmt: skip
     tables.show(
         pd.DataFrame(rows), hide_index=True, width="stretch", key="evaluate_differences",

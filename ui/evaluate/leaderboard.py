@@ -1,4 +1,4 @@
-"""The leaderboard: who leads in words, then every route with its figures."""
+"""The leaderboard: which route leads, in words, then every route with its figures."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def draw(look: Look) -> None:
     top = leading.block(leader(look))
     show(sentences(text.found({**found, "leader": top}, title, [look.metric])))
     _table(look)
-    said = text.counted(found, title, len(look.evaluation.questions))
-    said += [f"{warning}." for warning in found["warnings"]]
+    notes = text.counted(found, title, len(look.evaluation.questions))
+    notes += [f"{warning}." for warning in found["warnings"]]
     name, measure = named(look.metric), found["measures"].get(look.metric)
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
-    said.append(
-        f"Sorted by {by}. Times are of the route alone, over all questions that ended well. Unjudged: the "
-        "share of the passages a metric looks at that nobody labelled; they count as not relevant, so a "
-        "route with many may be better than it looks."
+    notes.append(
+        f"Sorted by {by}. Times are for each route on its own, over all questions it completed. Unjudged: "
+        "the share of a metric's passages without a label. They count as not relevant, so a route with many "
+        "of them may be better than its score."
     )
-    st.caption(md(" ".join(said)))
+    st.caption(md(" ".join(notes)))
 
 
 def rows(look: Look) -> list[dict[str, Any]]:
@@ -82,13 +82,13 @@ def _table(look: Look) -> None:
     frame = frame.drop(columns=empty)
     if look.metric in ANSWERED and named(look.metric) in frame:
         frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
-    told = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED)}
+    helps = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED)}
     three = {
-        name: st.column_config.NumberColumn(format="%.3f", help=told.get(name, help_mark.metric(name)))
+        name: st.column_config.NumberColumn(format="%.3f", help=helps.get(name, help_mark.metric(name)))
         for name in frame
         if name not in COUNTS
     }
-    time = term("p50 and p95", "Of the route alone.")
+    time = term("p50 and p95", "For the route on its own.")
     tables.show(
         frame, hide_index=True, width="stretch", key="leaderboard",
         height="content",
@@ -98,15 +98,19 @@ def _table(look: Look) -> None:
             "p50 ms": st.column_config.NumberColumn(format="%.1f", help=time),
             "p95 ms": st.column_config.NumberColumn(format="%.1f", help=time),
             "tokens a question": st.column_config.NumberColumn(format="%.0f"),
-            "cost of 1,000": st.column_config.NumberColumn(format="%.4g", help="Of 1,000 such questions"),
-            "scored": st.column_config.NumberColumn(help="Questions the metrics of rankings are over"),
-            "not scored": st.column_config.NumberColumn(help="Ended well, but has no relevant passage"),
-            "failed": st.column_config.NumberColumn(help="Did not end well: left out, not counted as 0"),
+            "cost of 1,000": st.column_config.NumberColumn(format="%.4g", help="Price of 1,000 questions"),
+            "scored": st.column_config.NumberColumn(help="Questions that the ranking metrics cover"),
+            "not scored": st.column_config.NumberColumn(
+                help="Questions the route completed, but that have no relevant passage"
+            ),
+            "failed": st.column_config.NumberColumn(
+                help="Questions the route did not complete; excluded, not counted as 0"
+            ),
         },
         alt=f"Routes by {named(look.metric)}",
     )  # fmt: skip
     if "cost of 1,000" in empty and "tokens a question" not in empty:
-        st.caption(md(f"Prices are not told: {HOW}."))
+        st.caption(md(f"No prices are set: {HOW}."))
 
 
 COUNTS = ("Route", "p50 ms", "p95 ms", "tokens a question", "cost of 1,000", "scored", "not scored", "failed",

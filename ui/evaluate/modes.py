@@ -1,4 +1,4 @@
-"""By failure mode: which kinds of question each route fails at."""
+"""By failure mode: on which kinds of question each route fails."""
 
 from __future__ import annotations
 
@@ -22,31 +22,33 @@ def draw(look: Look) -> None:
     modes = scored(by_mode)
     if not modes:
         st.info(
-            "These questions have no modes, or none of them was scored. A mode is what a question is hard by:"
+            "These questions have no failure modes, or none of them was scored. A mode is the reason why a "
+            "question is hard."
         )
-        st.caption("give each question a “mode” in its file, or on the Label page.")
+        st.caption("Give each question a “mode” in its file or on the Label page.")
         return
     known = [m for m in next(iter(next(iter(by_mode.values())).values())) if m in look.figures["measures"]]
     metric = look.metric if look.metric in known else known[0]
     if metric != look.metric:
-        st.caption(md(f"By mode there are {', '.join(map(named, known))}: shown is {named(metric)}."))
-    said = in_words(look, metric)
-    show(sentences(said))
+        available = ", ".join(map(named, known))
+        st.caption(md(f"Figures by mode exist for {available}. Shown: {named(metric)}."))
+    texts = in_words(look, metric)
+    show(sentences(texts))
     routes = leaderboard.ranked(look.figures, metric)
     names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
-    plot(mode_heatmap(by_mode, routes, names, metric, dark=dark()), "evaluate_modes", " ".join(said))
+    plot(mode_heatmap(by_mode, routes, names, metric, dark=dark()), "evaluate_modes", " ".join(texts))
     left = [mode for mode in by_mode if mode not in modes]
-    rest = f" Not shown, as no question of it was scored: {', '.join(left)}." if left else ""
+    rest = f" Not shown, because none of their questions was scored: {', '.join(left)}." if left else ""
     st.caption(
         md(
-            f"{named(metric)}; behind each mode its number of scored questions. ▲ and ▼: better or worse "
+            f"{named(metric)}, with the number of scored questions after each mode. ▲ and ▼: better or worse "
             f"than {title(look.baseline)} after Holm's correction over all modes, routes and metrics.{rest}"
         )
     )
 
 
 def in_words(look: Look, metric: str) -> list[str]:
-    """Where differences are shown, and the hardest and the easiest mode for the route that leads."""
+    """Where differences are shown, and the hardest and the easiest mode for the leader."""
     by_mode, base = look.figures["by_mode"], title(look.baseline)
     modes = scored(by_mode)
     shown = [
@@ -57,15 +59,15 @@ def in_words(look: Look, metric: str) -> list[str]:
     ]
     leader = leaderboard.ranked(look.figures, metric)[0]
     best = {mode: v for mode in modes if (v := by_mode[mode][leader].get(metric)) is not None}
-    said = []
+    texts = []
     enough = {mode: v for mode, v in best.items() if modes[mode] >= ENOUGH}
     best = enough if len(enough) > 1 else best
     if best:
         hard, easy = min(best, key=best.__getitem__), max(best, key=best.__getitem__)
-        said.append(
+        texts.append(
             f"{title(leader)}, which leads over all questions, is weakest on {hard.replace('_', ' ')} "
             f"({named(metric)} {best[hard]:.3f} over {modes[hard]}) and strongest on "
             f"{easy.replace('_', ' ')} ({best[easy]:.3f} over {modes[easy]})."
         )
-    none = f"No difference from {base} is shown on any one mode: each has few questions."
-    return [*said, *(shown[:6] or [none])]
+    none = f"No difference from {base} found on any single mode; each has few questions."
+    return [*texts, *(shown[:6] or [none])]

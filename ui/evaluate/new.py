@@ -45,7 +45,7 @@ def _form() -> None:
     known = catalogue.known(engine.settings)
     names = [one.name for one in known if one.askable and one.state in ("ready", "stale")]
     if not names:
-        st.info("No corpus is indexed yet: build one in the sidebar first.")
+        st.info("No corpus is indexed yet. Build one in the sidebar first.")
         return
     _asked_for()
     hold("corpus", names, st.session_state.get(state.CORPUS))
@@ -72,19 +72,19 @@ def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | 
     hold("questions", options)
     source = place.selectbox(
         "Questions", options, key="ev_questions", persist_state="session", width=280,
-        format_func=lambda one: "the corpus' own" if one == OWN else f"labelled here: {one}",
+        format_func=lambda one: "from the corpus" if one == OWN else f"label set: {one}",
     )  # fmt: skip
     try:
         kinds = _kinds(corpus, None if source == OWN else source, str(state.engine().settings.home))
     except RouteScopeError as error:
-        st.info(md(f"There are no such questions: {error}"))
+        st.info(md(f"No labelled questions: {error}"))
         st.page_link("label.py", label="Label questions")
         return None
     splits = [*sorted(kinds.keys() - {ALL}), ALL]
     hold("split", splits, "test" if "test" in splits else ALL)
     split = place.selectbox(
         "Split", splits, key="ev_split", persist_state="session", width=130,
-        help=term("held-out questions", "Choose settings on dev; look at test once, at the end."),
+        help=term("held-out questions", "Tune on dev; use test once, at the end."),
     )  # fmt: skip
     counts = Counter(kinds[split])
     modes = sorted(mode for mode in counts if mode)
@@ -170,15 +170,15 @@ def _sample(spec: Spec, counts: Counter[str | None]) -> tuple[Spec, int]:
         ))  # fmt: skip
         st.session_state.setdefault("ev_seed", SEED)
         seed = int(st.number_input("Seed", 0, key="ev_seed", width=130, persist_state="session",
-                                   help="The same seed draws the same questions"))  # fmt: skip
-        st.caption("A sample of each mode is drawn of the questions with a relevant passage.")
+                                   help="The same seed selects the same questions"))  # fmt: skip
+        st.caption("A sample of each mode includes only questions with a relevant passage.")
     if kind == "some":
         return replace(spec, queries=size, seed=seed), size
     return replace(spec, per_mode=size, seed=seed), sum(min(size, count) for count in counts.values())
 
 
 def _routes(gaps: Mapping[Need, str]) -> list[str]:
-    """The routes to measure; the others are told with the reason why they cannot run."""
+    """The routes to measure, with the reason where one cannot run."""
     able = [route for route in by_family() if why_not(route, gaps) is None]
     free = [route.name for route in able if not route.asks()]
     st.session_state.setdefault("ev_routes", free)
@@ -188,12 +188,12 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
             ("All that can run", [r.name for r in able]),
         ):
             st.button(f"{label} ({len(names)})", key=f"ev_choose:{label}", on_click=_choose, args=(names,))
-        with st.popover("What each does, and what it lacks"), st.container(width=620, height=360):
+        with st.popover("About the routes"), st.container(width=620, height=360):
             show(directory(gaps))
 
     def in_words(name: str) -> str:
         lack = " · cannot run now" if why_not(routes()[name], gaps) else ""
-        return title(name) + (" · asks a model" if routes()[name].asks() else "") + lack
+        return title(name) + (" · calls the model" if routes()[name].asks() else "") + lack
 
     chosen: list[str] = st.multiselect(
         "Routes", [route.name for route in by_family()], key="ev_routes", format_func=in_words,
@@ -201,7 +201,7 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
     )  # fmt: skip
     for name in chosen:
         if lack := why_not(routes()[name], gaps):
-            st.caption(md(f"{title(name)} cannot run now and would count as failed: {lack}"))
+            st.caption(md(f"{title(name)} cannot run now and will count as failed: {lack}"))
     return chosen
 
 
@@ -223,13 +223,13 @@ def _begin(spec: Spec, count: int) -> None:
         )  # fmt: skip
     st.caption(md(_in_words(spec, count)))
     if background.active(engine):
-        st.caption("Another evaluation is under way: at the same time, times are not comparable.")
+        st.caption("Another evaluation is running. Latencies measured at the same time are not comparable.")
     if begun:
         try:
             with st.spinner("Checking the questions and the routes"):
                 experiment_store.place(engine.settings, name.strip())
                 if name.strip() in taken:
-                    st.error(md(f"The name {name.strip()} is taken; give another one."))
+                    st.error(md(f"The name {name.strip()} is taken. Choose another one."))
                     return
                 background.begin(engine, name.strip(), spec)
         except RouteScopeError as error:
@@ -242,20 +242,21 @@ def _begin(spec: Spec, count: int) -> None:
 
 
 def _in_words(spec: Spec, count: int) -> str:
-    """How long it would take, as far as earlier runs tell."""
+    """How long it would take, estimated from earlier runs."""
     store = state.engine().store
     newest = store.sessions(limit=1, corpus=spec.corpus) if store is not None else []
     times = _times(spec.corpus, newest[0].id, newest[0].status) if newest else []
     history = experiment_index.medians(times, answered=spec.answers)
     found = experiment_index.estimate(history, spec.routes, count * spec.repeats)
     if not found.seconds:
-        return "None of these routes was run here on this corpus yet, so how long it takes is not known."
+        return "No time estimate: none of these routes has run on this corpus yet."
     together = spec.timing != "isolated" and len(spec.routes) > 1
-    said = f"By earlier runs {'at most ' if together else ''}about {milliseconds(1000 * found.seconds)}"
-    said += ", less where routes share work." if together else "."
+    estimate = f"Estimated from earlier runs: {'at most ' if together else ''}about "
+    estimate += milliseconds(1000 * found.seconds)
+    estimate += ", less where routes share work." if together else "."
     if found.unknown:
-        said += f" Not counted, as never run here: {', '.join(map(title, found.unknown))}."
-    return said
+        estimate += f" Not included, because never run here: {', '.join(map(title, found.unknown))}."
+    return estimate
 
 
 @st.cache_data(max_entries=8, ttl=300, show_spinner="Reading the times of earlier runs")

@@ -1,4 +1,4 @@
-"""How the routes of a new evaluation are asked: parameters, baseline, timing, answers and rounds."""
+"""How a new evaluation runs its routes: parameters, baseline, timing, answers and rounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READ: dict[AnswerOrder, str] = {
 
 
 def hold(name: str, options: list[Any], usual: Any = None) -> None:
-    """Keep a choice among `options`, before its widget is drawn."""
+    """Hold a choice to `options`, before its widget is drawn."""
     key = f"ev_{name}"
     if st.session_state.get(key) not in options:
         st.session_state[key] = usual if usual in options else options[0]
@@ -51,7 +51,8 @@ def how(spec: Spec, corpus: str) -> Spec:
     timing = place.selectbox(
         "Routes run", list(TIMINGS), key="ev_timing", format_func=TIMINGS.__getitem__,
         persist_state="session", width=220,
-        help="Together is faster. A route's time is its time alone in both, but steadier one after the other",
+        help="Running together is faster. Both report each route's time on its own; one after the other "
+        "measures it more steadily.",
     )  # fmt: skip
     answers: dict[AnswerBy | Literal["none"], str] = {
         "none": "No answers",
@@ -77,7 +78,7 @@ def how(spec: Spec, corpus: str) -> Spec:
             found = replace(found, answer_order=order)
         rounds = st.number_input(
             "Rounds", 1, 20, key="ev_repeats", persist_state="session", width=160,
-            help="Further rounds ask the model with other seeds: how much the figures vary by themselves",
+            help="Each further round calls the model with another seed, to show how much the figures vary",
         )  # fmt: skip
     return replace(found, repeats=int(rounds))
 
@@ -85,7 +86,7 @@ def how(spec: Spec, corpus: str) -> Spec:
 def _parameters(
     place: DeltaGenerator, spec: Spec, corpus: str
 ) -> tuple[dict[str, dict[str, Any]], float | None]:
-    """The parameters of the chosen routes, and the evidence that named settings ask for."""
+    """The parameters of the chosen routes, and the evidence that a preset asks for."""
     store = state.engine().store
     given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS) or {}
     named = {one.name: one for one in presets.every(store, corpus)} if store is not None else {}
@@ -96,7 +97,7 @@ def _parameters(
     hold("knobs", options)
     chosen = place.selectbox(
         "Parameters", options, key="ev_parameters", persist_state="session", width=280,
-        format_func=lambda one: labels.get(one) or f"settings “{one.removeprefix('preset:')}”",
+        format_func=lambda one: labels.get(one) or f"preset “{one.removeprefix('preset:')}”",
     )  # fmt: skip
     if chosen == COMPARE:
         return compared, None

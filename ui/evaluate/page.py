@@ -1,4 +1,4 @@
-"""Evaluate: routes measured on labelled questions, kept, compared, looked into."""
+"""Evaluate: measure routes on labelled questions, then compare and inspect them."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ METRIC, BASELINE = "evaluate_metric", "evaluate_baseline"
 
 def draw() -> None:
     """Draw the page."""
-    if said := st.session_state.pop("evaluate_said", None):
-        st.error(md(said))
-    kept = saved.entries()
-    saved.choose_begun([one.name for one in kept])
+    if error := st.session_state.pop("evaluate_said", None):
+        st.error(md(error))
+    entries = saved.entries()
+    saved.choose_begun([entry.name for entry in entries])
     saved.progress()
-    _new(kept)
-    if kept:
-        with st.expander(f"Kept evaluations ({len(kept)})", key="evaluate_all", on_change="rerun") as panel:
+    _new(entries)
+    if entries:
+        label = f"Saved evaluations ({len(entries)})"
+        with st.expander(label, key="evaluate_all", on_change="rerun") as panel:
             if panel.open:
-                saved.table(kept)
-        _open(kept)
+                saved.table(entries)
+        _open(entries)
     else:
-        st.caption("No evaluation is kept here yet. What routes do with each question is kept once they ran.")
+        st.caption("No evaluations yet. Start one above; its results appear here.")
     opened.link()
 
 
-def _new(kept: list[Entry]) -> None:
-    """The form; it is open where there is nothing to look at, or labels are to be measured with."""
+def _new(entries: list[Entry]) -> None:
+    """The form; open where there is no evaluation yet, or where the address names a label set."""
     asked = (
         "labels" in st.query_params and st.session_state.get("evaluate_asked") != st.query_params["labels"]
     )
     if asked:
         st.session_state["evaluate_asked"] = st.query_params["labels"]
     if asked or NEW not in st.session_state:
-        st.session_state[NEW] = asked or not kept
+        st.session_state[NEW] = asked or not entries
     if st.session_state.pop(new.CLOSE, False):
         st.session_state[NEW] = False
     with st.expander("New evaluation", key=NEW, on_change="rerun") as panel:
@@ -56,11 +57,11 @@ def _new(kept: list[Entry]) -> None:
             new.choose()
 
 
-def _open(kept: list[Entry]) -> None:
+def _open(entries: list[Entry]) -> None:
     row = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
     with row:
         evaluation = evaluated.chosen()
-    entry = next((one for one in kept if one.name == st.session_state.get(evaluated.CHOSEN)), None)
+    entry = next((one for one in entries if one.name == st.session_state.get(evaluated.CHOSEN)), None)
     look = None
     with row:
         if evaluation is not None and evaluation.outcomes and evaluation.figures:
@@ -72,9 +73,9 @@ def _open(kept: list[Entry]) -> None:
     elif evaluation is not None:
         under_way = entry is not None and entry.state == "under way"
         st.info(
-            "It is under way: its figures are made when it ends, or is stopped."
+            "This evaluation is running. Its figures appear when it finishes or is stopped."
             if under_way
-            else "It was ended before its figures were made: go on with it, and they are."
+            else "This evaluation ended before its figures were computed. Resume it to compute them."
         )
 
 
@@ -97,7 +98,7 @@ def _look(evaluation: Evaluation) -> Look:
     names, usual = list(evaluation.routes), evaluation.baseline
     baseline = choice(
         "baseline", BASELINE, "Baseline", names, usual=usual, format_func=title, width=230,
-        help=term("baseline", "Another one is computed at once."),
+        help=term("baseline", "Choosing another one recomputes the comparisons."),
     )  # fmt: skip
     found = figures(evaluation, baseline)
     options = leaderboard.metrics(found)

@@ -55,9 +55,9 @@ def _mode(evaluation: Evaluation) -> str:
 
 
 def _pair(look: Look) -> tuple[str, str]:
-    """Two routes to set side by side; "" for none."""
+    """Two routes to compare; "" for none."""
     chosen = []
-    for name, key, label, none in (("a", ONE, "Route", "any"), ("b", OTHER, "compared with", "the baseline")):
+    for name, key, label, none in (("a", ONE, "Route", "any"), ("b", OTHER, "Compare with", "the baseline")):
         options = [NOBODY, *look.evaluation.routes]
         chosen.append(choice(name, key, label, options, width=230, format_func=_titled(none)))
     one, other = chosen
@@ -106,19 +106,20 @@ def _of_side(kept: list[Disagreement], pair: Moved, side: str) -> list[Disagreem
 def _in_words(kept: list[Disagreement], look: Look) -> str:
     scored = [row for row in kept if row.spread is not None]
     if not scored:
-        return f"{len(kept)} questions, none of which two routes were scored on."
+        return f"{len(kept)} questions; on none of them were two routes scored."
     same = sum(not row.spread for row in scored)
     apart = sum((row.spread or 0) >= 0.5 for row in scored)
     return (
-        f"Over {len(scored)} scored questions, {named(look.metric)} differs by 0.5 or more between the best "
-        f"and the worst route on {apart}, and is the same for all routes on {same}."
+        f"On {apart} of {len(scored)} scored questions, {named(look.metric)} differs by 0.5 or more between "
+        f"the best and the worst route; on {same} it is the same for all routes."
     )
 
 
 def _pair_in_words(pair: Moved, one: str, other: str, look: Look) -> str:
     return (
-        f"{title(one)} against {title(other)} in {named(look.metric)}: better on {len(pair.improved)}, worse "
-        f"on {len(pair.worse)}, the same on {len(pair.same)} of {pair.n} questions that both were scored on."
+        f"{title(one)} compared with {title(other)} in {named(look.metric)}: better on {len(pair.improved)}, "
+        f"worse on {len(pair.worse)} and the same on {len(pair.same)} of {pair.n} questions that both were "
+        "scored on."
     )
 
 
@@ -165,7 +166,7 @@ def _table(look: Look, kept: list[Disagreement], pair: tuple[str, str] | None) -
             ),
             "Apart": st.column_config.NumberColumn(
                 format="%.2f",
-                help="How far the first 10 passages of the routes are apart: 0 the same, 1 none in common",
+                help="How different the routes' top 10 passages are: 0 identical, 1 no passage in common",
             ),
         },
         alt="Questions by how much the routes differ",
@@ -173,9 +174,7 @@ def _table(look: Look, kept: list[Disagreement], pair: tuple[str, str] | None) -
     picked = [kept[n].question for n in event["selection"]["rows"] if n < len(kept)]
     if picked:
         st.session_state[QUESTION] = picked[0]
-    st.caption(
-        f"{len(kept)} questions. Pick one at the left of its row to open it. An empty cell: not scored there."
-    )
+    st.caption(f"{len(kept)} questions. Select a row to see its details. An empty cell means not scored.")
 
 
 def _detail(look: Look, found: dict[str, Disagreement]) -> None:
@@ -211,13 +210,13 @@ def _detail(look: Look, found: dict[str, Disagreement]) -> None:
     show(tag("div", *before, tag("div", tag("b", question.query.text), dir="auto"), *lines,
              css="rs rs-evaluate-question"))  # fmt: skip
     if not evaluation.run_id(id):
-        st.caption("No run of this question was kept, so it cannot be opened in Why.")
+        st.caption("The evaluation saved no run of this question, so it cannot be opened in Why.")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Open in Why", key="evaluate_why"):
             run = to_sessions(evaluation, id)
             st.switch_page("why.py", query_params={"run": run})
-        st.caption("The run is copied from the evaluation into Sessions; the pages about a run then open it.")
+        st.caption("Copies the run from the evaluation into Sessions and opens it in Why.")
 
 
 @st.cache_resource(max_entries=16, show_spinner="Comparing the routes on each question")

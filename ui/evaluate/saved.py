@@ -1,4 +1,4 @@
-"""The evaluations that are kept: a list, what is under way, what can be done with the open one."""
+"""The saved evaluations: their list, those that are running, and the actions on the open one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from core.evaluation.experiment_store import Evaluation
 from ui.app import redraw, state
 from ui.app.evaluated import CHOSEN
 from ui.app.markup import md
-from ui.app.progress import progress as progress_of
 from ui.app.routes import title
 from ui.components import tables
 
 BEGUN = "evaluate_begun"  # an evaluation that was begun here, to be chosen when it is there
-FOLLOWED = "evaluate_followed"  # the names of those that were under way when the page was drawn last
-EVERY = 1.0  # seconds between looks at those under way
+FOLLOWED = "evaluate_followed"  # the names of those that were running when the page was drawn last
+EVERY = 1.0  # seconds between looks at those that are running
 
 
 def entries() -> list[Entry]:
-    """All kept evaluations, the one changed last first."""
+    """All saved evaluations, the one changed last first."""
     engine = state.engine()
     found = []
     for name in experiment_store.names(engine.settings):
@@ -52,14 +51,14 @@ def choose_begun(names: Sequence[str]) -> None:
 
 
 def progress() -> None:
-    """How far those under way are, if there are any, each with its Stop."""
+    """How far the running evaluations are, if there are any, each with its Stop."""
     active = background.active(state.engine())
     st.session_state[FOLLOWED] = {one.name for one in active}
     if active:
         if len(active) > 1:
             st.warning(
-                f"{len(active)} evaluations are under way at once: their times are not comparable with"
-                " those of one that runs alone."
+                f"{len(active)} evaluations are running at once. Their latencies are not comparable with"
+                " those of an evaluation that runs alone."
             )
         _follow()
 
@@ -70,15 +69,17 @@ def _follow() -> None:
     if st.session_state.get(FOLLOWED, set()) - {one.name for one in active}:
         redraw.page()
     for one in active:
-        progress_of(one, under_way_in_words(one), key=f"evaluate_stop:{one.name}", left=False)
-    st.caption("It goes on when this tab is closed. What is asked is kept after each question.")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.progress(one.finished / max(1, one.total), text=md(under_way_in_words(one)))
+            st.button("Stop", key=f"evaluate_stop:{one.name}", on_click=one.cancel)
+    st.caption("The evaluation continues when you close this tab. Results are saved after each question.")
 
 
 def under_way_in_words(one: Evaluating) -> str:
     """How far an evaluation is, in words."""
     left = "" if one.left is None else f" · about {milliseconds(1000 * one.left)} left"
     stopping = " · stopping" if one.cancelled else ""
-    return f"{one.name}: {one.finished} of {one.total} questions asked{left}{stopping}"
+    return f"{one.name}: {one.finished} of {one.total} questions done{left}{stopping}"
 
 
 def table(found: Sequence[Entry]) -> None:
@@ -91,28 +92,28 @@ def table(found: Sequence[Entry]) -> None:
             "Corpus": one.corpus,
             "Questions": one.split,
             "Routes": one.routes,
-            "Asked": f"{one.done} of {one.total}",
+            "Done": f"{one.done} of {one.total}",
             "State": one.state,
             "Failed results": one.failed,
             "Changed (UTC)": one.changed[:16].replace("T", " "),
-            "Why": one.why,
+            "Error": one.why,
         }
         for one in found
     ]
-    columns = [key for key in rows[0] if key != "Why" or any(one.why for one in found)]
+    columns = [key for key in rows[0] if key != "Error" or any(one.why for one in found)]
     tables.show(pd.DataFrame(rows)[columns], hide_index=True, width="stretch", key="evaluate_kept")
 
 
 def actions(one: Entry) -> None:
-    """What can be done with it: go on, ask again what failed, delete."""
+    """The actions on it: resume, retry what failed, delete."""
     if one.state in ("stopped", "failed"):
-        label = f"{one.done} of {one.total} asked; go on"
+        label = f"Resume ({one.done} of {one.total} done)"
         st.button(label, key="evaluate_resume", type="primary", on_click=_resume, args=(one.name, False))
     if one.failed and one.state != "under way":
         st.button(
-            f"Ask again what failed ({one.failed})",
+            f"Retry failed ({one.failed})",
             key="evaluate_retry", on_click=_resume, args=(one.name, True),
-            help="Asks the questions again at which some route did not end well",
+            help="Reruns the questions on which at least one route failed",
         )  # fmt: skip
     with st.popover("Delete", key="evaluate_delete", disabled=one.state == "under way", type="tertiary"):
         st.markdown(md(lost(one)))
@@ -120,11 +121,11 @@ def actions(one: Entry) -> None:
 
 
 def in_words(one: Entry, evaluation: Evaluation | None) -> None:
-    """What was measured, what ended it if that was an error, and what can be done with it."""
+    """What was measured, the error that ended it, and the actions on it."""
     if one.why and one.state in ("failed", "finished"):
-        st.error(md(f"The last try ended with an error: {one.why}"))
+        st.error(md(f"The last attempt failed: {one.why}"))
         st.caption(
-            "Where the corpus, its settings or the model changed since, begin a new evaluation instead."
+            "If the corpus, its settings or the model have changed since, start a new evaluation instead."
         )
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         if evaluation is not None:
@@ -134,14 +135,14 @@ def in_words(one: Entry, evaluation: Evaluation | None) -> None:
 
 def _facts(one: Entry, evaluation: Evaluation) -> str:
     spec, figures = evaluation.spec, evaluation.figures
-    source = f"labelled here as “{spec['labels']}”" if spec.get("labels") else f"split {one.split}"
+    source = f"label set “{spec['labels']}”" if spec.get("labels") else f"split {one.split}"
     sample = f"a sample of {figures['sample']['of']}" if figures.get("sample") else ""
     mode = f"mode {spec['mode']}" if spec.get("mode") else ""
     timing = {"shared": "routes run together", "isolated": "routes run one after the other"}
     parameters = ", ".join(f"{title(route)} {key} = {value}" for route, given in spec["knobs"].items()
                       for key, value in given.items())  # fmt: skip
     parts = [
-        f"Corpus {one.corpus}", source, mode, sample, f"{one.done} of {one.total} questions asked",
+        f"Corpus {one.corpus}", source, mode, sample, f"{one.done} of {one.total} questions done",
         f"{one.routes} routes", timing.get(str(figures.get("timing")), ""),
         "with answers" if spec.get("answers") else "", f"parameters: {parameters}" if parameters else "",
         one.state, f"{one.changed[:16].replace('T', ' ')} UTC",
@@ -151,9 +152,9 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
 
 def lost(one: Entry) -> str:
     """What is lost when it is deleted."""
-    told = f"{one.done} asked questions with their rankings, answers, figures and runs"
-    what = "whatever its damaged folder holds" if one.state == "damaged" else told
-    return f"This deletes {what}. It cannot be undone. Runs that were opened in Why stay in Sessions."
+    contents = f"the results of {one.done} questions: rankings, answers, figures and runs"
+    what = "the contents of its damaged folder" if one.state == "damaged" else contents
+    return f"This deletes {what}. It cannot be undone. Runs that you opened in Why stay in Sessions."
 
 
 def _resume(name: str, retry: bool) -> None:

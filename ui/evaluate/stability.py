@@ -1,4 +1,4 @@
-"""Stability: how much the figures of routes that ask a model vary by themselves."""
+"""Stability: how much the figures of routes that call the model vary from round to round."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def draw(look: Look) -> None:
     figures = look.evaluation.figures
     found: Mapping[str, Any] = figures.get("stability") or {}
     if not found.get("routes"):
-        st.markdown(md("There is one round alone, so how much figures vary by themselves is not known."))
+        st.markdown(md("This evaluation has one round, so it cannot show how much figures vary."))
         st.caption(
-            "Routes that ask no model give the same ranking each time. To see how much the others vary,"
-            " choose more than one round under “New evaluation”, with routes that ask a model or answers"
-            " written by one: each further round asks the model with other seeds."
+            "Routes that do not call the model return the same ranking every time. To see how much the"
+            " others vary, choose more than one round under “New evaluation”, with routes or answers that"
+            " call the model: each further round uses another seed."
         )
         return
     base = title(figures["baseline"])
     rows = {route: by[look.metric] for route, by in found["routes"].items() if look.metric in by}
     if not rows:
-        st.info(md(f"In {named(look.metric)} no question was scored in every round: choose another metric."))
+        st.info(md(f"No question was scored in {named(look.metric)} in every round. Choose another metric."))
         return
-    head = f"{found['rounds']} rounds; {len(rows)} of {len(look.evaluation.routes)} routes were asked again."
+    head = f"{found['rounds']} rounds; {len(rows)} of {len(look.evaluation.routes)} routes were rerun."
     show(sentences([head, *text.rounds(figures, title, look.metric)]))
     _table(rows, found["rounds"])
     st.caption(
         md(
             f"Over the questions scored in every round: {count(max(r['n'] for r in rows.values()))}. "
-            f"A difference from {base} that is not larger than it varies by may be the model's chance."
+            f"A difference from {base} that is no larger than its variation may be due to chance."
         )
     )
 
@@ -64,7 +64,7 @@ def _table(rows: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
         column_config={
             **dict.fromkeys(three, st.column_config.NumberColumn(format="%.4f")),
             "Changed": st.column_config.NumberColumn(
-                format="percent", help="Share of the questions whose value was not the same in all rounds"
+                format="percent", help="Share of the questions whose value differed between rounds"
             ),
         },
         alt="Means of each round",

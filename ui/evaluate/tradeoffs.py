@@ -26,8 +26,8 @@ from ui.evaluate.view import Look, sentences, values
 
 COST = "evaluate_cost"
 COSTS = {
-    "p50_ms": "Median time",
-    "p95_ms": "95th percentile of time",
+    "p50_ms": "Median latency (p50)",
+    "p95_ms": "95th percentile latency (p95)",
     "tokens": "Tokens a question",
     "price": "Cost of 1,000 questions",
 }
@@ -60,13 +60,13 @@ def _front(look: Look) -> None:
         "evaluate_front", " ".join(said),
     )  # fmt: skip
     st.caption(
-        "On the line nothing is better for less. Means alone: two routes near each other may not differ, see"
-        " Differences. Times are of the route alone."
+        "No route beats those on the line in both quality and cost. The chart shows means only: routes close"
+        " to each other may not differ, see Differences. Times are for each route on its own."
     )
 
 
 def points(look: Look, cost: str) -> dict[str, Point] | None:
-    """Each route's quality and cost; None where no route costs anything of that kind that is told."""
+    """Each route's quality and cost; None where no cost of that kind is known."""
     rows = look.figures["routes"]
     if cost == "price":
         settings = state.engine().settings
@@ -95,14 +95,13 @@ def worth(found: Mapping[str, Point], look: Look, cost: str) -> list[str]:
     if not on:
         return ["No route has both a value and a cost."]
     said = [
-        f"{len(on)} of {len(found)} routes are worth their cost, the cheapest first: "
-        f"{', '.join(map(title, on))}."
+        f"{len(on)} of {len(found)} routes are worth their cost, cheapest first: {', '.join(map(title, on))}."
     ]
     better = pareto.beaten_by(found, look.baseline)
     if better:
         said.append(
-            f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: at least "
-            f"as high in {named(look.metric)} for no more {'time' if cost in TIMES else 'cost'}."
+            f"{title(look.baseline)}, the baseline, is beaten by {', '.join(map(title, better))}: "
+            f"{named(look.metric)} at least as high for no more {'time' if cost in TIMES else 'cost'}."
         )
     elif look.baseline in on:
         said.append(f"{title(look.baseline)}, the baseline, is one of them.")
@@ -134,7 +133,7 @@ def _regret(place: Any, found: Oracle) -> None:
         }
         for one in found.lost
     ]
-    place.caption("Regret: what each route lacks to the best one of each question, on average.")
+    place.caption("Regret: how far each route falls short of the best route for each question, on average.")
     tables.show(
         pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_regret",
         column_config=dict.fromkeys(
@@ -157,7 +156,9 @@ def _complement(place: Any, found: Oracle) -> None:
         }
         for pair in found.pairs[:PAIRS]
     ]
-    place.caption(f"The {len(rows)} pairs that gain most over the better route alone, of {len(found.pairs)}.")
+    place.caption(
+        f"The {len(rows)} of {len(found.pairs)} pairs that gain most over the better of their two routes."
+    )
     tables.show(
         pd.DataFrame(rows), place=place, hide_index=True, key="evaluate_pairs",
         column_config=dict.fromkeys(
@@ -178,24 +179,26 @@ def _routers(look: Look) -> None:
         if one["asked"]:
             plot(confusion(one["classes"], one["confusion"], dark=dark()), f"evaluate_router:{route}",
                  " ".join(said))  # fmt: skip
-    st.caption(md("A row is what the questions' authors wrote, a column what the router took them for."))
+    st.caption(
+        md("Rows: the class that the question's author gave. Columns: the class that the router chose.")
+    )
 
 
 def router_in_words(route: str, one: Mapping[str, Any]) -> list[str]:
-    """How often a router took a question for what it is, and what its choices gave away."""
-    said = [
-        f"{title(route)} took {one['accuracy']:.0%} of {count(one['asked'])} for what they are; "
-        f"{one['left_out']} are left out, as no class stands for their mode or none was chosen."
+    """How often a router classified a question correctly, and what its choices lost."""
+    texts = [
+        f"{title(route)} classified {one['accuracy']:.0%} of {count(one['asked'])} correctly; "
+        f"{one['left_out']} are excluded, because their mode matches no class or the router chose none."
         if one["asked"]
-        else f"{title(route)} classified questions, but none of them has a mode that stands for a class."
+        else f"{title(route)} classified questions, but none of them has a mode that matches a class."
     ]
     if lost := one.get("regret"):
         given = mean("", named(lost["metric"]), lost["mean"], lost["ci95"], lost["n"])
-        said.append(f"Its choices gave away {figures(given)} against the best route run on each question.")
-    return said
+        texts.append(f"Its choices lost {figures(given)} against the best route run on each question.")
+    return texts
 
 
-@st.cache_resource(max_entries=16, show_spinner="Looking for the best route of each question")
+@st.cache_resource(max_entries=16, show_spinner="Finding the best route for each question")
 def _computed(
     folder: str,  # noqa: ARG001 - part of the cache key
     stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key

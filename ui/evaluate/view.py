@@ -48,9 +48,9 @@ def _figures(
     return leaderboard.against(_evaluation, baseline)
 
 
-def sentences(said: Sequence[str]) -> Markup:
-    """What to know first: the first sentence stands out, the others are lines below it."""
-    first, *others = said
+def sentences(texts: Sequence[str]) -> Markup:
+    """The findings: the first sentence stands out, the others are lines below it."""
+    first, *others = texts
     lines = tag("ul", *(tag("li", one, dir="auto") for one in others)) if others else ""
     return tag("div", tag("p", tag("b", first), dir="auto"), lines, css="rs rs-evaluate-words")
 
@@ -77,7 +77,7 @@ def leader(look: Look) -> Leader | None:
     return _leader(*look.key, look.metric, look)
 
 
-@st.cache_resource(max_entries=16, show_spinner="Comparing all routes with the one that leads")
+@st.cache_resource(max_entries=16, show_spinner="Comparing all routes with the leader")
 def _leader(
     folder: str,  # noqa: ARG001 - part of the cache key
     stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key

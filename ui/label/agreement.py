@@ -22,14 +22,14 @@ def draw(desk: Desk) -> None:
     """Draw the agreement of each pair of people, of models with people, and the disagreements."""
     people = desk.annotators()
     if not people:
-        st.subheader("Nothing is judged yet", anchor=False)
-        st.caption("Grade passages under Label first; a second annotator then shows whether the labels hold.")
+        st.subheader("No judgements yet", anchor=False)
+        st.caption("Grade passages under Label first. Agreement needs a second annotator.")
     elif len(people) == 1:
         st.subheader("One annotator so far", anchor=False)
         st.caption(
             md(
-                f"{people[0]} alone has judged. Whether others would say the same is not known: let someone "
-                "else grade some of the same passages under another name (“You label as”)."
+                f"Only {people[0]} has graded passages. To measure agreement, have someone else grade some "
+                "of the same passages under another name (“You label as”)."
             )
         )
     else:
@@ -45,11 +45,11 @@ def sentence(one: Agreement) -> str:
     if not one.n or one.observed is None:
         return f"{one.first} and {one.second}: {one.why}."
     both = (
-        f"{one.first} and {one.second} both graded {one.n:,} passages; the same on {100 * one.observed:.0f} %"
+        f"{one.first} and {one.second} both graded {one.n:,} passages and agree on {100 * one.observed:.0f} %"
     )
     if one.kappa is None:
         return f"{both}. Cohen's kappa is not defined: {one.why}."
-    few = " Under 30 passages it says little." if one.n < 30 else ""
+    few = " With fewer than 30 passages, this is unreliable." if one.n < 30 else ""
     return (
         f"{both}. Cohen's kappa is {one.kappa:.2f}{_between(one)}, {landis_koch(one.kappa)} by the bands of "
         f"Landis and Koch.{few}"
@@ -66,8 +66,8 @@ def _people(found: Sequence[Agreement]) -> None:
 
 
 def _models(desk: Desk, found: Sequence[Agreement]) -> None:
-    st.markdown("**The language model held against people**")
-    st.caption("What a model suggests never counts as a label; how far it meets people's is told here.")
+    st.markdown("**Agreement of the language model with people**")
+    st.caption("A model's suggestions never count as labels. This shows how well they agree with people's.")
     if found:
         _in_words(found)
     suggested.ask(desk)
@@ -96,8 +96,8 @@ def _table(found: Sequence[Agreement]) -> Markup:
     ]
     head = tag("tr", *(tag("th", text, css="num" if at else "") for at, text in enumerate(heads)))
     note = (
-        "Kappa counts every difference alike; weights count a difference by its size, or by its square. In "
-        "brackets: where kappa lies with 95 % confidence, by drawing the questions again. "
+        "Kappa treats all differences alike; the weighted versions count a difference by its size or its "
+        "square. Brackets: 95 % confidence interval of kappa, from resampling the questions. "
     )
     table = table_of(head, rows)
     return join([tag("div", table, css="rs-label-wide"), tag("div", note, mark("bootstrap"), css="dim")])
@@ -108,7 +108,7 @@ def _number(value: float | None, form: str) -> Markup:
 
 
 def _confusion(found: Sequence[Agreement]) -> None:
-    """Which grades meet which, for one pair."""
+    """The grades of two annotators against each other."""
     some = {f"{one.first} and {one.second}": one for one in found if one.n}
     if not some:
         return

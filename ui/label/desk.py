@@ -1,4 +1,4 @@
-"""The label set that the page works on, read once and then only what is new: each key must be answered."""
+"""The label set that the page works on: read once, then only what is new, to answer each key quickly."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ME = "me"
 
 
 def store() -> Store:
-    """Where labels are kept; raises Unavailable where nothing is."""
+    """The store of the labels; raises Unavailable where sessions are not stored."""
     found = state.engine().store
     if found is None:
-        raise Unavailable("labels are kept with the sessions, and those are not stored here")
+        raise Unavailable("labels are stored with the sessions, and sessions are not stored here")
     return found
 
 
 def annotator() -> str:
-    """The name that judgements are kept under."""
+    """The name that judgements are saved under."""
     return " ".join(str(st.session_state.get(WHO) or "").split()) or ME
 
 
@@ -40,14 +40,14 @@ def choose_annotator() -> None:
     st.session_state.setdefault(WHO, ME)
     st.text_input(
         "You label as", key=WHO, width=190, max_chars=64, persist_state="session",
-        help="Not a password: it tells your judgements from those of others, so that agreement can be told.",
+        help="The name your judgements are saved under. Agreement compares the annotators by this name.",
     )  # fmt: skip
     address.keep("annotator", annotator() if annotator() != ME else None)
 
 
 @dataclass(slots=True)
 class Held:
-    """A set that is kept between two looks at it, with the order of its passages for each annotator."""
+    """A set held in memory between reruns, with the order of its passages for each annotator."""
 
     desk: Desk
     orders: dict[str, tuple[Pair, ...]] = field(default_factory=dict)
@@ -66,11 +66,11 @@ def opened() -> Held:
 
 def held(name: str) -> Held:
     """A set as it is now. Its questions and passages are read again only when they changed."""
-    kept = store()
-    told, created, judged, *pool = desks.version(kept, name)
-    found = _held(str(kept.path), name, (told, created, *pool))
+    labels = store()
+    set_, created, judged, *pool = desks.version(labels, name)
+    found = _held(str(labels.path), name, (set_, created, *pool))
     if judged > (found.desk.judgements[-1].number if found.desk.judgements else 0):
-        found.desk = caught_up(kept, found.desk)
+        found.desk = caught_up(labels, found.desk)
     return found
 
 
@@ -80,7 +80,7 @@ def _held(path: str, name: str, version: tuple[Any, ...]) -> Held:  # noqa: ARG0
 
 
 def in_words(change: Any) -> bool:
-    """Whether `change()` went through; what stood against it is on the page."""
+    """Whether `change()` succeeded; its error is on the page."""
     try:
         change()
     except RouteScopeError as error:

@@ -1,4 +1,4 @@
-"""The labels: what counts for each passage and how it came about, out and in as files."""
+"""The labels: the final grade of each passage and its origin, with export and import."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ui.label.desk import store
 from ui.label.keys import SHORT
 
 SHOWN = "label_shown"  # which lines
-GIVEN = "label_given"  # grows when a file was taken over, so that the uploader is empty again
+GIVEN = "label_given"  # grows when a file was imported, to empty the uploader
 TOLD = "label_import_told"
 ALL = "all"
-IMPORTER = "imported"  # the annotator that imported judgements without a name are kept under
+IMPORTER = "imported"  # the annotator of imported judgements without a name
 
 
 def draw(desk: Desk) -> None:
-    """Draw the labels with how they came about, what became of them in the corpus, and the files."""
-    if told := st.session_state.pop(TOLD, None):
-        st.success(md(told))
+    """Draw the labels with their origin, their state in the corpus, and the files."""
+    if result := st.session_state.pop(TOLD, None):
+        st.success(md(result))
     opening.wait_for(desk.set.corpus)
     found, counts, lacking = _lines(desk, _version(desk))
     if lacking:
-        st.warning(md(f"Whether the passages are still those of the corpus cannot be told: {lacking}"))
+        st.warning(md(f"The labels could not be checked against the corpus: {lacking}"))
     if not found:
-        st.caption("No passages yet: find some under Pool, or import labels below.")
+        st.caption("No passages yet. Find some under Pool, or import labels below.")
     else:
         st.markdown(md(words(counts, desk)))
         _changes(found)
@@ -46,26 +46,26 @@ def draw(desk: Desk) -> None:
 
 
 def words(counts: Counts, desk: Desk) -> str:
-    """How many labels there are and how they came about."""
+    """How many labels there are, by origin."""
     graded = counts.passages - counts.how.get("unjudged", 0)
     kinds = [
-        f"{counts.how[how]:,} {said}"
-        for how, said in (
-            ("one grade", "by one person"), ("all agree", "by several who agree"),
+        f"{counts.how[how]:,} {origin}"
+        for how, origin in (
+            ("one grade", "by one person"), ("all agree", "by several people who agree"),
             ("adjudicated", "adjudicated"), ("median", "by the lower median of different grades"),
         ) if counts.how.get(how)
     ]  # fmt: skip
     parts = [f"{graded:,} of {counts.passages:,} passages have a label" + (f": {', '.join(kinds)}." if kinds
                                                                            else ".")]  # fmt: skip
     if left := counts.passages - graded:
-        parts.append(f"{left:,} are unjudged: Evaluate counts them beside each metric.")
+        parts.append(f"{left:,} are unjudged; Evaluate shows their share beside each metric.")
     if counts.without:
         parts.append(
-            f"{counts.without} judged questions have no passage from grade {desk.set.relevant_from}: "
-            "rankings cannot be measured on them."
+            f"{counts.without} judged questions have no passage of grade {desk.set.relevant_from} or higher, "
+            "so rankings cannot be measured on them."
         )
     if counts.unasked:
-        parts.append(f"In {counts.unasked} questions nothing is judged yet.")
+        parts.append(f"{counts.unasked} questions have no judgements yet.")
     return " ".join(parts)
 
 
@@ -77,7 +77,7 @@ def _version(desk: Desk) -> tuple[Any, ...]:
     return (str(store().path), *now, current_fingerprint(desk.set.corpus, settings=engine.settings))
 
 
-@st.cache_resource(max_entries=4, show_spinner="Looking for the labels in the corpus")
+@st.cache_resource(max_entries=4, show_spinner="Matching the labels to the corpus")
 def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, str]:  # noqa: ARG001
     """The lines, their counts, and why the corpus could not be asked, "" if it could."""
     finals = final(_desk)
@@ -90,17 +90,17 @@ def _lines(_desk: Desk, version: tuple[Any, ...]) -> tuple[list[Line], Counts, s
 
 
 def _changes(found: list[Line]) -> None:
-    """What became of labels as the corpus was cut anew."""
+    """The effect of a reindexed corpus on the labels."""
     kinds = Counter(one.now.split(" ")[0] for one in found if one.now)
-    said = []
+    effects = []
     if kinds["carried"]:
-        said.append(f"{kinds['carried']:,} labels are carried over to the passages that hold their words now")
+        effects.append(f"{kinds['carried']:,} labels moved to the passages that now contain their text")
     if kinds["its"]:
-        said.append(f"{kinds['its']:,} judged passages read differently now: judge them again")
+        effects.append(f"{kinds['its']:,} judged passages have changed and need to be judged again")
     if kinds["lost:"]:
-        said.append(f"{kinds['lost:']:,} labels are lost, as the corpus has no such text")
-    if said:
-        st.warning(md(f"The corpus was indexed anew since. {'; '.join(said)}."))
+        effects.append(f"{kinds['lost:']:,} labels are lost because the corpus no longer has their text")
+    if effects:
+        st.warning(md(f"The corpus was reindexed. {'; '.join(effects)}."))
 
 
 def _table(found: list[Line]) -> None:
@@ -123,15 +123,15 @@ def _table(found: list[Line]) -> None:
             "Passage": [one.title or one.passage for one in lines],
             "Document": [one.doc for one in lines],
             "Grade": [f"{one.grade} {SHORT[one.grade]}" if one.grade is not None else "" for one in lines],
-            "How": [one.how for one in lines],
-            "Who said what": [one.said for one in lines],
+            "Origin": [one.how for one in lines],
+            "Judgements": [one.said for one in lines],
             "In the corpus now": [one.now for one in lines],
         }
     )
     if not any(one.now for one in lines):
         frame = frame.drop(columns="In the corpus now")
     tables.show(frame, hide_index=True, height=min(38 + 35 * len(lines), 420), key=f"label_lines:{name}",
-                 alt=f"{len(lines)} passages with their grade and how it came about")  # fmt: skip
+                 alt=f"{len(lines)} passages with their grade and its origin")  # fmt: skip
 
 
 def _out(desk: Desk) -> None:
@@ -139,7 +139,7 @@ def _out(desk: Desk) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button("TREC qrels", lambda: exchange.qrels(desk), f"{name}.qrels", "text/plain",
                            key="label_qrels", on_click="ignore",
-                           help="question 0 passage grade: the grades that count")  # fmt: skip
+                           help="Final grades, one per line: question, 0, passage, grade")  # fmt: skip
         st.download_button("CSV", lambda: exchange.table(desk, unjudged=True), f"{name}.csv", "text/csv",
                            key="label_csv", on_click="ignore",
                            help="Every judgement with its passage, annotator and note")  # fmt: skip
@@ -151,33 +151,33 @@ def _in(desk: Desk) -> None:
         if not panel.open:
             return
         st.caption(
-            "A CSV file as it is exported here, or TREC judgements: question, 0, passage, grade. All of a "
-            "file is taken over or, where a line is broken, nothing of it; what is labelled here stays."
+            "A CSV file exported here, or TREC qrels: question, 0, passage, grade. If a line is invalid, "
+            "nothing is imported. Existing labels stay."
         )
         given = st.file_uploader(
             "File", type=["csv", "qrels", "txt", "tsv"], label_visibility="collapsed",
             key=f"label_import_file:{st.session_state.get(GIVEN, 0)}",
         )  # fmt: skip
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            who = st.text_input("Annotator of lines that name none", IMPORTER, key="label_importer",
+            who = st.text_input("Annotator for lines without one", IMPORTER, key="label_importer",
                                 max_chars=64, width=280)  # fmt: skip
             if not st.button("Import", key="label_import_go", type="primary", disabled=given is None):
                 return
         if given is None:
             return
         try:
-            told = take(desk, given.name, given.getvalue(), who)
+            result = take(desk, given.name, given.getvalue(), who)
         except RouteScopeError as error:
             st.error(md(f"Nothing was imported. {error}"))
             return
-        st.session_state[TOLD] = told
+        st.session_state[TOLD] = result
         st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
         st.rerun()
 
 
 def take(desk: Desk, file: str, content: bytes, who: str) -> str:
-    """Add the judgements of a file to a set; what it brought, in words. BadInput names the line that is
-    broken, and nothing of the file is kept then.
+    """Add the judgements of a file to a set; the result in words. BadInput names the invalid line, and
+    nothing of the file is imported then.
     """
     if file.lower().endswith(".csv"):
         found = exchange.import_table(store(), desk.set.name, content, file, who)
@@ -185,6 +185,6 @@ def take(desk: Desk, file: str, content: bytes, who: str) -> str:
         corpus = state.engine().corpus(desk.set.corpus)
         found = exchange.import_qrels(store(), desk.set.name, content, file, who, corpus)
     return (
-        f"{found.added:,} judgements of {file} are added; {found.known:,} stood already; "
-        f"{found.passages:,} passages are new in the pool."
+        f"{found.added:,} judgements imported from {file}; {found.known:,} existed already; "
+        f"{found.passages:,} passages added to the pool."
     )

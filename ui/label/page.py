@@ -16,7 +16,7 @@ from ui.label.desk import held
 
 
 def draw() -> None:
-    """Draw the page for the chosen set, else what to do first."""
+    """Draw the page for the chosen set, or how to create one."""
     try:
         name = sets.choose()
         if name is not None:

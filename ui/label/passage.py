@@ -26,7 +26,7 @@ from ui.components.markdown import is_markdown, rendered
 def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Markup:
     """The passage with the words of the question lightly marked; who found it at which rank only on `routes`.
 
-    A passage that several routes found says no more than one that a single route found, until it is asked.
+    Without `routes`, the number of routes that found a passage stays hidden, as it would sway the annotator.
     """
     read: Passage = one.passage
     found_by = _found(one) if routes else EMPTY
@@ -41,15 +41,16 @@ def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Ma
 
 
 def question(asked: Question) -> Markup:
-    """The question in full, after what was said before it; the gold answer is behind a click."""
+    """The question in full, after its conversation history; the gold answer is behind a click."""
     turns = [
         tag("div", tag("span", turn.role, css="who"), " ", turn.text, css="turn", dir="auto")
         for turn in asked.query.history
     ]
-    said = tag("div", asked.query.text, css="asked", dir="auto")
-    before = tag("div", tag("div", "Said before", css="dim"), *turns, css="before") if turns else EMPTY
+    text = tag("div", asked.query.text, css="asked", dir="auto")
+    history = tag("div", "Conversation history", css="dim")
+    before = tag("div", history, *turns, css="before") if turns else EMPTY
     named = tag("div", "Question", css="dim")
-    return tag("div", before, named, said, _gold(asked), css="rs rs-label-question")
+    return tag("div", before, named, text, _gold(asked), css="rs rs-label-question")
 
 
 def in_words(asked: Question, limit: int = 90) -> str:
@@ -62,16 +63,16 @@ def _body(read: Passage, words: Marker) -> list[Markup]:
     if not is_markdown(read.doc_id):
         return [tag("div", marked(read.text, words), css="raw", dir="auto")]
     stored = tag("div", read.text, css="raw", dir="auto")
-    raw = tag("details", tag("summary", "As it is stored"), stored, css="stored")
+    raw = tag("details", tag("summary", "Stored text"), stored, css="stored")
     return [tag("div", rendered(read.text, words), css="rs-markdown"), raw]
 
 
 def _gold(asked: Question) -> Markup:
     golds: Sequence[str] = asked.answers or ((asked.answer,) if asked.answer else ())
     if not golds:
-        note = "The documents are said to hold no answer." if asked.answerable is False else ""
+        note = "The question is labelled as unanswerable." if asked.answerable is False else ""
         return tag("div", note, css="dim") if note else EMPTY
-    label = "Gold answer" if asked.answers else "Its author's remark"
+    label = "Gold answer" if asked.answers else "Author's note"
     texts = [tag("div", text, css="said", dir="auto") for text in golds]
     return tag("details", tag("summary", label), *texts)
 
@@ -79,7 +80,7 @@ def _gold(asked: Question) -> Markup:
 def _found(one: Pooled) -> Markup:
     ranks = sorted(one.found, key=lambda pair: (pair[1], pair[0]))
     chips = [tag("span", f"{cut(title(route), 40)} ", tag("b", rank), css="chip") for route, rank in ranks]
-    head = f"Found by {len(ranks)} routes, with the rank:" if ranks else "Found by no route: it was imported."
+    head = f"Found by {len(ranks)} routes, with its rank:" if ranks else "Imported; found by no route."
     return tag("div", tag("span", head, css="dim"), " ", join(chips, " "), css="found")
 
 
@@ -89,7 +90,7 @@ def _words(corpus: str) -> Analyzer:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _analyzer(corpus: str, fingerprint: str | None) -> Analyzer:  # noqa: ARG001 - part of the cache key
-    """The corpus' own; whole words for one that is not indexed here."""
+    """The analyzer of the corpus; whole words for one that is not indexed here."""
     try:
         info = catalogue.describe(corpus, state.engine().settings).info
     except RouteScopeError:

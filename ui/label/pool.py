@@ -1,4 +1,4 @@
-"""The pool: passages to be judged, found by routes now, in stored sessions or in a kept evaluation."""
+"""The pool: passages to be judged, found by routes now, in stored sessions or in a saved evaluation."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from ui.app.routes import by_family, title
 from ui.components import tables
 from ui.label.desk import store
 
-EVERY = 0.4  # seconds between looks at one under way
+EVERY = 0.4  # seconds between looks at one that is running
 SESSIONS = "stored sessions that asked these questions"
-TOLD = "label_pool_told"  # what the last taking over brought
+TOLD = "label_pool_told"  # the result of the last import
 
 
 def draw(desk: Desk) -> None:
-    """Draw what the pool holds, and the ways to fill it."""
-    if told := st.session_state.pop(TOLD, None):
-        st.success(md(told))
+    """Draw the contents of the pool, and the controls to fill it."""
+    if result := st.session_state.pop(TOLD, None):
+        st.success(md(result))
     if any(desk.pool.values()):
         _held(coverage(desk))
     else:
         st.subheader("No passages to judge yet", anchor=False)
         st.caption(
-            "Routes find them: the best passages of each route together are the pool. A passage that only "
-            "one route finds is judged as well, so no route is measured by what another one found.",
+            "The pool collects the top passages of several routes. Passages that only one route finds are "
+            "judged too, so no route is measured only on another route's results.",
             help=term("pool"),
         )
     under_way = pool.under_way(state.engine(), desk.set.name)
@@ -56,20 +56,20 @@ def _held(found: Coverage) -> None:
     spread = f"{found.least} to {found.most}, median {found.middle:g}"
     by = "1 route" if len(found.shares) == 1 else f"{len(found.shares)} routes"
     lines = [
-        f"{found.passages:,} passages to judge: {spread} a question. "
+        f"{found.passages:,} passages to judge: {spread} per question. "
         f"{by} found them; {found.several:,} were found by more than one route."
     ]
     if found.empty:
         lines.append(f"{found.empty} questions have none yet.")
     if found.unnamed:
-        lines.append(f"{found.unnamed:,} came with imported labels, and no route found them.")
+        lines.append(f"{found.unnamed:,} were imported with labels; no route found them.")
     st.markdown(md(" ".join(lines)), help=term("pool"))
     if found.shares:
         frame = pd.DataFrame(
             {
                 "Route": [title(one.route) for one in found.shares],
                 "Found": [one.found for one in found.shares],
-                "Found by it alone": [one.alone for one in found.shares],
+                "Only by this route": [one.alone for one in found.shares],
             }
         )
         tables.show(
@@ -87,10 +87,10 @@ def _begin(desk: Desk) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         chosen = st.multiselect(
             "Routes that find passages", can, usual, format_func=title, key=f"label_routes:{name}",
-            help="At first all that run without a language model",
+            help="By default, all routes that run without a language model",
         )  # fmt: skip
         depth = st.number_input(
-            "Passages of each", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth", width=150
+            "Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth", width=150
         )
         if st.button("Find passages", key="label_pool_begin", type="primary", disabled=not chosen):
             try:
@@ -100,44 +100,44 @@ def _begin(desk: Desk) -> None:
             else:
                 st.rerun()
     asking = [title(one) for one in chosen if one in routes() and routes()[one].asks()]
-    more = f" {', '.join(asking)}: asks the language model for each question." if asking else ""
+    more = f" These call the language model for each question: {', '.join(asking)}." if asking else ""
     st.caption(
-        md(f"Asks {len(desk.questions)} questions of {len(chosen)} routes. What is there stays.{more}")
+        md(f"Runs {len(chosen)} routes on {len(desk.questions)} questions. Existing passages stay.{more}")
     )
 
 
 @st.fragment(run_every=EVERY)
 def _follow(name: str) -> None:
-    """Progress with Stop; the page is drawn again at the end."""
+    """Progress with Stop; the page is redrawn at the end."""
     one = pool.under_way(state.engine(), name)
     if one is None or one.done:
         redraw.page()
         return
-    told = f"{one.finished} of {one.total} questions asked of {len(one.routes)} routes, {one.new:,} new"
+    told = f"{one.finished} of {one.total} questions run on {len(one.routes)} routes, {one.new:,} new"
     progress(one, f"{told} passages", key="label_pool_stop")
 
 
 def _ended(one: Pooling) -> None:
-    told = (
-        f"{one.finished} of {one.total} questions were asked in {milliseconds(1000 * one.seconds)}; "
-        f"{one.new:,} passages are new."
+    done = (
+        f"{one.finished} of {one.total} questions run in {milliseconds(1000 * one.seconds)}; "
+        f"{one.new:,} new passages."
     )
     if one.error:
-        st.error(md(f"It ended with: {one.error}. {told}"))
+        st.error(md(f"The search failed: {one.error}. {done}"))
     elif one.cancelled:
-        st.info(md(f"It was stopped. {told} What was found is kept."))
+        st.info(md(f"Stopped. {done} They stay in the pool."))
     else:
-        st.caption(md(told))
+        st.caption(md(done))
     if one.failed:
         why = "; ".join(
-            f"{title(route)} at {count} ({cut(one.why.get(route, ''), 160)})"
+            f"{title(route)} on {count} ({cut(one.why.get(route, ''), 160)})"
             for route, count in one.failed.most_common()
         )
-        st.warning(md(f"Some routes gave no result: {why}."))
+        st.warning(md(f"Some routes failed on some questions: {why}."))
 
 
 def _found_before(desk: Desk) -> None:
-    """The passages of stored sessions or of a kept evaluation: nothing is asked again."""
+    """The passages of stored sessions or of a saved evaluation; no route is rerun."""
     engine, name = state.engine(), desk.set.name
     origins = [
         *([SESSIONS] if store().count(corpus=desk.set.corpus) else []),
@@ -147,16 +147,16 @@ def _found_before(desk: Desk) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         origin = st.selectbox(
-            "Or take over what routes found before", origins, index=None, key="label_pool_from", width=420,
+            "Or add passages from earlier runs", origins, index=None, key="label_pool_from", width=420,
             placeholder="Choose stored sessions or an evaluation",
         )  # fmt: skip
         depth = st.number_input(
-            "Passages of each", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth_from", width=150
+            "Passages per route", 1, pool.MAX_DEPTH, pool.DEPTH, key="label_depth_from", width=150
         )
-        if not st.button("Take over", key="label_pool_take", disabled=origin is None) or origin is None:
+        if not st.button("Add passages", key="label_pool_take", disabled=origin is None) or origin is None:
             return
     try:
-        with st.spinner("Reading what was found"):
+        with st.spinner("Reading the passages"):
             if origin == SESSIONS:
                 added = pool.from_sessions(store(), name, depth=int(depth))
             else:
@@ -165,12 +165,12 @@ def _found_before(desk: Desk) -> None:
     except RouteScopeError as error:
         st.error(md(str(error)))
         return
-    told = f"{added.new:,} new passages for {added.questions} questions of the set."
+    result = f"{added.new:,} new passages for {added.questions} questions of the set."
     if added.others and origin == SESSIONS:
-        told += f" {added.others} were asked with other turns before them, and are left out."
+        result += f" {added.others} runs were skipped because their conversation history differs."
     elif added.others:
-        told += f" {added.others} questions of the evaluation are not in this set."
+        result += f" {added.others} questions of the evaluation are not in this set."
     if added.missing:
-        told += f" {added.missing} hits were left out, as their text is gone."
-    st.session_state[TOLD] = told
+        result += f" {added.missing} hits were skipped because their text no longer exists."
+    st.session_state[TOLD] = result
     st.rerun()

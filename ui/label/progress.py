@@ -1,4 +1,4 @@
-"""How far an annotator is: in all, in this question, and question by question."""
+"""How far an annotator is: overall, in this question, and question by question."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def draw(desk: Desk, who: str, at: Pair | None) -> None:
     parts = [bar(whole)]
     if at is not None:
         here, place = by[at[0]], list(desk.asked).index(at[0]) + 1
-        said = here.total - here.left - here.later
-        line = f"Question {place} of {len(desk.questions)}: {said} of its {here.total} passages judged"
+        judged = here.total - here.left - here.later
+        line = f"Question {place} of {len(desk.questions)}: {judged} of {here.total} passages judged"
         parts.append(tag("div", line, css="dim"))
     show(tag("div", *parts, css="rs"))
     with st.expander("By question", key="label_by_question", on_change="rerun") as panel:
@@ -31,7 +31,7 @@ def draw(desk: Desk, who: str, at: Pair | None) -> None:
 
 
 def bar(one: Progress) -> Markup:
-    """A bar of what is judged, cannot be told, is put off and is left, with the numbers below it."""
+    """A bar of the passages that are graded, undecidable, postponed and left, with the numbers below it."""
     counts = {name: getattr(one, name) for name in NAMES}
     whole = max(1, one.total)
     shares = [
@@ -39,11 +39,11 @@ def bar(one: Progress) -> Markup:
         for name, count in counts.items() if name != "left"
     ]  # fmt: skip
     legend = [
-        tag("span", tag("i", css=name), f"{counts[name]:,} {said}", css="nowrap")
-        for name, said in NAMES.items()
+        tag("span", tag("i", css=name), f"{counts[name]:,} {label}", css="nowrap")
+        for name, label in NAMES.items()
     ]
-    told = ", ".join(f"{count} {NAMES[name]}" for name, count in counts.items())
-    return join([tag("div", *shares, css="rs-label-bar", role="img", aria_label=told),
+    numbers = ", ".join(f"{count} {NAMES[name]}" for name, count in counts.items())
+    return join([tag("div", *shares, css="rs-label-bar", role="img", aria_label=numbers),
                  tag("div", *legend, css="rs-label-dots dim")])  # fmt: skip
 
 

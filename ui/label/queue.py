@@ -17,8 +17,8 @@ from ui.label.keys import KEYS, SHORT, said
 from ui.label.keys import now as clock
 
 AT = "label_at"  # the (question, passage) that is shown
-SAID = "label_said"  # what became of the last key: (css class, text)
-ROUTES = "label_routes"  # whether who found a passage is shown
+SAID = "label_said"  # the effect of the last key: (css class, text)
+ROUTES = "label_routes"  # whether the routes that found a passage are shown
 JUMP = "label_jump"
 
 
@@ -84,11 +84,11 @@ def _passage(desk: Desk, at: Pair, mine: Judgement | None) -> None:
     )
     suggested.of(desk, at)
     if mine is not None:
-        show(tag("div", f"You said: {said(mine)}.", css="rs dim"))
+        show(tag("div", f"Your grade: {said(mine)}.", css="rs dim"))
 
 
 def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
-    """The buttons; each belongs to the passage it was drawn for, so that no key hits one not yet seen."""
+    """The buttons; each belongs to the passage it was drawn for, so no key grades one not yet seen."""
     place = order.index(at)
     with st.container(horizontal=True, gap="small"):
         for grade, letter in KEYS.items():
@@ -99,8 +99,8 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
             )  # fmt: skip
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for kind, label, letter, hint in (
-            ("cannot", "Can't tell", "j", "Its words do not settle it; a note says why"),
-            ("later", "Later", "k", "Comes again when all others are judged"),
+            ("cannot", "Can't tell", "j", "The text does not decide it; add a note to say why"),
+            ("later", "Later", "k", "Returns after all other passages are judged"),
         ):
             st.button(
                 label, key=f"label_{kind}:{place}", shortcut=letter, help=hint,
@@ -112,7 +112,7 @@ def _keys(order: tuple[Pair, ...], at: Pair, mine: Judgement | None) -> None:
 
 def _moves(order: tuple[Pair, ...], place: int) -> None:
     st.button("Undo", key=f"label_undo:{place}", shortcut="u", on_click=_undo, type="tertiary",
-              help="Takes back what you said last, and goes there")  # fmt: skip
+              help="Withdraws your last judgement and returns to its passage")  # fmt: skip
     st.button("Back", key=f"label_back:{place}", shortcut="h", on_click=_to, type="tertiary",
               args=(order[place - 1],), disabled=place == 0)  # fmt: skip
     st.button("Forward", key=f"label_on:{place}", shortcut="l", on_click=_to, type="tertiary",
@@ -122,7 +122,7 @@ def _moves(order: tuple[Pair, ...], place: int) -> None:
 
 
 def _judge(at: Pair, kind: Kind, grade: int | None = None) -> None:
-    """Save a judgement and go on; "saved" is said when the store has it, and not before."""
+    """Save a judgement and go on; the page shows "saved" once the store has it, and not before."""
     name, who = st.session_state[SET], annotator()
     note = str(st.session_state.get(_note(at)) or "").strip()
     judgement = Judgement(*at, who, "person", kind, grade, note)
@@ -146,10 +146,10 @@ def _undo() -> None:
         st.session_state[SAID] = ("bad", f"Not undone: {error}")
         return
     if gone is None:
-        st.session_state[SAID] = ("dim", "There is nothing to undo: you have judged nothing here.")
+        st.session_state[SAID] = ("dim", "Nothing to undo: you have not judged any passage here.")
         return
     st.session_state[AT] = gone.pair
-    st.session_state[SAID] = ("dim", f"Taken back {clock()}: {said(gone)}")
+    st.session_state[SAID] = ("dim", f"Withdrawn {clock()}: {said(gone)}")
 
 
 def _to(at: Pair) -> None:
@@ -162,22 +162,23 @@ def _next(at: Pair) -> None:
 
 
 def _said() -> None:
-    """One line for what became of the last key, always there so that nothing moves."""
-    css, text = st.session_state.get(SAID, ("dim", "Each key saves at once."))
+    """One line for the effect of the last key, always there to keep the layout still."""
+    css, text = st.session_state.get(SAID, ("dim", "Each key saves immediately."))
     show(tag("div", text, css=f"rs rs-label-saved {css}", role="status"))
 
 
 def _note_of(at: Pair, mine: Judgement | None) -> None:
     st.text_input(
         "Note", mine.note if mine else "", key=_note(at), max_chars=2000, label_visibility="collapsed",
-        placeholder="Note, kept with the next key (Tab leaves this field, then keys grade again)",
+        placeholder="Note, saved with the next key (press Tab to leave this field and grade)",
     )  # fmt: skip
 
 
 def _switches(desk: Desk) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         st.toggle("Show routes", key=ROUTES, persist_state="session",
-                  help="Who found the passage, and at which rank. Blind labels are worth more.")  # fmt: skip
+                  help="Shows which routes found the passage, and at which rank. Labels are more reliable "
+                  "when you grade without seeing this.")  # fmt: skip
         suggested.switch(desk)
 
 
@@ -215,8 +216,8 @@ def _finished(desk: Desk, who: str, order: tuple[Pair, ...]) -> None:
     st.caption(
         md(
             f"{who} has judged all {sum(map(len, desk.pool.values())):,} passages of this set. "
-            "A second annotator shows how far the labels can be trusted (Agreement); "
-            "Labels has the result, and Evaluate measures routes on it."
+            "See the result under Labels, and measure routes on it under Evaluate. To check how reliable the "
+            "labels are, have a second annotator grade the passages and see Agreement."
         )
     )
     st.page_link("evaluate.py", label="Evaluate routes on this set", query_params={"labels": desk.set.name})

@@ -1,4 +1,4 @@
-"""Label sets: which there are, making one, its guidelines, taking it off the list and back."""
+"""Label sets: the list, creating one, its guidelines, deleting and restoring it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def choose() -> str | None:
     known = {one.name: one for one in desks.sets(store())}
     wanted = st.query_params.get("set")
     if wanted and wanted not in known and wanted != st.session_state.get(DELETED):
-        st.warning(
-            md(f"There is no label set “{wanted}” here, or it was deleted. Nothing is saved in it now.")
-        )
+        st.warning(md(f"Label set “{wanted}” does not exist or was deleted. Judgements are not saved to it."))
         address.keep("set", None)
     if not known:
         _empty()
@@ -68,21 +66,21 @@ def make() -> None:
         questions = _chosen(questions)
     with st.container(horizontal=True, vertical_alignment="center"):
         ready = bool(name.strip() and questions)
-        made = st.button("Make the set", key="label_make", type="primary", disabled=not ready)
+        made = st.button("Create set", key="label_make", type="primary", disabled=not ready)
         if made and in_words(lambda: desks.create(store(), name, corpus, questions)):
             st.session_state[WANTED] = " ".join(name.split())
             st.rerun()
         if not ready:
-            st.caption("Give a name." if questions else "There are no questions yet.")
+            st.caption("Enter a name." if questions else "Choose questions first.")
 
 
 def undo() -> None:
-    """The way back for the set that was deleted last."""
+    """Undo for the set that was deleted last."""
     name = st.session_state.get(DELETED)
     if name is None:
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.info(md(f"Label set “{name}” is deleted; its judgements are kept."), width="stretch")
+        st.info(md(f"Label set “{name}” was deleted. Its judgements remain stored."), width="stretch")
         if st.button("Undo", key="label_undelete") and in_words(lambda: desks.undelete(store(), name)):
             st.session_state.pop(DELETED)
             st.session_state[WANTED] = name
@@ -94,7 +92,7 @@ def about(desk: Desk) -> None:
     one = desk.set
     st.caption(
         md(
-            f"{len(desk.questions)} questions over corpus {one.corpus}, made on {one.created[:10]}. "
+            f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}. "
             f"A passage counts as relevant from grade {one.relevant_from}."
         )
     )
@@ -105,19 +103,17 @@ def about(desk: Desk) -> None:
         ):
             st.session_state[DELETED] = one.name
             st.rerun()
-        st.caption("It goes off the list; its judgements are kept, and Undo brings it back.")
+        st.caption("Removes the set from the list. Its judgements remain stored, and Undo restores it.")
     _deleted()
 
 
 def guidelines(one: LabelSet, *, height: int = 200) -> None:
-    """Draw the editor of what annotators are told; it is saved on the button alone."""
+    """Draw the editor of the guidelines; only the button saves it."""
     key = f"label_guide:{one.name}"
     if st.session_state.get(f"{key}:of") != one.guidelines:  # changed elsewhere: the editor begins with it
         st.session_state[f"{key}:of"] = st.session_state[key] = one.guidelines
     st.session_state.setdefault(key, one.guidelines)
-    text = st.text_area(
-        "Guidelines: what every annotator of this set is told", key=key, height=height, max_chars=20_000
-    )
+    text = st.text_area("Guidelines for the annotators of this set", key=key, height=height, max_chars=20_000)
     if st.button("Save guidelines", key=f"{key}:save", disabled=text == one.guidelines) and in_words(
         lambda: desks.set_guidelines(store(), one.name, text)
     ):
@@ -133,11 +129,11 @@ def _mine(known: dict[str, LabelSet]) -> str:
 def _empty() -> None:
     st.subheader("No labelled set yet", anchor=False)
     st.caption(
-        "A labelled set says which passages answer which question: people grade what the routes find. "
-        "Evaluate measures every route on it, and a release decision can rest on it."
+        "A labelled set records which passages answer which question. People grade the passages that routes "
+        "find. Evaluate measures every route on it, and Release decides with it."
     )
     st.caption(
-        "First choose its questions here. Then let the routes find passages for them (Pool), "
+        "First choose its questions here. Then find passages for them under Pool, "
         "and grade the passages one by one with the keys A, S, D and F."
     )
     with st.container(border=True):
@@ -151,7 +147,7 @@ def _deleted() -> None:
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox("Deleted sets", gone, index=None, key="label_gone", width=340)
-        back = st.button("Bring back", key="label_back", disabled=name is None)
+        back = st.button("Restore", key="label_back", disabled=name is None)
     if back and name and in_words(lambda: desks.undelete(store(), name)):
         st.session_state.pop(DELETED, None)
         st.session_state[WANTED] = name
@@ -162,14 +158,14 @@ def _questions(origin: str, corpus: str) -> tuple[Question, ...]:
     engine = state.engine()
     if origin == FILE:
         given = st.file_uploader(
-            "Questions as JSONL or CSV, each with id and text; history, split and answer are read too",
+            "JSONL or CSV file of questions with id and text; history, split and answer are optional",
             type=[ending[1:] for ending in origins.ENDINGS], key="label_file",
         )  # fmt: skip
         return origins.of_file(given.name, given.getvalue()) if given is not None else ()
     if origin == ASKED:
         found = origins.of_sessions(store(), corpus)
         if not found:
-            st.caption(md(f"Nothing has been asked of corpus {corpus} yet."))
+            st.caption(md(f"No stored session has asked corpus {corpus} a question yet."))
         return found
     home = str(engine.settings.home)
     return _of_corpus(corpus, home, current_fingerprint(corpus, settings=engine.settings))
@@ -193,7 +189,7 @@ def _chosen(questions: tuple[Question, ...]) -> tuple[Question, ...]:
     st.caption(
         "All of them."
         if count == len(some)
-        else f"Drawn at random, always the same ones for {count}; kept in their order."
+        else f"A random sample, always the same for {count}, in the original order."
     )
     return sample(some, int(count))
 

@@ -40,7 +40,7 @@ def _desk() -> None:
     found = agreement.disagreements(desk)
     st.markdown("**Disagreements**")
     if not found:
-        st.caption("None: wherever two graded the same passage, they gave the same grade.")
+        st.caption("None. Annotators who graded the same passage gave the same grade.")
         return
     pairs = [(one.question, one.passage) for one in found]
     at = st.session_state.get(AT)
@@ -48,9 +48,9 @@ def _desk() -> None:
         st.session_state[AT] = at = pairs[0]
     one, open_ = found[pairs.index(at)], sum(each.adjudication is None for each in found)
     st.caption(
-        f"{len(found)} passages have different grades; {open_} of them are open. Until one is settled the "
-        "lower median counts. Your final grade stands beside what the annotators said, and marks the passage "
-        "as adjudicated."
+        f"{len(found)} passages have different grades; {open_} of them are open. The lower median counts "
+        "until you set a final grade. The final grade marks the passage as adjudicated and does not change "
+        "the annotators' grades."
     )
     with st.container(key="label_desk"):
         with st.container():
@@ -59,7 +59,7 @@ def _desk() -> None:
             pooled = desk.pool[one.question][one.passage]
             show(label_passage.passage(desk.set.corpus, desk.asked[one.question], pooled, routes=False))
             _keys(pairs, one)
-            css, text = st.session_state.get(SAID, ("dim", "Each key saves at once."))
+            css, text = st.session_state.get(SAID, ("dim", "Each key saves immediately."))
             show(tag("div", text, css=f"rs rs-label-saved {css}", role="status"))
         with st.container():
             show(_who(desk, one, pairs.index(at) + 1, len(found)))
@@ -68,7 +68,7 @@ def _desk() -> None:
 
 
 def _who(desk: Desk, one: Disagreement, place: int, count: int) -> Markup:
-    """What each annotator said, with their notes, and the final grade if there is one."""
+    """The grade and note of each annotator, and the final grade if there is one."""
     rows = []
     for who, grade in one.grades:
         note = desk.by(who)[one.question, one.passage].note
@@ -99,20 +99,20 @@ def _keys(pairs: list[Pair], one: Disagreement) -> None:
             )  # fmt: skip
         st.button(
             "Can't tell", key=f"label_settle_cannot:{mark}", shortcut="j", on_click=_settle,
-            args=(at, "cannot"), help="Nobody can: it then counts as unjudged",
+            args=(at, "cannot"), help="Counts the passage as unjudged",
             type="primary" if final is not None and final.kind == "cannot" else "secondary",
         )  # fmt: skip
     with st.container(horizontal=True, gap="small"):
         st.button("Undo", key=f"label_settle_undo:{mark}", shortcut="u", on_click=_undo, type="tertiary",
                   disabled=final is None or final.annotator != annotator(),
-                  help="Takes back your final grade of this passage")  # fmt: skip
+                  help="Withdraws your final grade of this passage")  # fmt: skip
         st.button("Back", key=f"label_settle_back:{mark}", shortcut="h", on_click=_to, type="tertiary",
                   args=(pairs[place - 1],), disabled=place == 0)  # fmt: skip
         st.button("Forward", key=f"label_settle_on:{mark}", shortcut="l", on_click=_to, type="tertiary",
                   args=(pairs[(place + 1) % len(pairs)],), disabled=place + 1 == len(pairs))  # fmt: skip
     st.text_input(
         "Note", final.note if final else "", key=_note(at), max_chars=2000, label_visibility="collapsed",
-        placeholder="Why this grade, kept with the next key (Tab leaves this field, then keys grade again)",
+        placeholder="Reason, saved with the next key (press Tab to leave this field and grade)",
     )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def _settle(at: Pair, kind: Kind, grade: int | None = None) -> None:
 
 
 def _undo() -> None:
-    """Take back the annotator's adjudication of the passage that is shown."""
+    """Withdraw the annotator's adjudication of the passage that is shown."""
     name = st.session_state[SET]
     at: Pair = st.session_state[AT]
     gone = held(name).desk.adjudicated().get(at)
@@ -145,7 +145,7 @@ def _undo() -> None:
     except RouteScopeError as error:
         st.session_state[SAID] = ("bad", f"Not undone: {error}")
         return
-    st.session_state[SAID] = ("dim", f"Taken back {now()}: final grade {said(gone)}")
+    st.session_state[SAID] = ("dim", f"Withdrawn {now()}: final grade {said(gone)}")
 
 
 def _to(at: Pair) -> None:

@@ -1,4 +1,4 @@
-"""What a model suggests for a passage: shown on demand, named as the model's, and never chosen beforehand."""
+"""A model's suggestions for a passage: shown on demand, marked as the model's, and never preselected."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ui.app.markup import cut, md, show, tag
 from ui.app.progress import progress
 
 SHOWN = "label_suggest"
-EVERY = 0.5  # seconds between looks at one under way
+EVERY = 0.5  # seconds between looks at one that is running
 
 
 def switch(desk: Desk) -> None:
     """Draw the switch, where some model has suggested something."""
     if desk.models():
         st.toggle("Show suggestions", key=SHOWN, persist_state="session",
-                  help="What a model would say. Judge first: a suggestion that is seen sways.")  # fmt: skip
+                  help="Shows the grade a model suggests. Grade first: a suggestion sways you.")  # fmt: skip
     address.keep("suggest", "1" if desk.models() and st.session_state.get(SHOWN) else None)
 
 
@@ -32,9 +32,9 @@ def of(desk: Desk, at: Pair) -> None:
     for model in desk.models():
         one, name = desk.by(model).get(at), model.removeprefix(MODEL)
         if one is None:
-            lines.append(tag("div", f"The model {name} suggests nothing for this passage.", css="dim"))
+            lines.append(tag("div", f"The model {name} has no suggestion for this passage.", css="dim"))
         elif one.grade is None:
-            lines.append(tag("div", f"The model {name} cannot tell. {cut(one.note, 300)}"))
+            lines.append(tag("div", f"The model {name} suggests “can't tell”. {cut(one.note, 300)}"))
         else:
             head = tag("b", f"Suggested by the model {name}")
             note = tag("span", cut(one.note, 300), css="dim")
@@ -43,7 +43,7 @@ def of(desk: Desk, at: Pair) -> None:
 
 
 def ask(desk: Desk) -> None:
-    """Draw what has the language model suggest grades, its progress with Stop, and how it ended."""
+    """Draw the buttons that have the language model suggest grades, the progress and the result."""
     engine, name = state.engine(), desk.set.name
     one = suggest.under_way(engine, name)
     if one is not None and not one.done:
@@ -56,8 +56,8 @@ def ask(desk: Desk) -> None:
     held = [pair for pair in without if pair in judged]
     with st.container(horizontal=True, vertical_alignment="center"):
         for key, pairs, label in (
-            ("judged", held, f"Ask the model about the {len(held):,} passages people judged"),
-            ("all", without, f"About all {len(without):,}"),
+            ("judged", held, f"Suggest grades for {len(held):,} judged passages"),
+            ("all", without, f"Suggest grades for all {len(without):,} passages"),
         ):
             if st.button(label, key=f"label_suggest_{key}", disabled=not pairs):
                 try:
@@ -74,15 +74,15 @@ def _follow(name: str) -> None:
     if one is None or one.done:
         redraw.page()
         return
-    progress(one, f"{one.finished:,} of {one.total:,} passages graded by the model", key="label_suggest_stop")
+    progress(one, f"{one.finished:,} of {one.total:,} passages sent to the model", key="label_suggest_stop")
 
 
 def _ended(one: Suggesting) -> None:
-    told = f"{one.scored:,} of {one.total:,} passages have a suggestion of {one.annotator} since."
+    result = f"{one.annotator} suggested a grade for {one.scored:,} of {one.total:,} passages."
     if one.error:
-        st.error(md(f"It ended with: {one.error}. {told}"))
+        st.error(md(f"Suggesting grades failed: {one.error}. {result}"))
     elif one.unscored:
         why = cut(next(iter(one.why.values()), ""), 200)
-        st.warning(md(f"{told} {one.unscored:,} have none: {why}"))
+        st.warning(md(f"{result} {one.unscored:,} have none: {why}"))
     else:
-        st.caption(md(f"It was stopped. {told}" if one.cancelled else told))
+        st.caption(md(f"Stopped. {result}" if one.cancelled else result))

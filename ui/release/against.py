@@ -1,4 +1,4 @@
-"""The release held against a snapshot of an earlier one."""
+"""The release compared with a snapshot of an earlier one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KEPT = "release_snapshot"  # (name, content) of the snapshot that was given last
 
 def found(measured: Measured, decision: Decision) -> Against | None:
     """The comparison with the snapshot that was given, for the report; None without one that can be read."""
-    kept = st.session_state.get(KEPT)
-    if kept is None:
+    uploaded = st.session_state.get(KEPT)
+    if uploaded is None:
         return None
     try:
-        return compare(read(kept[1], kept[0]), measured, decision)
-    except RouteScopeError:  # told where it was given
+        return compare(read(uploaded[1], uploaded[0]), measured, decision)
+    except RouteScopeError:  # shown where it was uploaded
         return None
 
 
@@ -35,17 +35,17 @@ def draw(measured: Measured, decision: Decision) -> None:
     given = st.file_uploader("Snapshot of an earlier release", type="json", key=UPLOADED)
     if given is not None:
         st.session_state[KEPT] = (given.name, given.getvalue())
-    kept = st.session_state.get(KEPT)
-    if kept is None:
+    uploaded = st.session_state.get(KEPT)
+    if uploaded is None:
         st.caption(
-            "Give the snapshot of an earlier release, a file that “Report and build” or `gate --snapshot`"
-            " wrote. What is shipped now is compared with what was shipped then, question by question."
+            "Upload the snapshot of an earlier release, which “Report and build” or `gate --snapshot` wrote,"
+            " to compare the route to ship now with the route shipped then, question by question."
         )
         return
-    against = compare(read(kept[1], kept[0]), measured, decision)
-    tell = {"regression": st.error, "no regression shown": st.success}.get(against.state, st.warning)
-    tell(md(against.told))
-    st.caption(md(" ".join([f"Snapshot {kept[0]}, of evaluation {against.name}.", *against.notes])))
+    against = compare(read(uploaded[1], uploaded[0]), measured, decision)
+    box = {"regression": st.error, "no regression shown": st.success}.get(against.state, st.warning)
+    box(md(against.told))
+    st.caption(md(" ".join([f"Snapshot {uploaded[0]} of evaluation {against.name}.", *against.notes])))
     if against.changes:
         tables.show([_row(one) for one in against.changes], hide_index=True, width="stretch")
 
@@ -58,6 +58,6 @@ def _row(one: Change) -> dict[str, Any]:
         "now minus then": f"{one.delta:+.3f}",
         "95 % interval": f"{one.ci95[0]:+.3f} to {one.ci95[1]:+.3f}" if one.ci95 else "",
         "corrected p": f"{one.p_holm:.3f}",
-        "what that shows": one.verdict,
-        "would be missed below": f"{one.detectable:.3f}" if one.detectable is not None else "",
+        "result": one.verdict,
+        "detectable from": f"{one.detectable:.3f}" if one.detectable is not None else "",
     }

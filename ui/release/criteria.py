@@ -33,15 +33,17 @@ class Limit:
 
 
 LIMITS = (
-    Limit("minimum", "min", "Mean at least", 0.01, "Empty: no least value; the best is looked for.", None),
-    Limit("max_p95_ms", "p95", "p95 at most (ms)", 50.0, "Of the route alone.", about="p50 and p95"),
-    Limit("max_tokens", "tokens", "Tokens at most", 100.0, "Of the language model, a question, on average."),
-    Limit("max_calls", "calls", "Model calls at most", 0.5, "Of the language model, a question, on average."),
-    Limit("max_cost", "cost", "Price of 1,000 at most", 0.1, "1,000 questions at the prices in Settings."),
+    Limit("minimum", "min", "Mean at least", 0.01, "Leave empty for no minimum.", None),
+    Limit("max_p95_ms", "p95", "p95 at most (ms)", 50.0, "For the route on its own.", about="p50 and p95"),
+    Limit("max_tokens", "tokens", "Tokens at most", 100.0, "Average number of model tokens per question."),
+    Limit("max_calls", "calls", "Model calls at most", 0.5, "Average number of model calls per question."),
+    Limit(
+        "max_cost", "cost", "Price of 1,000 at most", 0.1, "For 1,000 questions at the prices in Settings."
+    ),
     Limit("max_failed", "failed", "Failed at most", 0.01, "Share of the questions, 0 to 1.", most=1.0),
     Limit(
         "max_unjudged", "unjudged", "Unjudged at most", 0.01,
-        "Share of the first ten, 0 to 1; above it a route is not decided on: label more.", most=1.0,
+        "Share of the first ten passages, 0 to 1. A route above it is not decided: label more.", most=1.0,
         about="unjudged passage",
     ),
 )  # fmt: skip
@@ -65,12 +67,12 @@ def chosen(measured: Measured) -> Criteria:
         }
     with st.container(horizontal=True, gap="medium"):
         no_loss = _switch(
-            "loss", "No kind of question may be shown to be worse than with the baseline", begin.no_loss,
+            "loss", "Reject routes shown worse than the baseline on any kind of question", begin.no_loss,
             f"The baseline is {measured.title(measured.baseline)}.", "baseline",
         )  # fmt: skip
         cheaper = _switch(
-            "cheapest", "Ship the cheapest that is not shown to be worse than the best", begin.cheaper,
-            "Off: the best by the mean is shipped, whatever it costs.", "permutation test",
+            "cheapest", "Ship the cheapest route not shown to be worse than the best", begin.cheaper,
+            "Turn off to ship the route with the highest mean, whatever it costs.", "permutation test",
         )  # fmt: skip
     return Criteria(metric, no_loss=no_loss, cheaper=cheaper, **limits)
 

@@ -17,7 +17,7 @@ from ui.components import tables
 MARKS = {
     "taken": "↑ taken",
     "reached": "✓ meets the criteria",
-    "skipped": "– left out",
+    "skipped": "– skipped",
     "not needed": "not needed",
     "not measured": "not measured",
 }
@@ -31,16 +31,16 @@ def draw(measured: Measured, decision: Decision) -> None:
     if decision.chosen and ladder.reached and decision.chosen != ladder.reached:
         st.markdown(
             md(
-                f"The gate ships {measured.title(decision.chosen)} all the same: it chooses among all that "
-                "pass, and the ladder ends at the first rung that does. A higher minimum makes it go on."
+                f"The gate ships {measured.title(decision.chosen)} instead: it chooses among all passing "
+                "routes, while the ladder ends at the first passing rung. Raise the minimum to extend it."
             )
         )
     st.caption(
         "From plain search upwards, each rung is compared with the last one taken below it. The route on a "
-        "rung is the cheapest that meets the criteria, else the best, chosen by the same questions as the "
-        "gains: confirm a narrow one on questions of their own."
+        "rung is the cheapest that meets the criteria, or else the best. It was chosen on the same questions "
+        "as the gains: confirm a narrow gain on other questions."
     )
-    st.markdown("\n".join(f"{at}. {md(said)}" for at, said in enumerate(rungs, 1)))
+    st.markdown("\n".join(f"{at}. {md(text)}" for at, text in enumerate(rungs, 1)))
     tables.show(
         [_row(rung, ladder, measured) for rung in ladder.rungs],
         hide_index=True,
@@ -50,7 +50,8 @@ def draw(measured: Measured, decision: Decision) -> None:
     if any(rung.answered is not None for rung in ladder.rungs):
         st.caption(
             "Answered: the share of labelled questions with a relevant passage in the first ten on this rung "
-            "or on one taken below it: what escalation could reach if it always knew when to go on."
+            "or on one taken below it. This is what escalation could reach if it always escalated at the "
+            "right time."
         )
 
 

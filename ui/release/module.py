@@ -16,10 +16,10 @@ FILE = "route.py"
 
 
 def draw(measured: Measured, decision: Decision) -> None:
-    """Choose a route, read its module, take it along."""
+    """Choose a route, read its module, download it."""
     evaluation = measured.evaluation
     if evaluation is None:
-        st.caption("Only figures are known here: open the evaluation to export one of its routes.")
+        st.caption("Only the figures are available. Open the evaluation to export one of its routes.")
         return
     routes = list(measured.routes)
     chosen = decision.chosen or decision.nearest
@@ -37,10 +37,11 @@ def draw(measured: Measured, decision: Decision) -> None:
         st.error(md(str(error)))
         return
     st.caption(
-        "A module that imports `core` and asks the engine that these pages ask, with the parameters of this "
-        "evaluation: it finds the same hits. Put RouteScope's checkout on PYTHONPATH; import it, or run it."
+        "A module that imports `core` and runs the route in the same engine as these pages, with the "
+        "parameters of this evaluation, so it returns the same hits. Put RouteScope's checkout on PYTHONPATH "
+        "to import or run it."
     )
     st.download_button("Download", source, file_name=FILE, mime="text/x-python", on_click="ignore")
     st.code(source, language="python")
-    st.caption("The same on the command line, with parameters as ROUTE.NAME=VALUE:")
+    st.caption("Command line equivalent; give parameters as ROUTE.NAME=VALUE:")
     st.code(f"python -m core module {name} --corpus {spec['corpus']} --out {FILE}", language="bash")

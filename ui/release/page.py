@@ -1,4 +1,4 @@
-"""Release: criteria, the route that meets them, how sure that is, and what is taken along."""
+"""Release: criteria, the route that meets them, how sure that is, and the files to download."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
 
 def _verdict(decision: Decision) -> None:
     clear = decision.call is not None and decision.call.clear
-    tell = st.success if clear else st.error if decision.verdict == "nothing passes" else st.warning
-    tell(f"**{md(text.headline(decision))}**")
-    for said in text.why(decision):
-        st.markdown(md(said))
+    box = st.success if clear else st.error if decision.verdict == "nothing passes" else st.warning
+    box(f"**{md(text.headline(decision))}**")
+    for sentence in text.why(decision):
+        st.markdown(md(sentence))
     st.caption(md(text.sure(decision)))
 
 
 def _table(measured: Measured, decision: Decision) -> None:
     show(table.table(decision))
     st.markdown("**What the labelled set can and cannot show**", help=term("detectable difference"))
-    st.markdown("\n".join(f"- {md(said)}" for said in limits(measured, decision)))
+    st.markdown("\n".join(f"- {md(sentence)}" for sentence in limits(measured, decision)))
 
 
 def _sure(decision: Decision) -> None:
@@ -87,8 +87,9 @@ def _sure(decision: Decision) -> None:
     found = decision.sureness
     if found is None:
         return
-    told = f"{HOW[0].upper()}{HOW[1:]}. {found.questions} questions; resamples in which no route passes: "
-    st.caption(md(f"{told}{found.none:.0%}. Outlined: resamples in which a route passes; filled: is chosen."))
+    how = f"{HOW[0].upper()}{HOW[1:]}. {found.questions} questions; resamples in which no route passes: "
+    bars = "Outlined bars: the share in which a route passes. Filled bars: the share in which it is chosen."
+    st.caption(md(f"{how}{found.none:.0%}. {bars}"))
     if ranked(found):
         titles = {one.route: one.title for one in decision.candidates}
         plot(draws(found, titles, dark=dark()), "release_draws", text.sure(decision))
@@ -111,14 +112,14 @@ def _taken(measured: Measured, decision: Decision) -> None:
             on_click="ignore", key="release_json",
         )  # fmt: skip
     st.caption(
-        "The report is one file with the decision, its reasons and its limits. The snapshot has every figure"
-        " and each question's values: the next release is compared with it."
+        "The report is one file with the decision, its reasons and its limits. The snapshot contains every"
+        " figure and each question's values, to compare the next release with."
     )
-    st.markdown("The same in a build; it exits with 0 when a route passes, and with 1 when none does:")
+    st.markdown("In CI, this command exits with 0 if a route passes and with 1 if none does:")
     st.code(
         command(measured.name, decision.criteria, report=f"{stem}.html"), language="bash", wrap_lines=True
     )
-    st.markdown("The next release, which must not be worse than this one:")
+    st.markdown("For the next release, this command also checks that it is not worse than this one:")
     st.code(
         command(measured.name, decision.criteria, against=f"{stem}.json"), language="bash", wrap_lines=True
     )
@@ -140,7 +141,7 @@ def _kept(
     return of_evaluation(_evaluation, prices)
 
 
-@st.cache_resource(max_entries=32, show_spinner="Holding the routes against the criteria")
+@st.cache_resource(max_entries=32, show_spinner="Checking the routes against the criteria")
 def _decision(
     folder: str,
     stamp: tuple[float, ...],

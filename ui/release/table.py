@@ -1,4 +1,4 @@
-"""Criteria by routes on the Release page: each passed, failed or not to be told, in a sign and in words."""
+"""Criteria by routes on the Release page: each passed, failed or undetermined, by a sign and in words."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from markupsafe import Markup
 from core.domain.format import milliseconds
 from core.evaluation.release.checks import Check, number
 from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.rule import SHOWN
 from core.evaluation.release.text import brief, limit, standing, too_close
 from ui.app.help_mark import marked
 from ui.app.markup import EMPTY, join, table_of, tag
@@ -17,7 +18,7 @@ SIGNS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "cannot be told": 
 
 
 def table(decision: Decision) -> Markup:
-    """Routes that pass first; the figure of what is passed, the reason where something is not."""
+    """Passing routes first; the figure of each criterion, and the reason where it is not passed."""
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
     checks = {check.name: check for one in ordered for check in one.checks}
     heads = [
@@ -39,9 +40,9 @@ def table(decision: Decision) -> Markup:
 def _row(one: Candidate, decision: Decision) -> Markup:
     first = one.route == decision.chosen
     ship = first and not too_close(decision)
-    said = standing(decision, one)
     base = " · baseline" if one.route == decision.baseline else ""
-    name = tag("td", tag("b", one.title), tag("div", said, base, css="up" if ship else "dim"))
+    outcome = tag("div", standing(decision, one), base, css="up" if ship else "dim")
+    name = tag("td", tag("b", one.title), outcome)
     p50 = "?" if one.p50_ms is None else milliseconds(one.p50_ms)
     tokens = "?" if one.tokens is None else number(one.tokens)
     cells = [tag("td", p50, css="num"), tag("td", tokens, css="num")]
@@ -50,13 +51,12 @@ def _row(one: Candidate, decision: Decision) -> Markup:
 
 def _cell(check: Check) -> Markup:
     kind = {"passed": "passed", "failed": "failed"}.get(check.state, "open")
-    sign = tag("span", SIGNS[check.state], css=f"rs-release-{kind}", role="img", aria_label=check.state)
-    more = tag("div", check.state, ": ", check.told, css="dim") if check.state != "passed" else EMPTY
+    state = SHOWN.get(check.state, check.state)
+    sign = tag("span", SIGNS[check.state], css=f"rs-release-{kind}", role="img", aria_label=state)
+    more = tag("div", state, ": ", check.told, css="dim") if check.state != "passed" else EMPTY
     return tag("td", sign, " ", brief(check), more, title=check.told)
 
 
 def _legend() -> Markup:
-    signs = join((f"{sign} {name}" for name, sign in SIGNS.items()), " · ")
-    return tag(
-        "div", signs, ". Point at a figure for its interval and what so few questions cannot show.", css="dim"
-    )
+    signs = join((f"{sign} {SHOWN.get(name, name)}" for name, sign in SIGNS.items()), " · ")
+    return tag("div", signs, ". Hover over a figure to see its interval and what may be missed.", css="dim")

@@ -1,4 +1,4 @@
-"""What the route to ship does worse than another: kinds of question, and questions that open in Why."""
+"""Where the route to ship is worse than another: kinds of question, and questions that open in Why."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def draw(measured: Measured, decision: Decision) -> None:
     """The tab."""
     routes = list(measured.routes)
     if len(routes) < 2:
-        st.caption("Only one route was measured, so there is none to hold it against.")
+        st.caption("Only one route was measured, so there is no other to compare it with.")
         return
     begin = decision.chosen or decision.nearest or routes[0]
     with st.container(horizontal=True):
@@ -33,15 +33,13 @@ def draw(measured: Measured, decision: Decision) -> None:
         _kinds(decision, route)
     lost = worse_at(measured, route, other, metric)
     if lost is None:
-        st.caption("Which questions those are cannot be told: their values are not known for this measure.")
+        st.caption("The questions cannot be determined: their values are not known for this metric.")
         return
     if not lost:
-        st.markdown(
-            md(f"At no question does {measured.title(route)} score less than {measured.title(other)}.")
-        )
+        st.markdown(md(f"{measured.title(route)} scores lower than {measured.title(other)} on no question."))
         return
     count = f"{len(lost)} question" + "s" * (len(lost) > 1)
-    st.markdown(md(f"At {count} {measured.title(route)} scores less in {named(metric)}, the worst first:"))
+    st.markdown(md(f"{measured.title(route)} scores lower in {named(metric)} on {count}, worst first:"))
     _questions(measured, lost, measured.title(route), measured.title(other))
 
 
@@ -50,29 +48,25 @@ def _choice(label: str, parameter: str, key: str, options: list[str], begin: str
 
 
 def _kinds(decision: Decision, route: str) -> None:
-    """Kinds of question at which the mean is below the baseline's, with what that shows."""
+    """Kinds of question on which the mean is below the baseline's, with the test's result."""
     below = sorted((one for one in decision.losses if one.route == route and one.delta < 0),
                    key=lambda one: one.delta)  # fmt: skip
     if not below:
-        st.markdown(md("In no kind of question is its mean below the baseline's."))
+        st.markdown(md("Its mean is not below the baseline's on any kind of question."))
         return
     shown = [one.mode for one in below if one.verdict == "worse"]
-    said = (
-        f"shown to be worse at {', '.join(shown)}"
-        if shown
-        else "none of this is shown to be more than chance"
-    )
+    result = f"it is shown to be worse on {', '.join(shown)}" if shown else "none of these losses is shown"
     count = "1 kind" if len(below) == 1 else f"{len(below)} kinds"
-    st.markdown(md(f"Its mean is below the baseline's at {count} of question; {said}."))
+    st.markdown(md(f"Its mean is below the baseline's on {count} of question; {result}."))
     tables.show(
         [
             {
                 "kind of question": one.mode,
                 "questions": one.n,
                 f"difference in {named(decision.criteria.metric)}": f"{one.delta:+.3f}",
-                "what that shows": one.verdict,
+                "result": one.verdict,
                 "corrected p": f"{one.p_holm:.3f}",
-                "would be missed below": "any"
+                "detectable from": "too few questions"
                 if one.blind
                 else f"{one.detectable:.2f}"
                 if one.detectable
@@ -100,11 +94,11 @@ def _questions(measured: Measured, lost: list[Worse], title: str, other: str) ->
     id = st.session_state.get(QUESTION)
     address.keep("question", id if id in ids else None)
     if id not in ids:
-        st.caption("Pick a question at the left of its row to see in Why what happened to its passages.")
+        st.caption("Select a question to open it in Why and see what happened to its passages.")
         return
     evaluation = measured.evaluation
     if evaluation is None or not evaluation.run_id(id):
-        st.caption("No run of this question was kept, so it cannot be opened in Why.")
+        st.caption("The evaluation saved no run of this question, so it cannot be opened in Why.")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Open in Why", key="release_why"):

@@ -1,4 +1,4 @@
-"""The thresholds of a kept evaluation: chosen on some of its questions, shown on the others, saved."""
+"""The thresholds of a saved evaluation: chosen on some of its questions, tested on the others, saved."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Source = tuple[str, ...]  # what the cases are from: equal for equal ones
 def draw() -> None:
     """The tab."""
     st.caption(
-        "A threshold is chosen on dev questions and shown on held-out ones, from scores that were kept: no"
-        " route is asked again."
+        "Choose a threshold on dev questions and test it on held-out ones. This uses the stored scores, so no"
+        " route is rerun."
     )
     evaluation = evaluated.chosen()
     if evaluation is not None:
@@ -36,29 +36,29 @@ def draw() -> None:
 
 
 def _of(evaluation: Evaluation) -> None:
-    """The choice of a threshold of the evaluation, or of a route that can be asked now, and what it shows."""
-    kept = gathered(evaluation)
-    names = list(dict.fromkeys(target.route for target in kept.targets))
+    """The choice of a threshold of the evaluation, or of a route that can be run now, and its figures."""
+    in_runs = gathered(evaluation)
+    names = list(dict.fromkeys(target.route for target in in_runs.targets))
     asked_now = [route.name for route in threshold_candidates.batch_runnable() if route.name not in names]
     if not names:
-        _nothing(evaluation, kept)
+        _nothing(evaluation, in_runs)
     offered = [*names, *asked_now]
     if not offered:
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         route = choice(
             "route", ROUTE, "Route", offered, always=True, width=270,
-            format_func=lambda name: cut(routes.title(name), 40) + " · not in it" * (name in asked_now),
+            format_func=lambda name: cut(routes.title(name), 40) + " · not measured" * (name in asked_now),
         )  # fmt: skip
         steps = st.container()
     if route in names:
         where = (str(evaluation.folder), *map(str, experiment_store.stamp(evaluation.folder)))
-        _chosen(kept, route, evaluation.labelled, where, evaluation, steps)
+        _chosen(in_runs, route, evaluation.labelled, where, evaluation, steps)
         return
-    survey = calibration_batch.batch_ran(evaluation, route)
-    if survey is not None:
-        found = calibration_batch.found(survey.name, survey)
-        _chosen(found, route, survey.labelled, (survey.name,), evaluation, steps)
+    batch = calibration_batch.batch_ran(evaluation, route)
+    if batch is not None:
+        found = calibration_batch.found(batch.name, batch)
+        _chosen(found, route, batch.labelled, (batch.name,), evaluation, steps)
 
 
 def _chosen(
@@ -66,11 +66,11 @@ def _chosen(
 ) -> None:
     """One threshold of a route by one objective."""
     targets = {target.key: target for target in found.targets if target.route == route}
-    told = [f"“{step}”: {why}." for (of, step), why in found.unjudged.items() if of == route]
-    if told:
-        st.caption(md(f"Not calibrated here: {' '.join(told)}"))
+    reasons = [f"“{step}”: {why}." for (of, step), why in found.unjudged.items() if of == route]
+    if reasons:
+        st.caption(md(f"Not calibrated here: {' '.join(reasons)}"))
     if not targets:
-        st.info("No step of this route holds a score against a threshold on these questions.")
+        st.info("No step of this route compares a score with a threshold on these questions.")
         return
     with steps:  # type: ignore[attr-defined]
         key = choice(
@@ -95,7 +95,7 @@ def _objective() -> tuple[Objective, float | None]:
         objective: Objective = (
             st.segmented_control(
                 "Chosen by", OBJECTIVES, key=OBJECTIVE, required=True,
-                format_func=lambda one: f"wanted {one}" if one in WANTED else NAMES[one],
+                format_func=lambda one: f"target {one}" if one in WANTED else NAMES[one],
                 persist_state="session",
             )
             or OBJECTIVES[0]
@@ -142,21 +142,21 @@ def _remembered() -> dict[tuple[str, tuple[float, ...]], Found]:
 
 
 def _nothing(evaluation: Evaluation, found: Found) -> None:
-    """Why there is nothing to calibrate, and the evaluation that would have it."""
+    """Why there is no threshold to calibrate, and the evaluation that would have one."""
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
     st.subheader("No threshold in this evaluation", anchor=False)
-    told = "; ".join(
+    reasons = "; ".join(
         f"{routes.title(route)}, “{step}”: {why}" for (route, step), why in found.unjudged.items()
     )
-    kept = "" if any(map(evaluation.run_id, evaluation.outcomes)) else " It kept no runs with their steps."
+    no_runs = "" if any(map(evaluation.run_id, evaluation.outcomes)) else " It saved no runs with steps."
     st.caption(
         md(
-            f"No step of its {len(evaluation.routes)} routes held a score against a threshold that labels can"
-            f" judge.{kept} {told}"
+            f"No step of its {len(evaluation.routes)} routes compared a score with a threshold that labels"
+            f" can judge.{no_runs} {reasons}"
         )
     )
     names = ",".join(route.name for route in threshold_candidates.having())
-    st.caption("Measure routes that grade, on dev and test questions:")
+    st.caption("Measure routes that grade passages, on dev and test questions:")
     st.code(f"python -m core eval {corpus} --routes {names} --split all --keep NAME", language=None)
     st.page_link("evaluate.py", label="Go to Evaluate")
 

@@ -1,4 +1,4 @@
-"""A route that an evaluation has not, asked now without a model, so that its thresholds can be calibrated."""
+"""A route that the evaluation lacks, run now without a model to calibrate its thresholds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.tuning import batch_run as surveys
+from core.evaluation.tuning import batch_run as batches
 from core.evaluation.tuning import threshold_candidates, threshold_cases
 from core.evaluation.tuning.batch_run import BatchRun
 from core.evaluation.tuning.targets import Found
@@ -23,15 +23,15 @@ def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
     """
     corpus = str(evaluation.spec.get("corpus") or evaluation.labelled.name)
     parameters = dict((evaluation.spec.get("knobs") or {}).get(route, {}))
-    if surveys.begun(state.engine(), corpus, {route: parameters}, models=False) is None:
+    if batches.begun(state.engine(), corpus, {route: parameters}, models=False) is None:
         st.caption(
             md(
-                f"The evaluation has no steps of {title(route)}. It can be asked all labelled questions of"
-                f" {corpus} now, without a language model and without the web; nothing of it is stored."
+                f"The evaluation has no steps of {title(route)}. You can run the route now on all labelled"
+                f" questions of {corpus}, without a language model or web search. The results are not stored."
             )
         )
-        if not st.button("Ask them now", key=f"cal_survey:{route}"):
-            st.caption("Or measure it with the others, and open that evaluation here:")
+        if not st.button("Run the route", key=f"cal_survey:{route}"):
+            st.caption("Or evaluate it with the other routes and open that evaluation here:")
             command = f"python -m core eval {corpus} --routes {route} --split all --keep NAME"
             st.code(command, language=None)
             return None
@@ -40,8 +40,8 @@ def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the scores")
-def found(name: str, _survey: BatchRun) -> Found:  # noqa: ARG001 - the name is the cache key
-    """The thresholds in a finished survey."""
-    quotes = threshold_candidates.quoted(state.engine().settings, {"corpus": _survey.corpus, "split": "all"})
-    pairs = ((id, result) for id, by in _survey.results.items() for result in by.values())
-    return threshold_cases.found(pairs, _survey.labelled, quotes)
+def found(name: str, _batch: BatchRun) -> Found:  # noqa: ARG001 - the name is the cache key
+    """The thresholds in a finished batch run."""
+    quotes = threshold_candidates.quoted(state.engine().settings, {"corpus": _batch.corpus, "split": "all"})
+    pairs = ((id, result) for id, by in _batch.results.items() for result in by.values())
+    return threshold_cases.found(pairs, _batch.labelled, quotes)

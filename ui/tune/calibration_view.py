@@ -23,8 +23,9 @@ from ui.tune import calibration_save
 
 HEADS = ("Threshold", "Precision", "Recall", "F1", "Balanced accuracy", "Acted on")
 HOW = (
-    "Intervals are 95 %, from resampling questions with all their cases; where there is none, too few cases"
-    " were acted on. p is by exchanging the two thresholds' decisions within each question."
+    "Intervals are 95 %, from resampling the questions with all their cases; an interval is missing where"
+    " too few cases were acted on. p is from a permutation test that swaps the two thresholds' decisions"
+    " within each question."
 )
 
 
@@ -38,7 +39,7 @@ def draw(
     *,
     asked: int,
 ) -> None:
-    """All of it; where nothing can be chosen the reason stands in place of the finding."""
+    """All of it; where no threshold can be chosen, the reason replaces the finding."""
     missing = left_out(target, asked)
     found = _calibrated((*where, target.route, target.key), target, parts, objective, wanted)
     if isinstance(found, str):
@@ -56,10 +57,10 @@ def draw(
 
 
 def table(found: Calibration) -> Markup:
-    """Chosen and shipped on the held-out questions, with intervals; and the chosen one on dev."""
+    """Chosen and in use on the held-out questions, with intervals; and the chosen one on dev."""
     rows = [
         ("chosen, held out", found.chosen),
-        ("shipped, held out", found.shipped),
+        ("in use, held out", found.shipped),
         ("chosen, first half" if found.made else "chosen, dev", found.on_dev),
     ]
     head = tag("tr", tag("th", ""), *(tag("th", name, css="num") for name in HEADS))
@@ -89,7 +90,7 @@ def _curves(target: Target, parts: Split, where: tuple[str, ...], found: Calibra
         return
     names = ("first half", "second half") if parts.made else ("dev", "held out")
     drawn = _drawn((*where, target.route, target.key), target, parts)
-    marks = {"shipped": target.shipped, **({} if found is None else {"chosen": found.threshold})}
+    marks = {"in use": target.shipped, **({} if found is None else {"chosen": found.threshold})}
     show(tag("div", tag("h3", "Precision and recall by threshold", css="rs-part"), css="rs"))
     said = about(target) if found is None else in_words(found)
     figure = curves(dict(zip(names, drawn, strict=True)), marks, f"threshold of “{target.step}”", dark=dark())

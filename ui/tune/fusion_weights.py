@@ -1,4 +1,4 @@
-"""Weights of lists fitted on the labels of an evaluation: what would be fitted, and fitting it."""
+"""Weights of lists fitted on the labels of an evaluation: the form, the fit and its progress."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ui.tune import fusion_weights_view
 
 SPLIT, CHOSEN, NAME = "fit_split", "fit_lists", "fit_name"
 FAILED = "fit_failed"  # why the last fit could not be begun
-EVERY = 0.5  # seconds between looks at one under way
+EVERY = 0.5  # seconds between looks at one that is running
 
 
 def draw() -> None:
     """The tab."""
     st.caption(
-        "How much each list counts is fitted on labels, cross-validated by question, and compared with"
-        " fusions that need no labels. No language model is asked."
+        "Fit the weight of each list on labels, cross-validated by question, and compare the result with"
+        " fusions that need no labels. This does not call a language model."
     )
     evaluation = evaluated.chosen()
     if evaluation is not None:
@@ -36,7 +36,7 @@ def draw() -> None:
 
 
 def _fit(evaluation: Evaluation, corpus: str) -> None:
-    """What would be fitted, the button, and how a fit goes or went."""
+    """The form, the button, and the progress or result of a fit."""
     st.markdown("##### Fit")
     running = fusion_weights.under_way(state.engine(), corpus)
     split = _split(evaluation)
@@ -44,15 +44,15 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
     questions, rest = parts.chosen_on, parts.held_out
     lists = _lists(corpus)
     there = fusion_weights.relevant(evaluation.labelled, questions)
-    held = f"; {len(rest)} are held out to show what the weights are worth" if rest else ""
+    held = f"; {len(rest)} are held out to test the weights" if rest else ""
     st.caption(
         md(f"{len(questions)} labelled questions with {there} relevant passages to fit on{held}.")
-        + ("" if rest else " None is held out, so what the weights are worth is told out of fold alone.")
+        + ("" if rest else " None are held out, so the weights are tested only by cross-validation.")
     )
     lacking = (
         fusion_weights.too_few(evaluation.labelled, questions, len(lists))
         if lists
-        else "Choose what to fuse."
+        else "Choose at least one list to fuse."
     )
     if lacking:
         st.info(md(lacking[:1].upper() + lacking[1:] + ("" if lacking.endswith(".") else ".")))
@@ -72,7 +72,7 @@ def _fit(evaluation: Evaluation, corpus: str) -> None:
             args=(Wanted(corpus, name, lists, evaluation.name, None, split),),
         )  # fmt: skip
     if name in known:
-        st.caption("Weights of this name are there: fitting puts the new ones in their place.")
+        st.caption("Weights with this name exist. Fitting replaces them.")
     _ended(running)
 
 
@@ -88,7 +88,7 @@ def _split(evaluation: Evaluation) -> str:
         chosen = (
             st.segmented_control(
                 "Questions to fit on", options, key=SPLIT, required=True, persist_state="session",
-                format_func=lambda one: "all of them" if one == ALL else md(one),
+                format_func=lambda one: "all" if one == ALL else md(one),
             )
             or usual
         )  # fmt: skip
@@ -97,7 +97,7 @@ def _split(evaluation: Evaluation) -> str:
 
 
 def _lists(corpus: str) -> tuple[str, ...]:
-    """The lists to fuse; why others cannot be is told."""
+    """The lists to fuse, with the reason for each that is not available."""
     there = _available(corpus, str(state.engine().settings.home))
     able = [name for name, why in there.items() if why is None]
     address.take("lists", CHOSEN, lambda text: [one for one in text.split(",") if one in able])
@@ -105,12 +105,12 @@ def _lists(corpus: str) -> tuple[str, ...]:
     st.session_state[CHOSEN] = able if given is None else [one for one in given if one in able]
     chosen: list[str] = st.multiselect(
         "Lists to fuse", able, key=CHOSEN, persist_state="session", format_func=lambda name: md(LISTS[name]),
-        help="What each finds for a question, with its scores; fewer lists need fewer labels",
+        help="The ranked lists to combine. Fewer lists need fewer labels.",
     )  # fmt: skip
     address.keep("lists", ",".join(chosen) if set(chosen) != set(able) else None)
     missing = {LISTS[name]: why for name, why in there.items() if why is not None}
     if missing:
-        with st.expander(f"{len(missing)} more lists could be fused"):
+        with st.expander(f"{len(missing)} more lists are not available yet"):
             for name, why in missing.items():
                 st.caption(md(f"{name}: {why}"))
     return tuple(one for one in able if one in chosen)
@@ -122,7 +122,7 @@ def _available(corpus: str, home: str) -> dict[str, str | None]:  # noqa: ARG001
 
 
 def _begin(wanted: Wanted) -> None:
-    """Begin; what stands against it is told where the button is."""
+    """Begin; an error is shown beside the button."""
     st.session_state.pop(FAILED, None)
     st.session_state[fusion_weights_view.WEIGHTS] = wanted.name
     try:
@@ -140,10 +140,10 @@ def _follow(running: Fitting) -> None:
 
 
 def _ended(running: Fitting | None) -> None:
-    """How the last fit went, where it did not end well."""
+    """The result of the last fit, where it failed or was stopped."""
     if failed := st.session_state.get(FAILED):
         st.error(md(failed))
     elif running is not None and running.error:
-        st.error(md(f"Nothing was fitted: {running.error}"))
+        st.error(md(f"The fit failed: {running.error}"))
     elif running is not None and running.cancelled:
-        st.caption("The fit was stopped; nothing was kept.")
+        st.caption("The fit was stopped. No weights were saved.")

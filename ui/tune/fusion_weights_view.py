@@ -1,4 +1,4 @@
-"""Fitted weights that are kept: what they are worth, what they are, using and deleting them."""
+"""Saved fusion weights: their figures, their values, using and deleting them."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ PARTS = ("held out", "out of fold")  # of the figures, the ones that count more 
 
 
 def draw(corpus: str) -> None:
-    """The choice of kept weights, and all about them."""
+    """The choice of saved weights, with their figures and actions."""
     st.markdown("##### Fitted weights")
     home = state.engine().settings.home
     names = files.names(home, corpus)
     _deleted(home, corpus)
     if not names:
         st.caption(
-            md(f"No weights are fitted for {corpus} yet. Fit some above, or: python -m core fit {corpus}")
+            md(f"No weights fitted for {corpus} yet. Fit some above or run: python -m core fit {corpus}")
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = choice("weights", WEIGHTS, "Weights", names, width=300)
         with st.popover("Delete", key="fit_delete"):
-            st.caption("The route then uses the newest of the others. Runs made with them stay as they are.")
+            st.caption("The route then uses the newest remaining weights. Stored runs do not change.")
             st.button(
                 "Delete these weights", key="fit_delete_now", on_click=_delete, args=(home, corpus, name)
             )
@@ -57,7 +57,7 @@ def draw(corpus: str) -> None:
         _state(found)
         _worth(found)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        st.error(md(f"What is told of these weights cannot be read ({type(error).__name__}); fit them again"))
+        st.error(md(f"The figures of these weights cannot be read ({type(error).__name__}). Fit them again."))
     _weights(found)
     _use(found)
 
@@ -68,16 +68,16 @@ def _state(found: FittedWeights) -> None:
                   + (learn_text.labels(made["counts"]) if "counts" in made else "")))  # fmt: skip
     if found.fingerprint != current_fingerprint(found.corpus, settings=state.engine().settings):
         st.warning(
-            "The corpus was indexed again since. The weights are used as they are, but the lists' scores may"
-            " lie elsewhere now, and the figures are of the corpus as it was. Fit them again."
+            "The corpus has been reindexed since these weights were fitted. They still apply, but the lists'"
+            " scores may have shifted, and the figures describe the earlier corpus. Fit them again."
         )
 
 
 def _worth(found: FittedWeights) -> None:
-    """The figures on questions that the weights were not fitted on, against what needs no labels."""
+    """The figures on questions that the weights were not fitted on, against fusions without labels."""
     parts = [part for part in PARTS if found.made.get(part)]
     if not parts:
-        st.caption("These weights say nothing of how they were fitted, or what they are worth.")
+        st.caption("These weights contain no record of how they were fitted or measured.")
         return
     body: list[Markup] = []
     for part, line in zip(parts, learn_text.worth(found), strict=True):
@@ -90,7 +90,7 @@ def _worth(found: FittedWeights) -> None:
             body.append(tag("details", tag("summary", more), table))
     if left := learn_text.left_out(found):
         body.append(
-            tag("p", tag("b", "Is each list worth its search?"), " Fitted again without it, out of fold:")
+            tag("p", tag("b", "Is each list worth its search?"), " Refitted without it, out of fold:")
         )
         body.append(_table(left, "Without"))
     body.append(_folds(found))
@@ -98,38 +98,39 @@ def _worth(found: FittedWeights) -> None:
 
 
 def _weights(found: FittedWeights) -> None:
-    said = learn_text.weights(found)
-    st.markdown("###### What each list counts")
-    st.markdown(md(said))
-    plot(weight_bars(found, dark=dark()), f"fit_bars:{found.name}", said)
+    text = learn_text.weights(found)
+    st.markdown("###### Weight of each list")
+    st.markdown(md(text))
+    plot(weight_bars(found, dark=dark()), f"fit_bars:{found.name}", text)
     with st.expander("How they were fitted"):
-        st.caption(md(str(found.made.get("how", "not told"))))
+        st.caption(md(str(found.made.get("how", "not recorded"))))
         st.caption(
-            "A list says three things of a passage: its score between the list's lowest (0) and highest (1), "
-            "whether the list has it, and 1 divided by its rank. A passage's score is the sum over all lists"
-            " of weight times that. The constant of the regression changes no order and is left out."
+            "Each list gives a passage three features: its score, scaled from the list's lowest (0) to its "
+            "highest (1), whether the list contains it, and 1 divided by its rank. A passage's score is the "
+            "weighted sum of these features over all lists. The intercept of the regression does not change "
+            "the order and is left out."
         )
 
 
 def _use(found: FittedWeights) -> None:
-    """Putting the weights into the inputs of Compare, with Undo."""
+    """Use the weights in the next run of Compare, with Undo."""
     route = next(one for one in routes().values() if Need.WEIGHTS in one.needs)
     count = len(found.made.get("questions", ()))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button("Use them in Compare", key="fit_use", on_click=use, args=(route, found))
+        st.button("Use in Compare", key="fit_use", on_click=use, args=(route, found))
         if st.session_state.get(USED) == found.name:
-            st.success(md(f"{route.title} with {found.name} is chosen for the next run."))
-            st.page_link("compare.py", label="To Compare: Ctrl+Enter (⌘ Enter) runs it")
+            st.success(md(f"{route.title} with {found.name} is set for the next run."))
+            st.page_link("compare.py", label="Go to Compare, then press Ctrl+Enter (⌘ Enter) to run")
             st.button("Undo", key="fit_undo_use", on_click=unuse, type="tertiary")
     if count:
         st.caption(
-            f"Measured on the {count} questions that they were fitted on, the route looks better than it is. "
-            "Measure it on others."
+            f"On the {count} questions that the weights were fitted on, the route looks better than it is. "
+            "Measure it on other questions."
         )
 
 
 def use(route: Route, found: FittedWeights) -> None:
-    """Choose the route with these weights for the next run; the inputs as they were are kept for Undo."""
+    """Choose the route with these weights for the next run; the inputs before are remembered for Undo."""
     now = st.session_state
     now[next_run.BEFORE] = next_run.inputs()
     parameter = next(parameter.name for parameter in route.parameters if parameter.type is str)
@@ -156,7 +157,7 @@ def _deleted(home: Path, corpus: str) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="fit_deleted_row"):
         st.caption(
-            md(f"Deleted {name}." + ("" if found else " They were damaged and cannot be brought back."))
+            md(f"Deleted {name}." + ("" if found else " The weights were damaged and cannot be restored."))
         )
         if found is not None:
             st.button("Undo", key="fit_undo_delete", on_click=_restore, args=(home, found), type="tertiary")
@@ -175,14 +176,14 @@ def _table(found: Sequence[Finding], first: str) -> Markup:
     rows = []
     for one in found:
         ends = "–" if one.interval is None else f"{one.interval[0]:+.3f} to {one.interval[1]:+.3f}"
-        way = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
+        css = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
         cells = (cut(one.baseline or "", 60), f"{one.before:.3f}", f"{one.estimate:+.3f}", ends,
                  f"{one.p:.3f}", one.verdict, str(one.n))  # fmt: skip
         rows.append(
             tag(
                 "tr",
                 *(
-                    tag("td", cell, css="num" if n in number else way if n == 5 else "")
+                    tag("td", cell, css="num" if n in number else css if n == 5 else "")
                     for n, cell in enumerate(cells)
                 ),
             )

@@ -1,4 +1,4 @@
-"""Sweeps: a parameter of a measured route over a grid of values, and what of the differences is shown."""
+"""Sweeps: a parameter of a measured route over a grid of values, with the differences that are shown."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _of(evaluation: Evaluation) -> None:
     ]
     if not offered:
         st.subheader("No route of this evaluation has a parameter", anchor=False)
-        st.caption("Measure a route with parameters, and try their values here.")
+        st.caption("Evaluate a route with parameters, then try their values here.")
         st.page_link("evaluate.py", label="Go to Evaluate")
         return
     address.renamed({"knob": "parameter", "knob2": "parameter2"})
@@ -92,7 +92,7 @@ def _of(evaluation: Evaluation) -> None:
 
 
 def _measure(rankings: Rankings, points: tuple[Point, ...], metric: str) -> None:
-    """Each point that was not measured before, with progress; another choice meanwhile ends it."""
+    """Measure each new point, with progress; another choice meanwhile ends it."""
     new = [point for point in points if not rankings.measured(point)]
     if not new:
         return
@@ -119,9 +119,7 @@ def _one(
 
 
 def _grids(route: Route, chosen: tuple[str, ...], now: Point) -> tuple[Point, ...] | None:
-    """The points to try, from a field for each parameter; None, with what is wrong, where one cannot be
-    read.
-    """
+    """The points to try, from a field for each parameter; None, with an error, where one cannot be read."""
     by_name = {parameter.name: parameter for parameter in route.parameters}
     grids: list[Grid] = []
     try:
@@ -145,7 +143,7 @@ def _grid(route: str, parameter: ParameterSpec, now: Any, at: int, *, paired: bo
         st.session_state[key] = usual
     text: str = st.text_input(
         f"Values of {md(parameter.name)}", key=key, persist_state="session",
-        help=md(f"{parameter.help}. Written as 0, 0.1, 0.2 or 0..1 step 0.1; {shown(now)} is in use"),
+        help=md(f"{parameter.help}. Enter 0, 0.1, 0.2 or 0..1 step 0.1. In use: {shown(now)}"),
     )  # fmt: skip
     address.keep(param, text if text != usual else None)
     return read(text, parameter, route)
@@ -159,26 +157,24 @@ def _shown(found: Curve) -> None:
     show(body)
     alike = {one.effect.delta for one in found.tried if one.effect}
     if alike == {0.0} and not found.waiting:
-        st.caption(
-            f"{METRICS[found.metric]} is the same at every value: the parameter does not change it here."
-        )
+        st.caption(f"{METRICS[found.metric]} is the same at every value; the parameter has no effect here.")
     build = sweep_curve if len(found.subject.names) == 1 else sweep_map
     plot(build(found, dark=dark()), "sweep_chart", sweep_in_words(found, sentences), table=False)
     st.caption(md(_legend(found)))
     st.caption(md(counted(found)))
-    with st.expander("The same as a table"):
+    with st.expander("Show as a table"):
         show(_table(found))
 
 
 def _legend(found: Curve) -> str:
     if len(found.subject.names) == 2:
         return (
-            "Dashed frame: in use. Solid frame: the highest. An arrow marks what is shown better or worse, "
-            "adjusted for all pairs tried; cells without one show no difference from those in use."
+            "Dashed frame: in use. Solid frame: highest. Arrow: shown to be better or worse, adjusted for "
+            "all pairs tried. Cells without an arrow show no difference from the values in use."
         )
     return (
-        "A bar is the 95 % interval of the difference from the value in use: one that reaches the dashed "
-        "line shows none. Its colour says what is shown after the adjustment for all values tried."
+        "Bar: 95 % interval of the difference from the value in use; one that reaches the dashed line shows "
+        "no difference. Colour: the result after adjusting for all values tried."
     )
 
 
@@ -192,13 +188,13 @@ def _table(found: Curve) -> Markup:
     for one in found.tried:
         effect = one.effect
         in_use = one.point == found.subject.now
-        way = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
+        css = {"better": "up", "worse": "down"}.get(one.verdict, "dim")
         body.append(tag(
             "tr", *(tag("td", cut(shown(value), 40)) for value in one.point),
             tag("td", "–" if effect is None else f"{effect.mean:.3f}", css="num"),
             tag("td", "–" if effect is None or in_use else figures(finding(found, one)), css="num"),
             tag("td", "–" if one.p_holm is None else f"{one.p_holm:.3f}", css="num"),
-            tag("td", "in use" if in_use else one.verdict, css=way),
+            tag("td", "in use" if in_use else one.verdict, css=css),
             tag("td", "–" if effect is None else str(effect.n)),
             tag("td", _from(one.by, one.waiting, one.failed)),
         ))  # fmt: skip
@@ -207,9 +203,9 @@ def _table(found: Curve) -> Markup:
 
 
 def _from(by: str, waiting: int, failed: int) -> str:
-    said = "the evaluation" if by == "in use" else by
-    said += f", {waiting} questions" if waiting else ""
-    return f"{said}; {failed} failed" if failed else said
+    source = "the evaluation" if by == "in use" else by
+    source += f", {waiting} questions" if waiting else ""
+    return f"{source}; {failed} failed" if failed else source
 
 
 def _plain(name: str) -> str:

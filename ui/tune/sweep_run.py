@@ -12,13 +12,13 @@ from ui.app import redraw, state
 from ui.app.markup import cut, md
 from ui.app.progress import progress
 
-AT_ONCE = 10.0  # seconds: what asks no model and takes no longer is begun without being asked for
-EVERY = 0.5  # seconds between looks at one under way
+AT_ONCE = 10.0  # seconds: a run that calls no model and takes no longer starts by itself
+EVERY = 0.5  # seconds between looks at one that is running
 NAMED = 6  # values that are listed
 
 
 def draw(running: Running, todo: Todo) -> None:
-    """What of `todo` can be run and at what cost, or the run under way, or how it ended."""
+    """The part of `todo` that can be run and its cost, or the run in progress, or its result."""
     if not running.done:
         with st.container(key="sweep_progress"):
             _follow(running)
@@ -40,7 +40,7 @@ def draw(running: Running, todo: Todo) -> None:
 
 
 def _free(running: Running, todo: Todo) -> None:
-    """Points that ask no model: begun by themselves where that is quick."""
+    """Points that call no model: started automatically where that is quick."""
     cost = sweep_run.cost(running.subject, todo)
     known = cost.seconds is not None and cost.seconds <= AT_ONCE
     if known and running.error is None and not running.cancelled and not running.errors:
@@ -50,29 +50,31 @@ def _free(running: Running, todo: Todo) -> None:
         return
     about = "" if cost.seconds is None else f", about {milliseconds(1000 * cost.seconds)}"
     st.caption(md(
-        f"{_values(todo)}: what the route finds there does not follow from its stored steps. It can be run, "
+        f"{_values(todo)}: the results cannot be computed from the stored steps. You can run the route, "
         "without a language model."
     ))  # fmt: skip
     many = f"{cost.points} value{'s' * (cost.points > 1)}"
     st.button(
-        f"Run {many} on {cost.questions} questions in all{about}", key="sweep_run", on_click=running.ask,
+        f"Run {many}: {cost.questions} questions{about}", key="sweep_run", on_click=running.ask,
         args=(todo,),
     )  # fmt: skip
 
 
 def _asking(running: Running, todo: Todo) -> None:
-    """Points at which a model may be asked: never begun by themselves."""
+    """Points at which a model may be called: never started automatically."""
     cost = sweep_run.cost(running.subject, todo)
     if cost.calls is None or cost.seconds is None:
-        what = "how many model calls that takes is not known: the route asked none in this evaluation"
+        estimate = "the number of calls is not known, because the route made none in this evaluation"
     else:
-        what = (
-            f"about {cost.calls} model calls and {milliseconds(1000 * cost.seconds)}, by what the route took "
-            "in this evaluation; answers that are stored already take less"
+        estimate = (
+            f"about {cost.calls} model calls and {milliseconds(1000 * cost.seconds)}, estimated from this "
+            "evaluation; cached answers take less"
         )
-    st.caption(md(f"{_values(todo)}: {cost.questions} questions take a run that may ask a model; {what}."))
+    st.caption(
+        md(f"{_values(todo)}: {cost.questions} questions need a run that may call a model; {estimate}.")
+    )
     st.button(
-        f"Ask the model: {cost.questions} questions", key="sweep_ask", on_click=running.ask, args=(todo,)
+        f"Run with the model: {cost.questions} questions", key="sweep_ask", on_click=running.ask, args=(todo,)
     )
     about = running.subject
     grids = zip(about.names, zip(*todo, strict=True), strict=True)
@@ -92,16 +94,16 @@ def _follow(running: Running) -> None:
 
 
 def _ended(running: Running) -> None:
-    """What the last run of this process has to say."""
+    """The result of the last run of this process."""
     if running.error:
-        st.error(md(f"The run ended with: {running.error}"))
+        st.error(md(f"The run failed: {running.error}"))
     elif running.cancelled:
-        st.caption(f"Stopped after {running.finished} of {running.total} questions; what was found is kept.")
+        st.caption(f"Stopped after {running.finished} of {running.total} questions; their results are saved.")
     for message, count in sorted(running.errors.items(), key=lambda item: -item[1])[:3]:
         st.warning(md(f"{count} questions failed: {cut(message, 200)}"))
 
 
 def _values(todo: Todo) -> str:
-    said = [" and ".join(map(shown, point)) for point in todo]
-    more = f" and {len(said) - NAMED} more" if len(said) > NAMED else ""
-    return f"Value{'s' * (len(said) > 1)} {', '.join(said[:NAMED])}{more}"
+    values = [" and ".join(map(shown, point)) for point in todo]
+    more = f" and {len(values) - NAMED} more" if len(values) > NAMED else ""
+    return f"Value{'s' * (len(values) > 1)} {', '.join(values[:NAMED])}{more}"

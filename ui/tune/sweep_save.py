@@ -1,4 +1,4 @@
-"""A value of a sweep, kept as parameters of the next run or among named settings; both can be undone."""
+"""A value of a sweep, used as a parameter of the next run or saved in a preset; both can be undone."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ POINT = "sweep_point"
 
 
 def draw(curve: Curve, route: Route) -> None:
-    """The choice of a value, and the two places to keep it."""
+    """The choice of a value, and the two places to save it."""
     about = curve.subject
-    st.markdown("##### Keep a value")
+    st.markdown("##### Use a value")
     points = [one.point for one in curve.tried]
     key = f"{POINT}:{about.route}:{','.join(about.names)}"
     usual = curve.best.point if curve.holds else about.now
@@ -36,8 +36,8 @@ def draw(curve: Curve, route: Route) -> None:
         )  # fmt: skip
         values = about.values(point)
         st.button(
-            "Keep as parameters", key="sweep_keep", on_click=keep, args=(route, values, corpus),
-            help="Puts the value into the parameters of Compare's next run",
+            "Use in Compare", key="sweep_keep", on_click=keep, args=(route, values, corpus),
+            help="Sets the value as a parameter of the next run on Compare",
         )  # fmt: skip
     st.caption(md(note(curve, point) + "."))
     _kept(route)
@@ -48,7 +48,7 @@ def draw(curve: Curve, route: Route) -> None:
 
 
 def keep(route: Route, values: dict[str, Any], corpus: str) -> None:
-    """Make `values` the route's parameters of the next run; the inputs as they were are kept for Undo."""
+    """Make `values` the route's parameters of the next run; the inputs before are remembered for Undo."""
     now = st.session_state
     before = {name: now[name] for name in next_run.INPUTS if name in now}
     default = route.settle({})
@@ -67,10 +67,10 @@ def _kept(route: Route) -> None:
     of, title, values = st.session_state.get(next_run.KEPT, (None, "", {}))
     if of != _mine(route):
         return
-    said = ", ".join(f"{name} = {value}" for name, value in values.items())
+    parameters = ", ".join(f"{name} = {value}" for name, value in values.items())
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="sweep_kept_row"):
-        st.success(md(f"Kept for the next run: {title} with {said}."))
-        st.page_link("compare.py", label="To Compare: Ctrl+Enter (⌘ Enter) runs it")
+        st.success(md(f"Set for the next run: {title} with {parameters}."))
+        st.page_link("compare.py", label="Go to Compare, then press Ctrl+Enter (⌘ Enter) to run")
         st.button("Undo", key="sweep_undo_keep", on_click=next_run.undo, type="tertiary")
 
 

@@ -1,4 +1,4 @@
-"""Every label of a set as a line to read: what counts, how it came about, and what the corpus made of it."""
+"""Every label of a set as a line to read: its grade, its origin, and its state in the corpus now."""
 
 from __future__ import annotations
 

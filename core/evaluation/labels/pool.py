@@ -166,7 +166,7 @@ def from_evaluation(
     names: Sequence[str] = (),
     depth: int = DEPTH,
 ) -> Added:
-    """Fill the pool from what routes (`names`, or all) found in a kept evaluation; nothing is asked again.
+    """Fill the pool from the hits of routes (`names`, or all) in a saved evaluation; no route is rerun.
 
     Questions are the same if they ask the same after the same turns, whatever their ids. The text of a
     passage that `corpus` has no more is that of the evaluation's run, if it kept one.
@@ -204,7 +204,7 @@ def from_evaluation(
 def check_depth(depth: int) -> None:
     """BadInput unless `depth` is allowed."""
     if type(depth) is not int or not 1 <= depth <= MAX_DEPTH:
-        raise BadInput(f"depth={depth!r}; give 1 to {MAX_DEPTH} passages of each route")
+        raise BadInput(f"depth={depth!r}; give 1 to {MAX_DEPTH} passages per route")
 
 
 def _by_query(desk: Desk) -> dict[Query, list[str]]:
@@ -237,7 +237,7 @@ def _runnable(engine: Engine, corpus: str, names: Sequence[str]) -> tuple[str, .
 
 
 def store_of(engine: Engine) -> Store:
-    """Where the labels of an engine are kept; Unavailable where nothing is stored."""
+    """The store of an engine's labels; Unavailable where nothing is stored."""
     if engine.store is None:
-        raise Unavailable("sessions are not stored here, and so are no labels")
+        raise Unavailable("labels are stored with the sessions, and sessions are not stored here")
     return engine.store

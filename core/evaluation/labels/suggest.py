@@ -1,4 +1,4 @@
-"""Grades that the language model suggests: kept apart from people's, and never counted as theirs."""
+"""Grades that the language model suggests: stored apart from people's, and never counted as theirs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def begin(engine: Engine, name: str, pairs: Collection[Pair] | None = None) -> S
     store = store_of(engine)
     desk = desks.load(store, name)
     if why := engine.llm().status():
-        raise Unavailable(f"nothing can be suggested: {why}")
+        raise Unavailable(f"the model cannot suggest grades: {why}")
     chosen = missing(desk, annotator(engine)) if pairs is None else pairs
     key = str(store.path), desk.set.name
     return jobs.begin(Suggesting, key, lambda: Suggesting(engine, store, desk, chosen))
@@ -107,7 +107,7 @@ def missing(desk: Desk, model: str) -> list[Pair]:
 
 
 def annotator(engine: Engine) -> str:
-    """The name under which the model's suggestions are kept."""
+    """The name under which the model's suggestions are stored."""
     return f"{MODEL}{' '.join(engine.llm().model.split())}"[:MAX_TAG]
 
 

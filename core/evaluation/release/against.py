@@ -1,4 +1,4 @@
-"""A release held against the one before it, over the questions that both were measured on."""
+"""A release compared with the one before it, over the questions that both were measured on."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """What a release is to the one before: `then` and `now` are the routes held against each other.
+    """A release compared with the one before: `then` and `now` are the routes compared.
 
     `unpaired`: questions that only one of the two has, or whose text changed; they are left out. `in_words`
-    is the finding in a sentence, `notes` what else is to be known.
+    is the finding in a sentence, `notes` are further remarks.
     """
 
     name: str
@@ -125,12 +125,14 @@ def _in_words(
     state: State,
 ) -> str:
     if then is None:
-        return "It cannot be told: no route passed then, so there is none to be held against."
+        return "Cannot be determined: no route passed then, so there is none to compare with."
     was = str(before.routes[then]["title"])
     if now is None:
-        return f"It cannot be told: {was} was shipped then and is not measured now, and none passes now."
+        return (
+            f"Cannot be determined: {was} was shipped then but is not measured now, and no route passes now."
+        )
     if state == "cannot be told":
-        return "It cannot be told: the two share no question with values of both."
+        return "Cannot be determined: the two releases share no question with values for both."
     now_, then_ = f"{measured.title(now)} now", f"{was} then"
     if state == "regression":
         lost = [sentence(one.finding(now_, then_)) for one in changes if one.verdict == "worse"]
@@ -142,15 +144,15 @@ def _in_words(
 def _notes(
     before: Snapshot, measured: Measured, then: str | None, now: str | None, unpaired: int, relabelled: int
 ) -> list[str]:
-    said = []
+    notes = []
     if unpaired:
-        said.append(f"{count(unpaired)} of one of the two alone, or with another text, left out.")
+        notes.append(f"{count(unpaired)} excluded: in only one of the releases, or with a changed text.")
     if relabelled:
-        said.append(f"{count(relabelled)} judged otherwise now: a change there may be the labels'.")
+        notes.append(f"{count(relabelled)} with changed labels, which may explain a difference.")
     if before.fingerprint != str(measured.figures.get("fingerprint", "")):
-        said.append("The corpus has changed since then.")
+        notes.append("The corpus has changed since then.")
     if then is not None and now is not None:
         was, p95 = before.routes[then]["p95_ms"], measured.p95(now)
         if was is not None and p95 is not None:
-            said.append(f"p95 was {milliseconds(was)} and is {milliseconds(p95)}; times are not tested.")
-    return said
+            notes.append(f"p95 was {milliseconds(was)} and is now {milliseconds(p95)} (not tested).")
+    return notes

@@ -1,4 +1,4 @@
-"""Each criterion for one route: passed, failed, or not to be told; what is missing never passes."""
+"""Each criterion for one route: passed, failed, or undetermined; what is missing never passes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from core.evaluation.release.measured import UNJUDGED, Measured
 from core.evaluation.release.rule import RouteFigures, State, states
 
 Told = tuple[str, float | None, float | None, str]  # name, value, limit and words of a check
-UNPRICED = "prices or tokens are not told: set llm_price_prompt and llm_price_completion"
+UNPRICED = "prices or token counts are missing: set llm_price_prompt and llm_price_completion"
 NO_LOSS = "no loss in any kind of question"
-LABEL_MORE = "too much of what it found is unjudged: label more"
+LABEL_MORE = "too many of its passages are unjudged: label more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Check:
 
     @property
     def short_by(self) -> float:
-        """How far it is from being met, as a share of the limit; 0 where it is, 1 where nobody can tell."""
+        """How far it is from being met, as a share of the limit; 0 where it is, 1 where undetermined."""
         if self.state == "passed":
             return 0.0
         if self.state == "cannot be told" or self.value is None or self.limit is None:
@@ -63,19 +63,19 @@ def checks(
         "minimum": lambda: _quality(measured, one, criteria),
         "interrupted": lambda: (
             "all questions asked", None, None,
-            f"the evaluation was stopped after {measured.questions} questions: go on with it",
+            f"the evaluation was stopped after {measured.questions} questions: resume it",
         ),
         "max_p95_ms": lambda: _most(
             "p95", one.p95_ms, criteria.max_p95_ms, milliseconds,
-            f"a 95th percentile needs {NEEDED[95]} times; there are {measured.ended(one.route)}",
+            f"a 95th percentile needs {NEEDED[95]} measurements; there are {measured.ended(one.route)}",
         ),
         "max_cost": lambda: _most("cost of 1,000 questions", one.cost, criteria.max_cost, number, UNPRICED),
         "max_tokens": lambda: _most(
             "tokens a question", one.tokens, criteria.max_tokens, number,
-            "the model was asked, and nobody told how many tokens that took",
+            "the model was called, but its token counts are unknown",
         ),
         "max_calls": lambda: _most(
-            "model calls a question", one.calls, criteria.max_calls, number, "it ended well at no question"
+            "model calls a question", one.calls, criteria.max_calls, number, "it completed no question"
         ),
         "max_failed": lambda: _most(
             "failed", one.failed, criteria.max_failed, share, "no question was asked"
@@ -85,8 +85,8 @@ def checks(
     }  # fmt: skip
     made = []
     for key, state in states(one, criteria).items():
-        name, value, limit, said = told[key]()
-        made.append(Check(name, state, value, limit, said))
+        name, value, limit, words = told[key]()
+        made.append(Check(name, state, value, limit, words))
     return tuple(made)
 
 
@@ -105,10 +105,19 @@ def _quality(measured: Measured, one: RouteFigures, criteria: Criteria) -> Told:
     if least is None:
         return name, mean, None, told
     if mean < least:
-        return name, mean, least, told + ("; the interval reaches it" if ends and ends[1] >= least else "")
+        return (
+            name,
+            mean,
+            least,
+            told + ("; its interval reaches the limit" if ends and ends[1] >= least else ""),
+        )
     if ends is None:
         return name, mean, least, f"{told}; met by the mean, which has no interval"
-    by = "met by the lower end too" if ends[0] >= least else "met by the mean only, not by the lower end"
+    by = (
+        "met by the lower end of the interval too"
+        if ends[0] >= least
+        else "met by the mean only, not by the lower end of the interval"
+    )
     return name, mean, least, f"{told}; {by}"
 
 
@@ -130,12 +139,12 @@ def _no_loss(measured: Measured, one: RouteFigures, found: Sequence[Loss] | None
         return NO_LOSS, None, None, "it is the baseline"
     mine = [loss for loss in found or () if loss.route == one.route]
     if not mine:
-        told = "no kind of question has values of both routes, or metrics.json alone does not tell"
+        told = "no kind of question has values for both routes, or metrics.json alone lacks them"
         return NO_LOSS, None, None, told
     lost = sorted((loss for loss in mine if loss.verdict == "worse"), key=lambda loss: loss.delta)
     if lost:
         told = "; ".join(_lost(loss) for loss in lost)
-        return NO_LOSS, float(len(lost)), 0.0, f"worse at {told}"
+        return NO_LOSS, float(len(lost)), 0.0, f"worse on {told}"
     return NO_LOSS, 0.0, 0.0, f"none shown in {count(len(mine), 'kinds')}{_unseen(mine)}"
 
 
@@ -149,7 +158,7 @@ def _unseen(mine: Sequence[Loss]) -> str:
     blind = [one.mode for one in mine if one.blind]
     seen = [one.detectable for one in mine if one.detectable is not None and not one.blind]
     told = f"; too few questions to show any: {', '.join(blind)}" if blind else ""
-    return told + (f"; elsewhere one below {finding.number(max(seen))} may be missed" if seen else "")
+    return told + (f"; elsewhere a loss below {finding.number(max(seen))} may be missed" if seen else "")
 
 
 def number(value: float) -> str:

@@ -12,7 +12,7 @@ from core.domain.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Limits that a route must keep; None: that is not asked for.
+    """Limits that a route must meet; None: no such limit.
 
     `minimum` is of the mean of `metric`. `max_cost` is for 1,000 questions in the currency of the prices in
     the settings, `max_tokens` and `max_calls` for one question. `max_failed` and `max_unjudged` are shares, 0
@@ -52,7 +52,7 @@ class Criteria:
         try:
             return cls(**document)
         except TypeError as error:
-            raise BadInput(f"these are no criteria: {error}") from None
+            raise BadInput(f"these are not valid criteria: {error}") from None
 
 
 def _check(name: str, value: Any, most: float | None) -> None:

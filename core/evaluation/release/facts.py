@@ -32,7 +32,7 @@ class Worse:
 
 
 def opponent(decision: Decision, route: str) -> str | None:
-    """Whom a route is held against: the baseline, and the best other route if it is the baseline itself."""
+    """What a route is compared with: the baseline, or the best other route if it is the baseline itself."""
     if route != decision.baseline:
         return decision.baseline
     others = [one for one in decision.candidates if one.route != route and one.mean is not None]
@@ -56,43 +56,43 @@ def worse_at(measured: Measured, route: str, other: str, metric: str) -> list[Wo
 def limits(measured: Measured, decision: Decision) -> list[str]:
     """What the labelled set can and cannot show, a sentence each."""
     figures, metric = measured.figures, decision.criteria.metric
-    said = [
-        f"{count(measured.questions)} asked, {figures.get('labelled', 0)} with a relevant passage; the"
-        " others count for time and failures, and for answers where those were judged."
+    sentences = [
+        f"{count(measured.questions)} asked, {figures.get('labelled', 0)} with a relevant passage. The"
+        " others count only towards time and failures, and towards answers where those were judged."
     ]
     if sample := figures.get("sample"):
-        said.append(f"They are a sample of {sample['of']}, drawn with seed {sample['seed']}.")
+        sentences.append(f"They are a random sample of {sample['of']} (seed {sample['seed']}).")
     if figures.get("interrupted"):
-        said.append("The evaluation was stopped before its end.")
+        sentences.append("The evaluation was stopped before its end.")
     shown = decision.chosen or decision.nearest or decision.baseline
     unjudged = measured.mean(shown, UNJUDGED)
     if unjudged is not None:
-        said.append(
-            f"{share(unjudged)} of the first ten passages of {measured.title(shown)} were judged by nobody;"
-            " they count as not relevant: a route that finds relevant ones among them is scored too low."
+        sentences.append(
+            f"{share(unjudged)} of the first ten passages of {measured.title(shown)} are unjudged and count"
+            " as not relevant. If some of them are relevant, its score is too low."
         )
     if decision.chosen and len(decision.candidates) > 1:
-        said.append(
-            "The route was chosen among several by the same questions that its figures are from: on others"
-            " expect it a little lower."
+        sentences.append(
+            "The route was chosen among several on the same questions that its figures come from. Expect"
+            " slightly lower figures on other questions."
         )
     blind = sorted({one.mode for one in decision.losses if one.blind})
     if blind:
-        said.append(f"Too few questions to show any loss at all: {', '.join(blind)}.")
+        sentences.append(f"Too few questions to show any loss: {', '.join(blind)}.")
     seen = [one for one in decision.losses if one.route == shown and one.detectable and not one.blind]
     if seen:
-        said.append(
+        sentences.append(
             f"Losses of {named(metric)} below these could not have been detected reliably: "
             + ", ".join(f"{one.mode} {number(one.detectable or 0)} ({count(one.n)})" for one in seen)
             + "."
         )
-    return said
+    return sentences
 
 
 def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
     """Under which settings it was measured, as names and values."""
     figures, run = measured.figures, _first_run(measured)
-    told: Mapping[str, Any] = run.settings if run else {}
+    settings: Mapping[str, Any] = run.settings if run else {}
     parameters = used_parameters(measured, decision.chosen or decision.nearest or decision.baseline)
     split = figures.get("split")
     return [
@@ -102,13 +102,16 @@ def setup(measured: Measured, decision: Decision) -> list[tuple[str, str]]:
         ("corpus fingerprint", str(figures.get("fingerprint", UNKNOWN))),
         ("first question asked", run.created if run else UNKNOWN),
         ("parameters", ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "none"),
-        ("language model", f"{told['llm']}, {told.get('llm endpoint', '')}" if "llm" in told else UNKNOWN),
-        ("embedder", str(told.get("embedder", UNKNOWN))),
+        (
+            "language model",
+            f"{settings['llm']}, {settings.get('llm endpoint', '')}" if "llm" in settings else UNKNOWN,
+        ),
+        ("embedder", str(settings.get("embedder", UNKNOWN))),
         ("timing", str(figures.get("timing", UNKNOWN))),
         ("RouteScope", version()),
         (
-            "machine of the times",
-            str(figures.get("machine") or f"{UNKNOWN}; this was written on {machine()}"),
+            "machine of the measurements",
+            str(figures.get("machine") or f"{UNKNOWN}; this report was written on {machine()}"),
         ),
     ]
 
@@ -129,7 +132,7 @@ def used_parameters(measured: Measured, route: str) -> dict[str, Any]:
 
 
 def asked_on(measured: Measured) -> str:
-    """When the first question was asked, ISO 8601; "not recorded" where no run was kept."""
+    """When the first question was asked, ISO 8601; "not recorded" where no run was saved."""
     run = _first_run(measured)
     return run.created if run else UNKNOWN
 
@@ -149,5 +152,5 @@ def _first_run(measured: Measured) -> Run | None:
     asked = next((id for id in evaluation.questions if id in evaluation.outcomes), None)
     try:
         return evaluation.run(asked) if asked is not None else None
-    except BadInput:  # evaluated without keeping runs
+    except BadInput:  # evaluated without saving runs
         return None

@@ -20,7 +20,7 @@ def check(figures: Any, name: str) -> None:
     except (KeyError, TypeError, AttributeError):
         good = False
     if not good:
-        raise BadInput(f"{name}: no figures of an evaluation; give the metrics.json that `eval` wrote")
+        raise BadInput(f"{name} is not an evaluation's metrics.json; give the file that `eval` wrote")
 
 
 def number(value: Any) -> bool:

@@ -44,7 +44,7 @@ class Decision:
     """The route to ship (None: none passes) with all it was decided by.
 
     `best` is the passing route with the highest mean; `nearest` is there where nothing passes. `call`: how
-    clear the choice is; None without one, or where that cannot be told.
+    clear the choice is; None without one, or where that cannot be determined.
     """
 
     name: str

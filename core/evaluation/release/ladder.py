@@ -1,4 +1,4 @@
-"""The escalation ladder: from plain search upwards as far as the criteria ask, with the gain of each rung."""
+"""The escalation ladder: from plain search up to the criteria, with the gain of each rung."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from core.evaluation.release.losses import paired
 from core.evaluation.release.measured import Measured
 from core.routes.registry import routes
 
-# From the least to the most that goes on at a question. A route is on the rung of its family.
+# From the least to the most work for a question. A route is on the rung of its family.
 RUNGS: tuple[tuple[str, tuple[Family, ...]], ...] = (
     ("plain search", ("baseline",)),
     ("hybrid search, better indexes, reranking", ("hybrid", "index", "scoring", "memory")),
-    ("rewritten, imagined or split questions", ("query",)),
-    ("correction of what was found", ("corrective",)),
+    ("rewritten, hypothetical or split queries", ("query",)),
+    ("correction of the results", ("corrective",)),
     ("routing, iteration and agents", ("agentic", "structured")),
 )
 FOUND = "hit@10"  # a question is taken for answered when this is 1
@@ -66,8 +66,8 @@ class Ladder:
 def climb(measured: Measured, decision: Decision) -> Ladder:
     """The cheapest ladder that meets the criteria of `decision`.
 
-    On each rung stands the cheapest of its routes that meets them, else the best by the metric, which is told
-    by the same questions as the gains. The lowest rung measured is taken; a rung above is taken when its gain
+    On each rung stands the cheapest of its routes that meets them, else the best by the metric, measured on
+    the same questions as the gains. The lowest rung measured is taken; a rung above is taken when its gain
     on the last one taken is shown (paired randomisation test, Holm over the rungs that can be compared), else
     skipped, and the ladder ends at the first rung that meets the criteria.
     """
@@ -142,31 +142,31 @@ def _with_answered(rungs: Sequence[Rung], measured: Measured) -> tuple[Rung, ...
         return tuple(rungs)
     asked = {question for by in found.values() for question in by}
     answered: set[str] = set()
-    told = []
+    updated = []
     for rung in rungs:
         if rung.route is None or not asked:
-            told.append(rung)
+            updated.append(rung)
             continue
         mine = answered | {question for question, value in found.get(rung.route, {}).items() if value >= 1}
-        told.append(replace(rung, answered=len(mine) / len(asked)))
+        updated.append(replace(rung, answered=len(mine) / len(asked)))
         if rung.state in ("taken", "reached"):
             answered = mine
-    return tuple(told)
+    return tuple(updated)
 
 
 def in_words(ladder: Ladder, measured: Measured) -> list[str]:
     """One sentence a rung, and a last one on where the ladder ends."""
-    told = [_sentence(rung, ladder.metric, measured) for rung in ladder.rungs]
+    sentences = [_sentence(rung, ladder.metric, measured) for rung in ladder.rungs]
     if ladder.reached is None:
-        told.append("No rung that was measured meets the criteria.")
+        sentences.append("No measured rung meets the criteria.")
     else:
         names = [measured.title(rung.route or "") for rung in ladder.taken]
-        told.append(
+        sentences.append(
             f"The cheapest ladder that meets the criteria is {', then '.join(names)}."
             if len(names) > 1
-            else f"{names[0]} meets the criteria by itself: no escalation is needed."
+            else f"{names[0]} meets the criteria by itself; no escalation is needed."
         )
-    return told
+    return sentences
 
 
 def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
@@ -175,9 +175,9 @@ def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
         return f"{place}: no route of this kind was measured."
     name = measured.title(rung.route)
     end = {
-        "reached": " It meets the criteria: the ladder ends here.",
+        "reached": " It meets the criteria, so the ladder ends here.",
         "taken": " It does not meet the criteria yet.",
-        "skipped": " It is left out: no gain is shown, and it does not meet the criteria.",
+        "skipped": " It is skipped: it shows no gain and does not meet the criteria.",
         "not needed": " It is not needed.",
         "not measured": "",
     }[rung.state]

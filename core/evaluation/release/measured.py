@@ -1,4 +1,4 @@
-"""What is known of measured routes: the figures, and what each question gave where that was kept."""
+"""Measured routes: the figures, and the values of each question where they were saved."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Measured:
         return tuple(name for name in known if name not in LESS_IS_BETTER and not name.startswith("unjudged"))
 
     def mean(self, route: str, metric: str) -> float | None:
-        """The mean of a metric over the questions at which it can be told; None without any."""
+        """The mean of a metric over the questions that have a value; None without any."""
         value = self._block(route, metric).get(metric)
         return None if value is None else float(value)
 
@@ -85,7 +85,7 @@ class Measured:
         return int(block.get("counts", {}).get(metric, block.get("n", 0)))
 
     def against(self, route: str, metric: str, mode: str | None = None) -> Mapping[str, Any] | None:
-        """What metrics.json says of the difference to the baseline ("delta", "p", "n"), of all questions or
+        """What metrics.json has on the difference to the baseline ("delta", "p", "n"), of all questions or
         those of a kind; None where it says nothing.
         """
         block = self._block(route, metric) if mode is None else self.figures["by_mode"][mode].get(route, {})
@@ -116,11 +116,11 @@ class Measured:
         return self._spent(route)[0]
 
     def tokens(self, route: str) -> float | None:
-        """The same of tokens; None where calls were made whose tokens nobody told."""
+        """The same of tokens; None where calls were made whose token counts are unknown."""
         return self._spent(route)[1]
 
     def cost(self, route: str) -> float | None:
-        """The price of the model's tokens for 1,000 questions; None where prices or tokens are not told."""
+        """The price of the model's tokens for 1,000 questions; None where prices or tokens are unknown."""
         return self._spent(route)[2]
 
     def values(self, metric: str) -> Mapping[str, Mapping[str, float]] | None:
@@ -161,7 +161,7 @@ class Measured:
 def of_evaluation(evaluation: Evaluation, prices: Prices = (None, None)) -> Measured:
     """An opened evaluation; BadInput where it has no figures yet."""
     if not evaluation.figures:
-        raise BadInput(f"evaluation {evaluation.name} has no figures yet: let it end first")
+        raise BadInput(f"evaluation {evaluation.name} has no figures yet; wait until it finishes")
     return of_figures(evaluation.figures, evaluation.name, prices, evaluation)
 
 
@@ -187,13 +187,13 @@ def find(settings: Settings, given: str) -> Measured:
     if folder is None and not path.is_file():
         if not experiment_store.NAME.fullmatch(given) or not experiment_store.place(settings, given).is_dir():
             known = ", ".join(experiment_store.names(settings)) or "none"
-            raise BadInput(f"{given!r} is no folder, no file and no kept evaluation; kept are: {known}")
+            raise BadInput(f"{given!r} is not a folder, a file or a saved evaluation; saved are: {known}")
         folder = experiment_store.place(settings, given)
     if folder is not None and (folder / LABELLED).is_file():
         return of_evaluation(experiment_store.opened(folder), prices)
     file = folder / FIGURES if folder is not None else path
     if not file.is_file():
-        raise BadInput(f"{folder} holds no evaluation: {FIGURES} is missing")
+        raise BadInput(f"{folder} contains no evaluation: {FIGURES} is missing")
     try:
         figures = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, OSError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""A chosen route as a Python module of its own, which answers questions by the code that was measured."""
+"""A chosen route as a Python module, which answers questions with the code that was measured."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from core.evaluation.release.facts import limits, opponent, setup, worse_at
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.ladder import climb, in_words
 from core.evaluation.release.measured import Measured
+from core.evaluation.release.rule import SHOWN
 from core.evaluation.release.selection_stability import HOW
 from core.evaluation.templating import render
 
@@ -63,9 +64,9 @@ def report(
 
 
 def parts(measured: Measured, decision: Decision, against: Against | None = None) -> list[Part]:
-    """What the report tells, in order."""
-    asked = f"Asked for: {'; '.join(words.asked(decision.criteria))}. Routes that pass stand first."
-    spread = "Tokens, model calls and price are spread over the questions at which the route ended well."
+    """The parts of the report, in order."""
+    asked = f"Required: {'; '.join(words.asked(decision.criteria))}. Passing routes are listed first."
+    spread = "Tokens, model calls and price are totals divided by the questions that the route completed."
     return [
         Part(texts=(words.headline(decision), *words.why(decision), words.sure(decision))),
         *([Part(f"Against the release of {against.name}", (against.told,), points=against.notes)]
@@ -90,8 +91,8 @@ def criteria_table(decision: Decision) -> Table:
     rows = []
     for one in ordered:
         by = {check.name: check for check in one.checks}
-        said = f"{one.title} ({one.route}): {words.standing(decision, one)}"
-        rows.append((Cell(said), *(_state(by[name]) for name in names)))
+        name_cell = Cell(f"{one.title} ({one.route}): {words.standing(decision, one)}")
+        rows.append((name_cell, *(_state(by[name]) for name in names)))
     return Table(heads, tuple(rows))
 
 
@@ -102,16 +103,17 @@ def costs_table(decision: Decision) -> Table:
             Cell(one.title),
             *(Cell("?" if value is None else milliseconds(value)) for value in (one.p50_ms, one.p95_ms)),
             *(Cell("?" if value is None else number(value)) for value in (one.calls, one.tokens)),
-            Cell("not told" if one.cost is None else number(one.cost)),
+            Cell("unknown" if one.cost is None else number(one.cost)),
         )
         for one in sorted(decision.candidates, key=lambda one: one.expense)
     ]
-    heads = ("route", "p50", "p95", "model calls a question", "tokens a question", "price of 1,000 questions")
+    heads = ("route", "p50", "p95", "model calls per question", "tokens per question",
+             "price of 1,000 questions")  # fmt: skip
     return Table(heads, tuple(rows))
 
 
 def _state(check: Check) -> Cell:
-    return Cell(f"{check.state}: {check.told}", KINDS[check.state])
+    return Cell(f"{SHOWN.get(check.state, check.state)}: {check.told}", KINDS[check.state])
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -119,7 +121,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def _worse(measured: Measured, decision: Decision) -> list[Part]:
-    """Kinds of question and single questions at which the route does worse than whom it is held against."""
+    """Kinds of question and single questions on which the route is worse than its opponent."""
     route = decision.chosen or decision.nearest or decision.baseline
     other = opponent(decision, route)
     title, metric = measured.title(route), decision.criteria.metric
@@ -129,27 +131,27 @@ def _worse(measured: Measured, decision: Decision) -> list[Part]:
     below = sorted((one for one in decision.losses if one.route == route and one.delta < 0),
                    key=lambda one: one.delta)  # fmt: skip
     if below:
-        heads = ("kind of question", "questions", f"difference in {named(metric)}", "shown", "corrected p")
+        heads = ("kind of question", "questions", f"difference in {named(metric)}", "result", "corrected p")
         rows = (
             (one.mode, str(one.n), f"{one.delta:+.3f}", one.verdict, f"{one.p_holm:.3f}") for one in below
         )
         first = Part(heading, table=_table(heads, rows))
     elif other == decision.baseline and decision.losses:
-        first = Part(heading, ("In no kind of question is its mean below the baseline's.",))
+        first = Part(heading, ("Its mean is not below the baseline's on any kind of question.",))
     else:
         first = Part(heading)
     lost = worse_at(measured, route, other, metric)
     if lost is None:
-        said = "Which questions those are cannot be told from metrics.json alone."
-        return [first, Part(texts=(said,))]
+        text = "The questions cannot be determined from metrics.json alone."
+        return [first, Part(texts=(text,))]
     if not lost:
-        return [first, Part(texts=("At no question it scores less.",))]
-    said = f"At {count(len(lost))} it scores less; the {min(TOP, len(lost))} with the largest difference:"
+        return [first, Part(texts=("It scores lower on no question.",))]
+    text = f"It scores lower on {count(len(lost))}; the {min(TOP, len(lost))} largest differences:"
     shown = _table(
         ("question", "kind", title, measured.title(other)),
         ((one.text, one.mode or "none", f"{one.value:.3f}", f"{one.other:.3f}") for one in lost[:TOP]),
     )
-    return [first, Part(texts=(said,), table=shown)]
+    return [first, Part(texts=(text,), table=shown)]
 
 
 def _sure(decision: Decision) -> list[Part]:
@@ -158,6 +160,6 @@ def _sure(decision: Decision) -> list[Part]:
         return []
     titles = {one.route: one.title for one in decision.candidates}
     ranked = sorted(found.chosen, key=lambda route: (-found.chosen[route], -found.passes[route], route))
-    said = f"{HOW[0].upper()}{HOW[1:]}. In {share(found.none)} of the resamples no route passes."
+    text = f"{HOW[0].upper()}{HOW[1:]}. No route passes in {share(found.none)} of the resamples."
     rows = ((titles[one], share(found.chosen[one]), share(found.passes[one])) for one in ranked)
-    return [Part("How sure that is", (said,), _table(("route", "chosen in", "passes in"), rows))]
+    return [Part("How sure this is", (text,), _table(("route", "chosen in", "passes in"), rows))]

@@ -14,16 +14,17 @@ from core.analysis.token_usage import Totals, price
 from core.evaluation.release.criteria import Criteria
 
 State = Literal["passed", "failed", "cannot be told"]
+SHOWN = {"cannot be told": "cannot be determined"}  # what people read for the state that is stored
 Prices = tuple[float | None, float | None]  # of a million prompt and completion tokens
 NOT_WORSE = ("no difference shown", "better")  # better: over the questions both have, if not over its own
 
 
 @dataclass(frozen=True, slots=True)
 class RouteFigures:
-    """What the rule looks at of one route; None: cannot be told.
+    """What the rule looks at of one route; None: cannot be determined.
 
     `mean` is of the criteria's metric, `failed` and `unjudged` are shares, `tokens` and `calls` of one
-    question that ended well, `cost` of 1,000. `lost`: the kinds of question at which the route is shown to
+    completed question, `cost` of 1,000. `lost`: the kinds of question at which the route is shown to
     be worse than the baseline. `interrupted`: not every question was asked.
     """
 

@@ -20,7 +20,7 @@ from core.evaluation.statistics import SEED, holm, verdict
 RESAMPLES = 2000
 HOW = (
     f"the questions were resampled {RESAMPLES:,} times, with replacement, and the gate decided on each"
-    " resample; within a resample the randomisation test is done by its normal approximation"
+    " resample; within a resample, the randomisation test uses its normal approximation"
 )
 Numbers = NDArray[np.float64]
 Test = tuple[float, float]  # mean difference, p

@@ -50,7 +50,7 @@ class Asked(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A release as it was kept. `values`: route -> metric -> question -> value. `questions`: id -> its
+    """A release as it was saved. `values`: route -> metric -> question -> value. `questions`: id -> its
     "text", "mode" and "labels", a hash of its judgements. `chosen` is None where no route passed.
     """
 
@@ -106,20 +106,20 @@ def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
             raise BadInput(f"{name} is larger than {MAX_BYTES // 1_000_000} MB")
         found = json.loads(content)
         if not isinstance(found, dict) or found.get("kind") != KIND:
-            raise BadInput(f"{name} is no snapshot of a release: its kind is not {KIND!r}")
+            raise BadInput(f"{name} is not a release snapshot: its kind is not {KIND!r}")
         if found["schema"] != SCHEMA:
             raise BadInput(f"{name} has schema {found['schema']!r}; this version reads schema {SCHEMA}")
         given = {key: value for key, value in found.items() if key not in ("kind", "schema")}
         one = checked(TypeAdapter(Snapshot), given)
         if one.chosen is not None and one.chosen not in one.routes:
-            raise ValueError(f"chosen: {one.chosen!r} is none of its routes")
+            raise ValueError(f"chosen: {one.chosen!r} is not one of its routes")
         return one
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{name} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
 
 def labels_of(measured: Measured, question: str) -> str:
-    """A short hash of a question's judgements: another one says that they were changed."""
+    """A short hash of a question's judgements, which changes when they do."""
     qrels = measured.evaluation.labelled.qrels.get(question, {}) if measured.evaluation else {}
     return hashlib.sha256(json.dumps(sorted(qrels.items())).encode()).hexdigest()[:12]
 

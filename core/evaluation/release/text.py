@@ -1,4 +1,4 @@
-"""A decision in words: which route, by which rule, how sure, and what is missing where none passes."""
+"""A decision in words: which route, by which rule, how sure, and which criteria are missed if none passes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from core.evaluation.release.call import Call
 from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, number, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
+from core.evaluation.release.rule import SHOWN
 from core.evaluation.release.selection_stability import SelectionStability
 
 MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upper one, and their figures
@@ -25,63 +26,63 @@ MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upp
 
 
 def headline(decision: Decision) -> str:
-    """The first sentence: what to ship and how sure that is, or that nothing can be."""
+    """The first sentence: what to ship and how sure that is, or that no route can be shipped."""
     call = decision.call
     if decision.chosen is not None:
         title = decision.of(decision.chosen).title
         if call is None:
-            return f"Ship {title}: it {_meets(decision)}; how sure this is cannot be told."
+            return f"Ship {title}: it {_meets(decision)}; how sure this is cannot be determined."
         if call.clear:
             return (
                 f"Ship {title}: it {_meets(decision)} and is chosen in {_percent(call.share)} of resamples."
             )
         return _too_close(decision, title, call)
     if decision.verdict == "not decidable":
-        why = LABEL_MORE.rpartition(": ")[2] if _unjudged(decision) else "see what cannot be told"
+        label_more = LABEL_MORE.rpartition(": ")[2]
+        why = label_more if _unjudged(decision) else "see the criteria that cannot be determined"
         return f"Not decidable: {why}. No route is known to meet every criterion."
     return "Nothing passes: every route misses at least one criterion."
 
 
 def too_close(decision: Decision) -> bool:
-    """Whether a route is chosen that other questions might well not have chosen."""
+    """Whether the chosen route could well lose its place with other questions."""
     return decision.call is not None and not decision.call.clear
 
 
 def standing(decision: Decision, one: Candidate) -> str:
-    """How one route came out, in a word or two."""
+    """The outcome for one route, in a word or two."""
     if one.route == decision.chosen:
         return "too close to call" if too_close(decision) else "ship"
-    return "passes" if one.passes else "does not pass" if one.fails else "cannot be told"
+    return "passes" if one.passes else "does not pass" if one.fails else SHOWN["cannot be told"]
 
 
 def why(decision: Decision) -> list[str]:
-    """The sentences after it: the rule that chose, what the choice costs, or what the nearest route lacks."""
+    """The sentences after it: the rule that chose and the cost, or what the nearest route misses."""
     if decision.chosen is None:
         nearest = decision.of(decision.nearest or decision.baseline)
-        said = [f"The nearest is {nearest.title}. What it lacks: {lacking(nearest)}."]
-        return (
-            said + [why_not for one in decision.candidates if (why_not := _open(one)) and one != nearest][:3]
-        )
+        texts = [f"The nearest route is {nearest.title}. It misses {lacking(nearest)}."]
+        others = [text for one in decision.candidates if (text := _open(one)) and one != nearest]
+        return texts + others[:3]
     chosen = decision.of(decision.chosen)
-    said = [f"{chosen.title} {_meets(decision)}."] if too_close(decision) else []
-    said.append(_rule(decision, chosen, decision.of(decision.best or decision.chosen)))
-    said.append(f"It costs {expense(chosen)}.")
-    return said
+    texts = [f"{chosen.title} {_meets(decision)}."] if too_close(decision) else []
+    texts.append(_rule(decision, chosen, decision.of(decision.best or decision.chosen)))
+    texts.append(f"It costs {expense(chosen)}.")
+    return texts
 
 
 def lacking(one: Candidate) -> str:
-    """Every criterion that a route does not meet, with its figure; "nothing" where it passes."""
+    """Every criterion that a route does not meet, with its figure; "no criterion" where it passes."""
     missed = [check for check in one.checks if check.state != "passed"]
-    return "; ".join(f"{check.name}: {missing(check)}" for check in missed) or "nothing"
+    return "; ".join(f"{check.name}: {missing(check)}" for check in missed) or "no criterion"
 
 
 def missing(check: Check) -> str:
     """Why one criterion is not met."""
     if check.state == "cannot be told":
-        return f"cannot be told, {check.told}"
+        return f"{SHOWN[check.state]}, {check.told}"
     if check.limit is None or check.name == NO_LOSS:
         return check.told
-    return f"{check.told}, {limit(check)} is asked for"
+    return f"{check.told}, required {limit(check)}"
 
 
 def limit(check: Check) -> str:
@@ -103,12 +104,14 @@ def brief(check: Check) -> str:
 def expense(one: Candidate) -> str:
     """Time and model use of a route."""
     p50, p95 = ("?" if value is None else milliseconds(value) for value in (one.p50_ms, one.p95_ms))
-    said = f"p50 {p50}, p95 {p95}"
+    latency = f"p50 {p50}, p95 {p95}"
     if not one.calls:
-        return f"{said}, and asks no language model"
-    tokens = "nobody told how many" if one.tokens is None else f"{number(one.tokens)}"
-    said += f", {number(one.calls)} model calls and {tokens} tokens a question"
-    return said + ("; no prices are set" if one.cost is None else f"; {number(one.cost)} for 1,000 questions")
+        return f"{latency}, and makes no model calls"
+    tokens = "an unknown number of" if one.tokens is None else f"{number(one.tokens)}"
+    usage = f"{latency}, {number(one.calls)} model calls and {tokens} tokens per question"
+    return usage + (
+        "; no prices are set" if one.cost is None else f"; {number(one.cost)} for 1,000 questions"
+    )
 
 
 def sure(decision: Decision) -> str:
@@ -116,35 +119,35 @@ def sure(decision: Decision) -> str:
     found: SelectionStability | None = decision.sureness
     if found is None:
         return (
-            "How sure this is cannot be told: it needs the values of each question, which a finished"
+            "How sure this is cannot be determined without the values of each question, which a finished"
             " evaluation saves in its folder."
         )
     titles = {one.route: one.title for one in decision.candidates}
     ranked = sorted(found.chosen.items(), key=lambda one: -one[1])
-    said = [f"{titles[route]} in {_percent(part)}" for route, part in ranked if part > 0]
+    shares = [f"{titles[route]} in {_percent(part)}" for route, part in ranked if part > 0]
     if found.none:
-        said.append(f"none in {_percent(found.none)}")
-    return f"Had other questions like these been asked, this would be chosen: {', '.join(said)} of resamples."
+        shares.append(f"no route in {_percent(found.none)}")
+    return f"When the questions are resampled, the gate chooses {', '.join(shares)} of resamples."
 
 
 def asked(criteria: Criteria) -> list[str]:
     """The criteria, one phrase each."""
-    said = [f"best by {named(criteria.metric)}"]
+    phrases = [f"best by {named(criteria.metric)}"]
     if criteria.minimum is not None:
-        said[0] = f"{named(criteria.metric)} of at least {criteria.minimum:g}"
+        phrases[0] = f"{named(criteria.metric)} of at least {criteria.minimum:g}"
     for value, name, in_words in (
         (criteria.max_p95_ms, "p95 of at most", milliseconds),
         (criteria.max_cost, "1,000 questions cost at most", number),
-        (criteria.max_tokens, "tokens a question at most", number),
-        (criteria.max_calls, "model calls a question at most", number),
+        (criteria.max_tokens, "tokens per question at most", number),
+        (criteria.max_calls, "model calls per question at most", number),
         (criteria.max_failed, "failed at most", share),
         (criteria.max_unjudged, "unjudged of the first ten at most", share),
     ):
         if value is not None:
-            said.append(f"{name} {in_words(value)}")
+            phrases.append(f"{name} {in_words(value)}")
     if criteria.no_loss:
-        said.append("no kind of question at which it is shown to be worse than the baseline")
-    return said
+        phrases.append("not shown to be worse than the baseline on any kind of question")
+    return phrases
 
 
 def _meets(decision: Decision) -> str:
@@ -154,29 +157,28 @@ def _meets(decision: Decision) -> str:
 
 
 def _too_close(decision: Decision, title: str, call: Call) -> str:
-    told = f"Too close to call: {title} is chosen in {_percent(call.share)} of resamples"
+    text = f"Too close to call: {title} is chosen in {_percent(call.share)} of resamples"
     if call.rival is None:
-        return f"{told}, and in {_percent(call.rival_share)} no route passes."
-    told += f", {decision.of(call.rival).title} in {_percent(call.rival_share)}."
+        return f"{text}, and in {_percent(call.rival_share)} no route passes."
+    text += f", {decision.of(call.rival).title} in {_percent(call.rival_share)}."
     if call.n is None or call.delta is None or call.sd is None:
-        return told
-    return f"{told} {more_in_words(call.n, call.delta, call.sd, 'the two')}".rstrip()
+        return text
+    return f"{text} {more_in_words(call.n, call.delta, call.sd, 'the two')}".rstrip()
 
 
 def _rule(decision: Decision, chosen: Candidate, best: Candidate) -> str:
     metric = named(decision.criteria.metric)
     if chosen.route == best.route:
-        told = f"Of the routes that pass it is the best by {metric} ({_mean(best)})"
+        text = f"Of the routes that pass, it is the best by {metric} ({_mean(best)})"
         worse = sum(one.verdict == "worse" for one in decision.rivals)
         unknown = sum(one.verdict == "cannot be told" for one in decision.rivals)
         if worse:
-            told += (
-                f"; {count(worse, 'cheaper routes')} that {_verb(worse)} too {_is(worse)} shown to be worse"
-            )
+            verb = "is" if worse == 1 else "are"
+            text += f"; {count(worse, 'cheaper passing routes')} {verb} shown to be worse"
         if unknown:
-            told += f"; for {count(unknown, 'cheaper routes')} metrics.json alone does not tell"
-        return told + (
-            "." if decision.rivals or not decision.criteria.cheaper else "; no cheaper one passes."
+            text += f"; metrics.json alone cannot compare it with {count(unknown, 'cheaper routes')}"
+        return text + (
+            "." if decision.rivals or not decision.criteria.cheaper else "; no cheaper route passes."
         )
     rival = next(one for one in decision.rivals if one.route == chosen.route)
     found = Finding(
@@ -185,15 +187,15 @@ def _rule(decision: Decision, chosen: Candidate, best: Candidate) -> str:
     )  # fmt: skip
     return (
         f"{best.title} is the best by {metric} ({_mean(best)}, {chosen.title} {_mean(chosen)}), and"
-        f" {chosen.title} is the cheapest that is not shown to be worse. {sentence(found)}"
+        f" {chosen.title} is the cheapest route not shown to be worse. {sentence(found)}"
     )
 
 
 def _open(one: Candidate) -> str:
-    """What of a route that fails nothing cannot be told."""
+    """What cannot be determined of a route that fails no criterion."""
     if one.fails or one.passes:
         return ""
-    return f"{one.title} fails nothing, but {lacking(one)}."
+    return f"{one.title} fails no criterion, but {lacking(one)}."
 
 
 def _unjudged(decision: Decision) -> bool:
@@ -211,11 +213,3 @@ def _percent(part: float) -> str:
 
 def _mean(one: Candidate) -> str:
     return "?" if one.mean is None else f"{one.mean:.4f}"
-
-
-def _verb(count: int) -> str:
-    return "passes" if count == 1 else "pass"
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"

@@ -25,35 +25,35 @@ def about(target: Target) -> str:
     where = "From this threshold on" if target.acts == "from" else "Below this threshold"
     return (
         f"{where} {target.act}. That is right {'where' if not right else 'unless'} {target.positive}."
-        f" A case is one {_unit(target)}."
+        f" Each case is one {_unit(target)}."
     )
 
 
 def in_words(found: Calibration) -> str:
-    """The finding in a few sentences: the threshold, what it is worth on held-out questions, and what the
-    shipped one is.
+    """The finding in a few sentences: the threshold and its figures on held-out questions, next to those
+    of the one in use.
     """
     rule = RULES[found.objective].format(found.wanted or 0)
     on = "questions of one half" if found.made else "dev questions"
     return " ".join(
         [
-            f"{found.threshold:.3g} chosen on {found.dev} {on} by {rule}.",
-            f"On {count(found.held_out)} held out: {_worth(found.chosen)}.",
-            f"The shipped {found.shipped.threshold:.3g} gives {_worth(found.shipped)}.",
+            f"{found.threshold:.3g} has {rule} on {found.dev} {on}.",
+            f"On {count(found.held_out, 'held-out questions')}: {_worth(found.chosen)}.",
+            f"The threshold in use, {found.shipped.threshold:.3g}, gives {_worth(found.shipped)}.",
             difference(found),
         ]
     )
 
 
 def difference(found: Calibration) -> str:
-    """Chosen against shipped, in the objective."""
+    """The chosen threshold against the one in use, in the objective."""
     by, same = found.difference, found.threshold == found.shipped.threshold
     if by.value is None:
-        return f"The {NAMES[found.objective]} of one of them is not defined, so they cannot be compared."
+        return f"They cannot be compared: the {NAMES[found.objective]} of one of them is undefined."
     verdict = SAME if same else NONE if not found.shown else "better" if by.value > 0 else "worse"
     return sentence(Finding(
         "the chosen threshold", NAMES[found.objective], by.value, by.interval, found.p, found.held_out,
-        baseline="the shipped one", verdict=verdict, unit="held-out questions",
+        baseline="the one in use", verdict=verdict, unit="held-out questions",
     ))  # fmt: skip
 
 
@@ -62,33 +62,31 @@ def halves(found: Calibration) -> str:
     if not found.made:
         return ""
     return (
-        "The evaluation has not both dev and test questions, so they were cut into two halves with a fixed "
-        "seed. If these are test questions, what is chosen here must not be reported on them."
+        "The evaluation lacks dev or test questions, so they were split into two halves with a fixed "
+        "seed. If they are test questions, do not report figures on them for a threshold chosen here."
     )
 
 
 def left_out(target: Target, total: int) -> str:
-    """What of `total` questions is not counted, and why; "" where all is."""
+    """The part of `total` questions that is excluded, and why; "" where none is."""
     met = sum(target.stored.values())
     gone = [f"{count(total - met)}: the route failed or did not take this step"] if met < total else []
     gone += [f"{n:,} {_unit(target, n)}: {why}" for why, n in target.left_out.items()]
-    said = f"Not counted: {'; '.join(gone)}." if gone else ""
+    text = f"Excluded: {'; '.join(gone)}." if gone else ""
     if len(target.stored) > 1:
         values = ", ".join(f"{one:.3g} ({n})" for one, n in sorted(target.stored.items())[:5])
-        said += f" The results were made with several thresholds: {values}."
-    return said.strip()
+        text += f" The stored results used several thresholds: {values}."
+    return text.strip()
 
 
 def reliability_in_words(target: Target) -> str:
     """Whether the scores can be read as probabilities, over all cases."""
     found = reliable(target, target.cases)
     if found is None:
-        return (
-            "These scores do not claim to be probabilities, so they are held against no share that is right."
-        )
+        return "These scores are not meant as probabilities, so their calibration is not measured."
     return (
-        f"Over all {found.n:,} cases a score is off by {found.ece:.2f} on average from the share that is"
-        f" right (expected calibration error); Brier score {found.brier:.3f}."
+        f"Over all {found.n:,} cases, scores differ from the share of correct cases by {found.ece:.2f} on"
+        f" average (expected calibration error); Brier score {found.brier:.3f}."
     )
 
 
@@ -99,8 +97,8 @@ def note(found: Calibration, evaluation: str) -> str:
 
 def _worth(one: Worth) -> str:
     shares = (("precision", one.precision), ("recall", one.recall), ("balanced accuracy", one.balanced))
-    said = ", ".join(f"{name} {_measured(value)}" for name, value in shares)
-    return f"{said}; {one.acted:,} of {one.n:,} acted on, {one.right:,} rightly"
+    figures = ", ".join(f"{name} {_measured(value)}" for name, value in shares)
+    return f"{figures}; {one.acted:,} of {one.n:,} acted on, {one.right:,} correctly"
 
 
 def _measured(one: Measured) -> str:

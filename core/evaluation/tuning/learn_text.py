@@ -1,4 +1,4 @@
-"""What fitted weights are and are worth, in words and rows: for the command line and the page."""
+"""Fitted weights and their figures, in words and rows: for the command line and the page."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ def called(name: str) -> str:
 
 
 def labels(found: Counts | Mapping[str, Any]) -> str:
-    """What the weights are fitted on, with what the missing labels mean."""
+    """The labels that the weights are fitted on, and the effect of missing ones."""
     n = found if isinstance(found, Counts) else Counts(**found)
     missed = n.labelled - n.relevant
     return (
         f"{n.questions:,} questions with {n.labelled:,} relevant passages, {n.relevant:,} of them among the "
         f"{n.passages:,} that the lists found"
-        + (f" ({missed:,} no list has, which no weights bring back)" if missed else "")
-        + f". {n.unjudged:,} of the found are not judged and count as not relevant: where labels are "
-        "missing, the weights learn from mistakes."
+        + (f" ({missed:,} are in no list, so weights cannot recover them)" if missed else "")
+        + f". {n.unjudged:,} of the found passages are unjudged and count as not relevant; if some of them "
+        "are relevant, the weights learn from wrong labels."
     )
 
 
 def worth(fitted: FittedWeights) -> list[str]:
-    """The finding first: what the weights are worth on questions that they were not fitted on."""
+    """The finding first: the figures of the weights on questions that they were not fitted on."""
     lines = []
-    for part, said in (
-        ("held out", "On questions held out of all fitting"),
-        ("out of fold", "On the questions they were fitted on, each by weights that did not see it"),
+    for part, where in (
+        ("held out", "On held-out questions"),
+        ("out of fold", "By cross-validation on the questions they were fitted on"),
     ):
         figures = fitted.made.get(part)
         if figures:
             found = mean("", metric_title(METRIC), figures[METRIC], figures["ci95"], figures["n"])
-            lines.append(f"{said}: {shown(found)}.")
+            lines.append(f"{where}: {shown(found)}.")
     return lines
 
 
@@ -62,12 +62,12 @@ def rivals(fitted: FittedWeights, part: str, group: str = "against") -> list[Fin
 
 
 def left_out(fitted: FittedWeights) -> list[Finding]:
-    """What leaving out each list does to the figure out of fold; `before` is the mean without it."""
+    """The effect of leaving out each list on the figure out of fold; `before` is the mean without it."""
     return [_compared("Without", LISTS[name], one) for name, one in fitted.made.get("without", {}).items()]
 
 
 def most(fitted: FittedWeights) -> list[tuple[str, float]]:
-    """Each list with what its first passage gets from it, most first: the sum of the list's weights."""
+    """Each list with the score it adds to its first passage, most first: the sum of the list's weights."""
     tops = [(LISTS[name], sum(row)) for name, row in zip(fitted.lists, fitted.weights, strict=True)]
     return sorted(tops, key=lambda one: -one[1])
 
@@ -75,8 +75,8 @@ def most(fitted: FittedWeights) -> list[tuple[str, float]]:
 def weights(fitted: FittedWeights) -> str:
     """The weights in a sentence or three."""
     tops = most(fitted)
-    said = ", ".join(f"{name} {value:+.2f}" for name, value in tops)
-    text = f"The first passage of a list gets from it: {said}; a passage the list lacks gets 0."
+    scores = ", ".join(f"{name} {value:+.2f}" for name, value in tops)
+    text = f"Each list adds to the score of its first passage: {scores}. A passage outside the list gets 0."
     below = [
         f"{LISTS[name]} {CALLED[feature]}"
         for name, row in zip(fitted.lists, fitted.weights, strict=True)
@@ -85,8 +85,8 @@ def weights(fitted: FittedWeights) -> str:
     ]
     if below:
         text += (
-            f" Below 0: {'; '.join(below)}. That is no fault: lists that agree share one finding, and one "
-            "takes back what another gave too much."
+            f" Negative weights: {'; '.join(below)}. This is expected: where lists overlap, one offsets what "
+            "another overcounts."
         )
     return text
 

@@ -1,4 +1,4 @@
-"""A sweep in sentences: what was chosen, whether it held, and what the figures are of."""
+"""A sweep in sentences: the choice, whether it holds on held-out questions, and the questions covered."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from core.evaluation.tuning.sweep_subject import Point, Subject
 
 
 def in_words(curve: Curve) -> list[str]:
-    """The finding, one sentence each: the choice, what held-out questions say of it, and what to do."""
+    """The finding, one sentence each: the choice, its figures on held-out questions, and the advice."""
     about, metric = curve.subject, METRICS[curve.metric]
     now, best = curve.now.effect, curve.best.effect
     if now is None or best is None:
         raise BadInput("the value in use has no figure on these questions")
     over = sum(one.effect is not None for one in curve.tried)
     if over < 2:
-        return [f"{named(about, about.now)}, in use: {number(now.mean)} {metric}. The others take a run."]
+        return [f"{named(about, about.now)}, in use: {number(now.mean)} {metric}. The others need a run."]
     so_far = f" of {over} measured so far" if curve.waiting else f" of {over} tried"
     in_use = f"{named(about, about.now)}, in use"
     on = f"the {count(best.n, curve.split.names[0])}"
     if curve.best.point == about.now:
         return [
-            f"{in_use}: none{so_far} is higher on {on}: {number(now.mean)} {metric}.",
-            f"Keep {named(about, about.now)}." if not curve.waiting else "The others take a run.",
+            f"{in_use}: no value{so_far} is higher on {on}: {number(now.mean)} {metric}.",
+            f"Keep {named(about, about.now)}." if not curve.waiting else "The others need a run.",
         ]
     return [
         f"{named(about, curve.best.point)} is the highest{so_far} on {on}: {number(best.mean)} {metric}. "
@@ -37,26 +37,28 @@ def in_words(curve: Curve) -> list[str]:
 def found(curve: Curve, tried: Tried) -> Finding:
     """A point against the value in use; p is adjusted for all that were tried."""
     if tried.effect is None:
-        raise BadInput("a value that waits for a run has no figure")
+        raise BadInput("a value that needs a run has no figure yet")
     return _finding(curve, tried.point, tried.effect, tried.p_holm, tried.verdict, curve.split.names[0])
 
 
 def counted(curve: Curve) -> str:
-    """What the figures are of, and what does not count."""
+    """The questions that the figures cover, and those that are excluded."""
     about = curve.subject
-    said = [
+    sentences = [
         f"{len(curve.split.chosen_on)} labelled questions to choose on and {len(curve.split.held_out)} held "
-        f"out ({curve.split.said}); intervals are a paired bootstrap's, tests are randomisation tests."
+        f"out ({curve.split.said}). Intervals are from a paired bootstrap, tests are randomisation tests."
     ]
     if curve.untouched:
-        said.append(f"{curve.untouched} never went by the step that is set and keep their ranking.")
+        sentences.append(
+            f"{curve.untouched} never reached the step with this parameter; their ranking stays."
+        )
     if about.failed:
-        said.append(f"{len(about.failed)} failed in the evaluation and do not count.")
+        sentences.append(f"{len(about.failed)} failed in the evaluation and are excluded.")
     if failed := sum(one.failed for one in curve.tried):
-        said.append(f"{failed} runs of questions at other values failed; each is left out at its value.")
+        sentences.append(f"{failed} question runs at other values failed; each is excluded at its value.")
     if about.unlabelled:
-        said.append(f"{about.unlabelled} have no relevant passage and do not count.")
-    return " ".join(said)
+        sentences.append(f"{about.unlabelled} have no relevant passage and are excluded.")
+    return " ".join(sentences)
 
 
 def note(curve: Curve, point: Point) -> str:
@@ -68,12 +70,12 @@ def note(curve: Curve, point: Point) -> str:
         return f"{line}: the value in use there" if point == about.now else f"{line}: not measured"
     line += f": {sentence(found(curve, tried))}"
     if point == curve.best.point and (shown_held := held(curve)) is not None:
-        line += f" {sentence(shown_held)} That {'holds' if curve.holds else 'does not show that it holds'}."
+        line += f" {sentence(shown_held)} {'The choice holds' if curve.holds else 'Not shown to hold'}."
     return line
 
 
 def named(subject: Subject, point: Point) -> str:
-    """A point as people say it: "k = 60, alpha = 0.5"."""
+    """A point in words: "k = 60, alpha = 0.5"."""
     return ", ".join(f"{name} = {shown(value)}" for name, value in subject.values(point).items())
 
 
@@ -97,20 +99,20 @@ def held(curve: Curve) -> Finding | None:
 
 def _held(curve: Curve) -> str:
     if not curve.split.held_out:
-        return f"No questions are held out ({curve.split.said}), so nothing shows that it holds."
+        return f"No questions are held out ({curve.split.said}), so the choice cannot be confirmed."
     one = held(curve)
-    return sentence(one) if one else "What it does on the held-out questions takes a run."
+    return sentence(one) if one else "Its figure on the held-out questions needs a run."
 
 
 def _advice(curve: Curve) -> str:
     best, now = named(curve.subject, curve.best.point), named(curve.subject, curve.subject.now)
     if curve.holds:
-        return f"{best} is the best of those tried, and it holds: use it."
+        return f"{best} is the best value tried and holds on held-out questions: use it."
     if curve.best.verdict == "better":
-        return f"That it holds is not shown: keep {now}, or label more questions."
+        return f"It is not shown to hold on held-out questions: keep {now}, or label more questions."
     if curve.held is not None and curve.held.interval is not None and curve.held.interval[0] > 0:
         return (
-            f"The held-out questions point the same way, but the choice itself is not shown among so many "
-            f"values: try {best} alone, on more questions; until then keep {now}."
+            "The held-out questions agree in direction, but the choice among this many values is not "
+            f"significant. Keep {now} for now, and test {best} alone on more questions."
         )
     return f"Keep {now}."
