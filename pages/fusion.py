@@ -6,7 +6,7 @@ from ui.app import opened
 from ui.components import gold
 from ui.fusion import page
 
-run = opened.opened("what each list gives to the fused ranking")
+run = opened.opened("what each list contributes to the fused ranking")
 if run is not None:
     page.draw(run, gold.gold_grades(run))
     opened.link()

@@ -25,7 +25,7 @@ found = next((one for key, one in TERMS.items() if key.lower() == (asked or "").
 if found is not None:
     show(tag("dl", entry(found), css="rs rs-glossary rs-glossary-asked"))
 elif asked:
-    st.info(md(f"The glossary has no term “{asked[:80]}”. All terms are below."))
+    st.info(md(f"The Glossary has no term “{asked[:80]}”. All terms are below."))
 st.subheader("All terms", anchor=False)
 ordered = sorted(TERMS.values(), key=lambda one: one.name.lower())
 show(tag("dl", *(entry(one) for one in ordered if one is not found), css="rs rs-glossary"))

@@ -28,15 +28,12 @@ def page() -> None:
 def _list() -> None:
     store = state.engine().store
     if store is None:
-        st.info("Run storage is off, so there are no runs to list.")
+        st.info("Runs are not stored here, so there is no list.")
         return
     undo(store)
     if store.count() == 0:
         st.subheader("No runs yet", anchor=False)
-        st.caption(
-            "Every run is stored here with all its results and opens again without a model. Ask a question "
-            "first:"
-        )
+        st.caption("RouteScope stores every run here with all results. You can reopen a run without a model.")
         st.page_link("compare.py", label="Go to Compare")
     else:
         picked, search, only = listing(store)

@@ -49,7 +49,7 @@ def writing(result: RouteResult) -> Writing | None:
 
 
 def decisions(result: RouteResult) -> list[Recorded[Decided | Selection]]:
-    """What the route decided, in order; a step inside a step that decided is not told twice."""
+    """What the route decided, in order; a step inside a step that decided is left out."""
     found: list[Recorded[Decided | Selection]] = []
     inside: set[int] = set()
     for span in result.spans:

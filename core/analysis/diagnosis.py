@@ -1,4 +1,4 @@
-"""Why each route of a labelled question won or lost: what it found, the step to blame, what repairs it."""
+"""Why each route found or lost the labelled passages: its hits, the step to blame, and a possible fix."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from core.domain.types import Hit, Passage, RouteResult, Run
 DEEPER = (5, 10, 20, 50)  # depths that a page offers
 MODES = {
     "ambiguous_followup": "a follow-up that needs the conversation",
-    "vocabulary_mismatch": "other words than the passage",
+    "vocabulary_mismatch": "no terms in common with the passage",
     "exact_identifier": "an exact identifier",
     "multi_hop": "evidence in several documents",
-    "comparison": "a comparison, with evidence for each side",
+    "comparison": "a comparison that needs evidence for each side",
     "no_answer": "no answer in the corpus",
     "outside_knowledge": "needs knowledge from outside the corpus",
     "no_retrieval": "needs no retrieval",
@@ -114,10 +114,10 @@ def mode_of(
     `passages` are the relevant ones by id; `terms` is how BM25 sees a text here, where the corpus is at hand.
     """
     if labelled:
-        return Mode(MODES.get(labelled, labelled.replace("_", " ")), True, "as its author labelled it")
+        return Mode(MODES.get(labelled, labelled.replace("_", " ")), True, "labelled by its author")
     if run.query.history:
         turns = len(run.query.history)
-        why = "a message comes before it" if turns == 1 else f"{turns} messages come before it"
+        why = "it follows 1 message" if turns == 1 else f"it follows {turns} messages"
         return Mode(MODES["ambiguous_followup"], False, why)
     from core.steps.gate import exact_terms
 
@@ -129,7 +129,7 @@ def mode_of(
         return Mode(MODES["vocabulary_mismatch"], False, why)
     documents = {id.rsplit(":", 1)[0] for id in wanted}
     if len(documents) > 1:
-        return Mode(MODES["multi_hop"], False, f"its relevant passages stand in {len(documents)} documents")
+        return Mode(MODES["multi_hop"], False, f"its relevant passages are in {len(documents)} documents")
     return None
 
 
@@ -201,28 +201,29 @@ def _advice(
     repaired: int,
     depth: int,
 ) -> str:
-    """Who repairs it; and where nobody does, what the spans say would."""
+    """The route that has the lost passages; where there is none, what the spans suggest."""
     if repair is not None:
         what = "it" if len(lost) == 1 else f"all {len(lost)}" if repaired == len(lost) else f"{repaired}"
-        of = f" of these {len(lost)}; no route has all" if repaired < len(lost) else ""
+        of = f" of these {len(lost)}" if repaired < len(lost) else ""
+        rest = " No route has all." if repaired < len(lost) else ""
         soon = milliseconds(ranked_ms(repair))
-        return f"{repair.title} has {what}{of} in its top {depth} ({soon} alone to its ranking)."
+        return f"{repair.title} has {what}{of} in its top {depth} (ranking in {soon}).{rest}"
     id, fate = min(lost, key=lambda one: one[1].rank or 10**9)
-    said = [f"No route of this run has {'it' if len(lost) == 1 else 'any of them'} in its top {depth}."]
+    sentences = [f"No route in this run has {'it' if len(lost) == 1 else 'any of them'} in its top {depth}."]
     deeper = next((one for one in DEEPER if one > depth and fate.rank and fate.rank <= one), None)
     if deeper:
-        said.append(f"A top {deeper} of this route has {'it' if len(lost) == 1 else 'one'}.")
+        sentences.append(f"The top {deeper} of this route has {'it' if len(lost) == 1 else 'one'}.")
     if fate.step is not None and fate.was is not None and fate.was <= depth:
-        said.append(f"Before “{fate.step.name}” it was at {fate.was}.")
+        sentences.append(f"Before “{fate.step.name}”, it was at rank {fate.was}.")
     best = next(iter(held(funnels, id)), None)
     if best is None:
-        said.append("No list of this run holds it: only another way to search can.")
+        sentences.append("No list in this run contains it: only a different search can find it.")
     elif best.rank <= depth and best.span.parent is None:
         text = f" for {best.text}" if best.text else ""
-        said.append(f"“{best.span.name}”{text} had it at {best.rank} in {best.title}.")
+        sentences.append(f"“{best.span.name}”{text} has it at rank {best.rank} in {best.title}.")
     if run.query.history and not any(_rewrote(result) for result in run.results):
-        said.append("The question is a follow-up, and no route of this run rewrote it.")
-    return " ".join(said)
+        sentences.append("The question is a follow-up, and no route in this run rewrote it.")
+    return " ".join(sentences)
 
 
 def _rewrote(result: RouteResult) -> bool:

@@ -18,7 +18,7 @@ from core.domain.types import RouteResult, Run
 JUDGING: tuple[Family, ...] = ("corrective", "agentic")  # families of routes that judge what they do
 NAMED = 2  # passages that a sentence names
 LONG = 60  # characters of a title
-WAYS = 4  # decisions of a route that its sentence tells
+WAYS = 4  # decisions of a route that its sentence names
 
 
 def findings(run: Run, gold: Mapping[str, int]) -> list[str]:
@@ -27,12 +27,12 @@ def findings(run: Run, gold: Mapping[str, int]) -> list[str]:
     wanted = frozenset(relevant(gold))
     lost = [one for result in run.results for one in _lost(run, result, wanted)]
     wrong = [one for result in run.results for one in _wrong(run, result, gold)]
-    told = Counter(lost + wrong)
-    return [line if count == 1 else f"{line} So in {count} steps." for line, count in told.items()]
+    lines = Counter(lost + wrong)
+    return [line if count == 1 else f"{line} The same in {count} steps." for line, count in lines.items()]
 
 
 def decided(run: Run) -> list[tuple[RouteResult, str]]:
-    """For each route that decided something its decisions in order, a repeat counted and not told again."""
+    """For each route that decided something its decisions in order, repeats counted."""
     found = []
     for result in run.results:
         words: list[tuple[str, int]] = []
@@ -42,9 +42,9 @@ def decided(run: Run) -> list[tuple[RouteResult, str]]:
             else:
                 words.append((one.output.decision, 1))
         if words:
-            told = [word if count == 1 else f"{word} ({count} times)" for word, count in words]
-            more = f" → {len(told) - WAYS} more" if len(told) > WAYS else ""
-            found.append((result, " → ".join(told[:WAYS]) + more))
+            steps = [word if count == 1 else f"{word} ({count} times)" for word, count in words]
+            more = f" → {len(steps) - WAYS} more" if len(steps) > WAYS else ""
+            found.append((result, " → ".join(steps[:WAYS]) + more))
     return found
 
 
@@ -52,7 +52,7 @@ def held(run: Run) -> str:
     """One sentence on how much was graded and how many of the labelled passages it was held against."""
     steps = [(result, one) for result in run.results for one in gradings(result)]
     if not steps:
-        return "No route of this run graded passages."
+        return "No route in this run graded passages."
     routes = {result.route for result, _ in steps}
     passages = {grade.id for _, one in steps for grade in one.output.grades}
     return (
@@ -62,17 +62,17 @@ def held(run: Run) -> str:
 
 
 def _lost(run: Run, result: RouteResult, wanted: frozenset[str]) -> list[str]:
-    told = [_graded_out(run, result, one, wanted) for one in gradings(result)]
+    lines = [_graded_out(run, result, one, wanted) for one in gradings(result)]
     for near in nears(result):
-        kept = reaching(near.output, near.output.floor)
-        gone = [(id, score) for id, score in near.output.cosines.items() if id in wanted and id not in kept]
+        passed = reaching(near.output, near.output.floor)
+        gone = [(id, score) for id, score in near.output.cosines.items() if id in wanted and id not in passed]
         if gone:
-            told.append(
+            lines.append(
                 f"{result.title}: “{near.span.name}” dropped {_labelled(len(gone))}:"
                 f" {_named(run, gone)}, below {near.output.floor:.3g}."
             )
-    told += [_cut_out(result, one, wanted) for one in strippings(result)]
-    return [one for one in told if one]
+    lines += [_cut_out(result, one, wanted) for one in strippings(result)]
+    return [one for one in lines if one]
 
 
 def _graded_out(run: Run, result: RouteResult, step: Recorded[Grading], wanted: frozenset[str]) -> str:
@@ -82,21 +82,18 @@ def _graded_out(run: Run, result: RouteResult, step: Recorded[Grading], wanted: 
     gone = [(id, value) for id, value in given if id not in places]
     if gone and result.status == "ok":
         return (
-            f"{result.title}: {_labelled(len(gone))} that “{step.span.name}” graded"
-            f" {'is' if len(gone) == 1 else 'are'} not in the result: {_named(run, gone)};"
-            f" decided: {one.decision or 'nothing'}."
+            f"{result.title}: “{step.span.name}” graded {_labelled(len(gone))} that"
+            f" {'is' if len(gone) == 1 else 'are'} not in the final ranking: {_named(run, gone)}."
+            f" Decision: {one.decision or 'none'}."
         )
     if wanted and not given:
-        return (
-            f"{result.title}: “{step.span.name}” graded none of the relevant passages (there"
-            f" {'is' if len(wanted) == 1 else 'are'} {len(wanted)})."
-        )
+        return f"{result.title}: “{step.span.name}” graded 0 of {_count(len(wanted), 'relevant passage')}."
     below = {grade.id for grade in bands(one.grades, one.low, one.high).below}
     doubted = [(id, value) for id, value in given if id in below]
     if doubted:
         return (
-            f"{result.title}: “{step.span.name}” doubted {_labelled(len(doubted))}: {_named(run, doubted)},"
-            f" below {one.low:.3g}."
+            f"{result.title}: “{step.span.name}” graded {_labelled(len(doubted))} below {one.low:.3g}:"
+            f" {_named(run, doubted)}."
         )
     return ""
 
@@ -106,12 +103,12 @@ def _cut_out(result: RouteResult, one: Recorded[SentenceFilter], wanted: frozens
     none = [id for id, some in pieces.items() if id in wanted and not any(s.kept for s in some)]
     if not none:
         return ""
-    return f"{result.title}: “{one.span.name}” kept nothing of {_labelled(len(none))}."
+    return f"{result.title}: “{one.span.name}” removed every sentence of {_labelled(len(none))}."
 
 
 def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
     """Where there are labels: passages that were trusted and are labelled 0, or not labelled at all."""
-    told = []
+    lines = []
     for step in gradings(result) if gold else ():
         one = step.output
         trusted = bands(one.grades, one.low, one.high).above
@@ -121,11 +118,11 @@ def _wrong(run: Run, result: RouteResult, gold: Mapping[str, int]) -> list[str]:
         judged = sum(id in gold for id, _ in wrong)
         kinds = [f"{judged} labelled grade 0"] * bool(judged)
         kinds += [f"{len(wrong) - judged} without a label"] * (judged < len(wrong))
-        told.append(
+        lines.append(
             f"{result.title}: “{step.span.name}” trusted {_count(len(wrong), 'wrong passage')}"
-            f" ({', '.join(kinds)}): {_named(run, wrong)}, from {one.high:.3g} on."
+            f" ({', '.join(kinds)}): {_named(run, wrong)}, grade {one.high:.3g} or higher."
         )
-    return told
+    return lines
 
 
 def errors(one: Grading) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ def by_route(runs: Iterable[Sequence[RouteResult]]) -> list[Latency]:
     """Each route's time alone in the runs where it went well, slowest median first.
 
     What it took over from another route of the same run was measured in that run, so it counts as now. Runs
-    in which it gave an answer are another task and are told apart.
+    in which it gave an answer are another task and are listed separately.
     """
     found: dict[Key, list[float]] = {}
     titles: dict[str, str] = {}
@@ -138,8 +138,8 @@ def usage(runs: Iterable[Sequence[RouteResult]]) -> list[Usage]:
 
 
 def _in_words(found: Mapping[Key, Sequence[float]], titles: Mapping[str, str]) -> list[Latency]:
-    told = [
+    found_latencies = [
         Latency(key, titles.get(key, key), kind, source, len(ms), percentiles(ms), max(ms), answered)
         for (key, kind, source, answered), ms in found.items()
     ]
-    return sorted(told, key=lambda one: (-(one.at[50] or 0.0), one.name))
+    return sorted(found_latencies, key=lambda one: (-(one.at[50] or 0.0), one.name))

@@ -1,4 +1,4 @@
-"""What spans tell of why a passage was left out: grades, cosines, sentences."""
+"""What spans record about why a passage was left out: grades, cosines, sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def low_grade(result: RouteResult, id: str) -> Clause | None:
 
 
 def discarded(flow: Lineage, id: str) -> Clause | None:
-    """The grading for which all that was found was given up, or this passage."""
+    """The grading that discarded everything found, or this passage."""
     low = low_grade(flow.result, id)
     for span, grading in reversed(_gradings(flow.result)):
         best = max((one.grade for one in grading.grades if one.grade is not None), default=None)
@@ -28,29 +28,27 @@ def discarded(flow: Lineage, id: str) -> Clause | None:
         given_up = given and not any(flow.used(one) is not False for one in given)
         if given_up and grading.round is None and (best is None or best < grading.low):
             best_is = "" if best is None else f": its best grade, {best:.2f}, is below {grading.low:.2f}"
-            own = low[1] if low else f"“{span.name}” did not grade it"
-            return span, f"{own}, and all that was found was discarded{'' if low else best_is}"
-    return (low[0], f"{low[1]}, and it was left out") if low else None
+            grade_of_it = low[1] if low else f"“{span.name}” did not grade it"
+            return span, f"{grade_of_it}, and the route discarded all results{'' if low else best_is}"
+    return (low[0], f"{low[1]}, and the route dropped it") if low else None
 
 
 def compressed(result: RouteResult, id: str) -> Clause | None:
-    """The step that kept nothing of a passage; None where the prompt had it all the same."""
+    """The step that removed every sentence of a passage; None where the prompt had it all the same."""
     shortened = [span.output.excerpts for span in result.spans if isinstance(span.output, Excerpts)]
-    if any(id in kept for kept in (*shortened, result.basis.excerpts if result.basis else {})):
+    if any(id in excerpts for excerpts in (*shortened, result.basis.excerpts if result.basis else {})):
         return None
     for span in result.spans:
         found = span.output
         if isinstance(found, Selection) and found.method == "floor" and found.floor is not None:
             cosine = found.cosines.get(id)
             if cosine is not None and cosine < found.floor:
-                return span, (
-                    f"“{span.name}” dropped it: its cosine is {cosine:.2f}, and {found.floor:.2f} is needed"
-                )
+                return span, (f"“{span.name}” dropped it: cosine {cosine:.2f}, below {found.floor:.2f}")
     for span in top(result):
         if isinstance(span.output, SentenceFilter):
             pieces = [piece for piece in span.output.sentences if piece.id == id]
             if pieces and not any(piece.kept for piece in pieces):
-                return span, f"“{span.name}” kept none of its {len(pieces)} pieces"
+                return span, f"“{span.name}” removed all {len(pieces)} of its sentences"
     return None
 
 

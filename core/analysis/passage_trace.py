@@ -19,7 +19,11 @@ Kind = Literal[
     "dropped by grade", "near-duplicate", "compressed out", "put behind", "cut by the route", "dropped",
     "not searched", "not recorded", "no ranking",
 ]  # fmt: skip
-NEEDS_OTHER_SEARCH = {"web/": "a web search", "memory/": "a search of the conversation", "sql/": "a query"}
+NEEDS_OTHER_SEARCH = {
+    "web/": "a web search",
+    "memory/": "a search of the conversation",
+    "sql/": "a database query",
+}
 SEVERAL = 4  # lists that a sentence names
 UNKNOWN = "so its trace cannot show where the passage was lost"
 
@@ -94,8 +98,8 @@ class PassageTrace:
         spans = {span.id: span for span in self.result.spans}
         wrote = spans.get(self.result.answer_span or 0)
         if wrote is not None and isinstance(wrote.output, DraftChoice):
-            kept = f"drafts[{wrote.output.kept - 1}]"
-            wrote = next((spans.get(link.span or 0) for link in wrote.links if link.arg == kept), None)
+            draft = f"drafts[{wrote.output.kept - 1}]"
+            wrote = next((spans.get(link.span or 0) for link in wrote.links if link.arg == draft), None)
         if wrote is None or not isinstance(wrote.output, Written) or not wrote.output.shown:
             return None
         return wrote.output.shown, wrote
@@ -121,17 +125,17 @@ class PassageTrace:
         if id in self.result.citations:
             return LossEvidence("found", rank, f"{at}, in the prompt, and cited.")
         if id in shown:
-            why = "says that there is none" if self.result.abstained else "does not cite it"
+            why = "says that the corpus has no answer" if self.result.abstained else "does not cite it"
             return LossEvidence(
                 "not used", rank, f"{at} and in the prompt, but the answer {why}.", writer, rank
             )
         if evidence := compressed(self.result, id):
-            step, said = evidence
-            return LossEvidence("compressed out", rank, f"{at}, but not in the prompt: {said}.", step, rank)
+            step, clause = evidence
+            return LossEvidence("compressed out", rank, f"{at}, but not in the prompt: {clause}.", step, rank)
         return LossEvidence(
             "found",
             rank,
-            f"{at}; the prompt held {len(shown)} passage{'s' * (len(shown) != 1)}, and not this one.",
+            f"{at}, but not in the prompt, which held {len(shown)} passage{'s' * (len(shown) != 1)}.",
         )
 
     # Not in the top.
@@ -141,7 +145,7 @@ class PassageTrace:
         unknown = loss is not None and loss.before is None
         if not self.flow.lists and not unknown:
             return LossEvidence(
-                "not searched", rank, "The route made no list of passages: it searched for none."
+                "not searched", rank, "The route made no list of passages: it did not search."
             )
         if best is None and rank is None and self.flow.lists:
             one = self._searches[0] if len(self._searches) == 1 else None
@@ -158,7 +162,7 @@ class PassageTrace:
             return self._unused(id, rank, depth) or self._below(id, rank, depth)
         if evidence := compressed(self.result, id):
             now = f"at rank {rank}" if rank is not None else "not in the final ranking"
-            words = f"At {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
+            words = f"At rank {loss.was} in {self.called(loss.before)}; {evidence[1]}; now {now}."
             if isinstance(evidence[0].output, Selection):
                 return LossEvidence("dropped by grade", rank, words, evidence[0], loss.was)
             if loss.step is None or loss.step.kind == "CHAIN":
@@ -168,11 +172,11 @@ class PassageTrace:
     def _not_recorded(self, loss: Loss | None, best: Stage | None, rank: int | None) -> LossEvidence:
         """It was in a list of the route's own making, or may have been."""
         step = loss.step if loss is not None else None
-        words = "The route put its final list together itself"
+        words = "The route's own code made its final list"
         if step is not None and not_stored(step):
-            words = f"The run does not keep which lists {self.called(step)} was given"
+            words = f"The run does not record the input lists of {self.called(step)}"
         elif step is not None:
-            words = f"The route put the list for {self.called(step)} together itself"
+            words = f"The route's own code made the list for {self.called(step)}"
         before = f"{_upper(self._at(best))}. " if best is not None else ""
         end = f"; it ends at rank {rank}" if rank is not None else ""
         words = f"{before}{words}, {UNKNOWN}{end}."
@@ -180,7 +184,7 @@ class PassageTrace:
 
     def _explained(self, id: str, loss: Loss, before: Span, rank: int | None, depth: int) -> LossEvidence:
         step, was = loss.step, loss.was
-        found = f"At {was} in {self.called(before)}"
+        found = f"At rank {was} in {self.called(before)}"
         if loss.cut is not None:
             return LossEvidence("cut by the route", rank, f"{found}, {self._cut(step, loss.cut)}.", step, was)
         if step is None:
@@ -190,14 +194,14 @@ class PassageTrace:
             like = f"too like {twin.kept} (similarity {twin.similarity:.2f})"
             return LossEvidence("near-duplicate", rank, f"{found}; {name} dropped it as {like}.", step, was)
         if loss.now is None and (grade := low_grade(self.result, id)):
-            words = f"{found}; {grade[1]}, and {name} left it out."
+            words = f"{found}; {grade[1]}, and {name} dropped it."
             return LossEvidence("dropped by grade", rank, words, step, was)
         if isinstance(output, Fusion) and output.in_turn and loss.now is not None:
-            words = f"{found}; {name} put others before it: {_ends(rank)}."
+            words = f"{found}; {name} put other passages before it: {_ends(rank)}."
             return LossEvidence("put behind", rank, words, step, was)
         if isinstance(output, Fusion):
-            kept = f"kept {len(step.hits or ())} without it"
-            put = kept if loss.now is None else f"put it at {loss.now}"
+            without = f"returned {len(step.hits or ())} passages without it"
+            put = without if loss.now is None else f"put it at rank {loss.now}"
             words = f"{self._in_each(self.flow.sources(step), id)}; {name} {put}"
             if left := self._not_looked_at(id, depth):
                 words = f"{words}; {left.words}"
@@ -205,16 +209,16 @@ class PassageTrace:
         if loss.now is None and (outside := self._outside(step, was)):
             return LossEvidence("reranked away", rank, f"{found}; {name} {outside}.", step, was)
         if loss.now is None:
-            return LossEvidence("dropped", rank, f"{found}; {name} left it out.", step, was)
-        words = f"{found}; {name} put it at {loss.now}{self._after(loss, rank)}."
+            return LossEvidence("dropped", rank, f"{found}; {name} dropped it.", step, was)
+        words = f"{found}; {name} put it at rank {loss.now}{self._after(loss, rank)}."
         return LossEvidence("reranked away", rank, words, step, was)
 
     def _cut(self, step: Span | None, source: Source) -> str:
         """That the route passed on a part of a list, in words."""
         if step is None:
             of = f" of {len(source.span.hits or ())}" if source.span is not None else ""
-            return f"but the route returned {source.part}{of}"
-        return f"but the route gave {self.called(step)} {source.part} only"
+            return f"but the route returned only {source.part}{of}"
+        return f"but the route passed only {source.part} to {self.called(step)}"
 
     def _below(self, id: str, rank: int | None, depth: int) -> LossEvidence:
         """It is in lists, but none that counts had it in its top."""
@@ -225,12 +229,12 @@ class PassageTrace:
         if best is None:
             raise LookupError(f"no list of {self.result.route} has passage {id!r}")
         if left := self._not_looked_at(id, depth):
-            words = f"At {left.was} in {self.called(left.before)}, and {left.words}: {_ends(rank)}."
+            words = f"At rank {left.was} in {self.called(left.before)}, and {left.words}: {_ends(rank)}."
             return LossEvidence(left.kind, rank, words, left.step, left.was)
         if best.rank == rank:
-            words = f"Found too low: {self._at(best)}, the best of its searches."
+            words = f"Found too low: {self._at(best)}, its best search rank."
         else:
-            words = f"Found too low: {self._at(best)}, the best of its searches; {_ends(rank)}."
+            words = f"Found too low: {self._at(best)}, its best search rank; {_ends(rank)}."
         return LossEvidence("found too low", rank, words, best.span, best.rank)
 
     def _not_looked_at(self, id: str, depth: int) -> _TooLate | None:
@@ -245,7 +249,7 @@ class PassageTrace:
                     continue
                 was = self.flow.places(source.span).get(id)
                 if was is not None and was > source.start + source.size:
-                    words = f"the route gave {self.called(step)} {source.part} only"
+                    words = f"the route passed only {source.part} to {self.called(step)}"
                     return _TooLate("cut by the route", step, source.span, was, words)
                 if was is not None and (outside := self._outside(step, was)):
                     words = f"{self.called(step)} {outside}"
@@ -261,14 +265,14 @@ class PassageTrace:
         if best is None or (rank is not None and (best.rank or 0) > depth):
             return None
         end = f"; it ends at rank {rank}" if rank is not None else ""
-        words = f"{_upper(self._at(best))}, but the ranking was not made from that list{end}."
+        words = f"{_upper(self._at(best))}, but the final ranking does not use that list{end}."
         return LossEvidence("list not used", rank, words, best.span, best.rank)
 
     def _just_cut(self, loss: Loss) -> bool:
         """Whether nothing but the length of a list left it out."""
         return loss.step is None or (loss.cut is None and isinstance(loss.step.output, Fusion))
 
-    # What the spans tell.
+    # What the spans record.
 
     @cached_property
     def _searches(self) -> list[Span]:
@@ -276,7 +280,7 @@ class PassageTrace:
         return [span for span in found if span.parent is None] or found
 
     def _never(self, id: str) -> str:
-        needed = next((said for start, said in NEEDS_OTHER_SEARCH.items() if id.startswith(start)), None)
+        needed = next((search for start, search in NEEDS_OTHER_SEARCH.items() if id.startswith(start)), None)
         only = f" Only {needed} can find it." if needed else ""
         made = list(dict.fromkeys(
             f"“{span.name}”" + (f" for {text}" if (text := self.asked(span)) else "")
@@ -291,7 +295,7 @@ class PassageTrace:
         return min(having, key=lambda stage: stage.rank or 0, default=None)
 
     def _at(self, stage: Stage) -> str:
-        return f"at {stage.rank} in {self.called(stage.span)}"
+        return f"at rank {stage.rank} in {self.called(stage.span)}"
 
     def _in_each(self, lists: Sequence[Source], id: str) -> str:
         """Its rank in each list that was fused."""
@@ -299,30 +303,30 @@ class PassageTrace:
             (self.called(one.span), self.flow.passed(one).get(id)) for one in lists if one.span is not None
         ]
         found = [f"{rank} in {name}" for name, rank in sorted(ranks, key=lambda one: one[1] or 10**9) if rank]
-        own = sum(one.unknown for one in lists)
-        missing = len(lists) - own - len(found)
+        unrecorded = sum(one.unknown for one in lists)
+        missing = len(lists) - unrecorded - len(found)
         more = f" and {len(found) - SEVERAL} more" if len(found) > SEVERAL else ""
         none = f", not in {missing} of {len(lists)} lists" if missing else ""
-        unknown = f", and {own} of {len(lists)} lists put together by the route itself" if own else ""
-        return f"At {', '.join(found[:SEVERAL])}{more}{none}{unknown}"
+        unknown = f"; {unrecorded} of {len(lists)} lists made by the route's own code" if unrecorded else ""
+        return f"At rank {', '.join(found[:SEVERAL])}{more}{none}{unknown}"
 
     def _outside(self, step: Span, was: int) -> str | None:
-        """That a reranker did not look at a place, in words."""
+        """That a reranker did not score a rank, in words."""
         pool = step.args.get("candidates") if isinstance(step.output, Rerank) else None
-        return f"looked at the first {pool} only" if isinstance(pool, int) and pool < was else None
+        return f"scored only the first {pool}" if isinstance(pool, int) and pool < was else None
 
     def _after(self, loss: Loss, rank: int | None) -> str:
         if rank == loss.now:
             return ""
-        return f", and it ends at {rank}" if rank is not None else ", and it is not in the final ranking"
+        return f", and it ends at rank {rank}" if rank is not None else ", and it is not in the final ranking"
 
     def _trouble(self, id: str) -> str:
         result, best = self.result, self._best(id)
         state = {"failed": "failed", "timeout": "ran out of time", "cancelled": "was stopped"}
-        reason = result.error or "no reason was given"
-        said = f"The route {state.get(result.status, 'could not run')}: {reason}"
-        until = f" Until then it was {self._at(best)}." if best else ""
-        return f"{said.rstrip('.')}.{until}"
+        reason = result.error or "no reason recorded"
+        sentence = f"The route {state.get(result.status, 'could not run')}: {reason}"
+        until = f" Until then, the passage was {self._at(best)}." if best else ""
+        return f"{sentence.rstrip('.')}.{until}"
 
 
 def _upper(text: str) -> str:

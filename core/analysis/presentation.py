@@ -25,11 +25,11 @@ class Found:
 def found(run: Run, gold: Mapping[str, int], depth: int) -> list[Found]:
     """Routes with a ranking, the most relevant passages in the top `depth` first, then by the best rank."""
     wanted = set(relevant(gold))
-    said = []
+    rows = []
     for result in worked(run):
         at = sorted(rank for id, rank in ranks(result.hits).items() if id in wanted)
-        said.append(Found(result, sum(rank <= depth for rank in at), at[0] if at else None))
-    return sorted(said, key=lambda one: (-one.in_top, one.best or 10**9))
+        rows.append(Found(result, sum(rank <= depth for rank in at), at[0] if at else None))
+    return sorted(rows, key=lambda one: (-one.in_top, one.best or 10**9))
 
 
 def headline(run: Run, gold: Mapping[str, int], depth: int) -> str:
@@ -37,16 +37,16 @@ def headline(run: Run, gold: Mapping[str, int], depth: int) -> str:
     if not relevant(gold):
         firsts = [result.hits[0].passage.id for result in worked(run) if result.hits]
         if not firsts:
-            return "No route found anything."
-        return f"{len(firsts)} routes put {len(set(firsts))} different passages first."
-    told = found(run, gold, depth)
-    if not told:
+            return "No route found a passage."
+        return f"{len(firsts)} routes rank {len(set(firsts))} different passages first."
+    rows = found(run, gold, depth)
+    if not rows:
         return "No route has a ranking."
-    of, best, worst = len(relevant(gold)), told[0], told[-1]
-    ahead = [one.result.title for one in told if one.in_top == best.in_top]
+    of, best, worst = len(relevant(gold)), rows[0], rows[-1]
+    ahead = [one.result.title for one in rows if one.in_top == best.in_top]
     if best.in_top == worst.in_top:
         return f"Every route has {best.in_top} of {of} relevant passages in its top {depth}."
-    behind = [one.result.title for one in told if one.in_top == worst.in_top]
+    behind = [one.result.title for one in rows if one.in_top == worst.in_top]
     least = "none" if worst.in_top == 0 else str(worst.in_top)
     return (
         f"{_names(ahead)} {_has(ahead)} {best.in_top} of {of} relevant passages in the top {depth}; "

@@ -13,23 +13,23 @@ LONG = 60  # characters of a value
 ASKED = {
     "question": "the question differs",
     "history": "the conversation before it differs",
-    "corpus": "the corpus is another",
-    "fingerprint": "the corpus was indexed anew",
+    "corpus": "the corpus differs",
+    "fingerprint": "the corpus was reindexed",
 }
 
 
 def headline(diff: RunDiff) -> str:
     """One or two sentences: what was asked, with which settings, and in how many routes it shows."""
     if diff.same:
-        return "The two runs are the same but for their times."
+        return "The two runs differ only in their times."
     changed = {change.name: change for change in diff.asked}
-    parts = ["Another question" if "question" in changed else "The same question"]
+    parts = ["Different question" if "question" in changed else "Same question"]
     if "history" in changed:
-        parts.append("after another conversation")
+        parts.append("after a different conversation")
     if "corpus" in changed:
-        parts.append(f"in another corpus ({was(changed['corpus'])})")
+        parts.append(f"in a different corpus ({was(changed['corpus'])})")
     elif "fingerprint" in changed:
-        parts.append("in a corpus that was indexed anew in between")
+        parts.append("in a corpus that was reindexed in between")
     parts.append(f"with {_settings(diff.settings)}")
     return f"{' '.join(parts)}. {_routes(diff)}"
 
@@ -53,24 +53,24 @@ def came_to(route: RouteDiff) -> str:
     if status is not None:  # all else follows from it
         error = route.after.error or route.before.error
         return f"{status}: {value(error)}" if error else status
-    said = [was(change) for change in route.result if change.name == "abstained"]
-    said += ["another answer" for change in route.result if change.name == "answer"]
+    parts = [was(change) for change in route.result if change.name == "abstained"]
+    parts += ["different answer" for change in route.result if change.name == "answer"]
     if not route.ranking.same:
-        said.append(ranking(route.ranking))
-    if said:
-        return "; ".join(said)
-    return "other citations or another error" if route.result else "the result is the same"
+        parts.append(ranking(route.ranking))
+    if parts:
+        return "; ".join(parts)
+    return "different citations or error" if route.result else "same result"
 
 
 def ranking(diff: RankingDiff) -> str:
     """Moves in the top 10, the first rank that differs, and the overlap."""
     if diff.first is None:
         if not diff.scores:
-            return "the same ranking"
-        return f"the same order with another score for {diff.scores} passage{'s' * (diff.scores != 1)}"
+            return "same ranking"
+        return f"same order, different scores for {diff.scores} passage{'s' * (diff.scores != 1)}"
     counts = {str(kind): count for kind, count in diff.counts.items()} | {"lost": diff.lost}
     moved = ", ".join(f"{counts[kind]} {kind}" for kind in ("better", "worse", "new", "lost") if counts[kind])
-    top = f"top 10: {moved}" if moved else "the top 10 is the same"
+    top = f"top 10: {moved}" if moved else "same top 10"
     return f"{top}; first difference at rank {diff.first}; Jaccard@10 {diff.overlap:.2f}"
 
 
@@ -88,7 +88,7 @@ def was(change: Change) -> str:
 def value(given: Any) -> str:
     """A value in a sentence, cut if it is long."""
     if given is MISSING:
-        return "not there"
+        return "not set"
     line = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=repr)
     line = " ".join(line.split()) or "empty"
     return line if len(line) <= LONG else f"{line[: LONG - 1]}…"
@@ -110,24 +110,24 @@ def _settings(settings: Sequence[Change]) -> str:
 
 
 def _routes(diff: RunDiff) -> str:
-    said = []
+    sentences = []
     differing, both = diff.differing, _count(len(diff.routes), "route")
     results = [route.before.title for route in differing if not route.same_result]
     others = len(differing) - len(results)
     if not diff.routes:
-        said.append("They have no route in common.")
+        sentences.append("The runs have no route in common.")
     elif not differing:
-        said.append(f"Of {both} in both, none differs.")
+        sentences.append(f"{both} in both runs, none differs.")
     else:
         named = f": {_list(results)}" if results else ""
-        said.append(f"{len(results)} of {both} came to another result{named}.")
+        sentences.append(f"{len(results)} of {both} gave a different result{named}.")
         if others:
             counted = f"{others} more" if results else _count(others, "route")
-            said.append(f"{counted} differ{'s' * (others == 1)} in parameters or steps alone.")
+            sentences.append(f"{counted} differ{'s' * (others == 1)} only in parameters or steps.")
     for alone_in, which in ((diff.only_before, "first"), (diff.only_after, "second")):
         if alone_in:
-            said.append(f"Only in the {which}: {', '.join(result.title for result in alone_in)}.")
-    return " ".join(said)
+            sentences.append(f"Only in the {which} run: {', '.join(result.title for result in alone_in)}.")
+    return " ".join(sentences)
 
 
 def _step(route: RouteDiff, apart: StepDiff) -> str:
@@ -135,12 +135,12 @@ def _step(route: RouteDiff, apart: StepDiff) -> str:
     span = apart.before or apart.after
     named = f"step {number}, “{span.name if span else ''}”"
     if apart.before is None or apart.after is None:
-        return f"{named}, which only the {'second' if apart.before is None else 'first'} has"
+        return f"{named}, only in the {'second' if apart.before is None else 'first'} run"
     if apart.inputs:
-        return f"{named}, whose input differs: {'; '.join(change.name for change in apart.inputs)}"
+        return f"{named}, different input: {'; '.join(change.name for change in apart.inputs)}"
     if apart.error is not None:
-        return f"{named}, with the same input and another error"
-    return f"{named}, with the same input and another result"
+        return f"{named}, same input, different error"
+    return f"{named}, same input, different result"
 
 
 def _count(number: int, noun: str) -> str:

@@ -137,7 +137,7 @@ def texts(output: Output) -> tuple[str, ...]:
 
 
 def facts(output: Output) -> dict[str, Any]:
-    """All that an output tells, as plain JSON by name; {} for nothing."""
+    """All facts of an output, as plain JSON by name; {} for nothing."""
     told = document(output)
     del told["type"]
     return told
@@ -152,17 +152,19 @@ def describe(link: Link, spans: Sequence[Span]) -> tuple[str, str]:
     label = f"{name.removesuffix('s')} {int(at) + 1}{rest}" if place and at.isdecimal() else link.arg
     made = next((span for span in spans if span.id == link.span), None)
     if made is None:
-        where = "made by hand by the route" if link.span is None else f"step {link.span}, which is not kept"
+        where = (
+            "made by the route's own code" if link.span is None else f"step {link.span}, which is not stored"
+        )
         return label, where
     alone = sum(span.name == made.name for span in spans) == 1
-    said = made.name if alone else f"{made.name} (step {made.id})"
+    step = made.name if alone else f"{made.name} (step {made.id})"
     if made.hits is None:
-        return label, said
+        return label, step
     first, last = link.start + 1, link.start + link.size
     ranks = (
         "no passage" if not link.size else f"rank {first}" if link.size == 1 else f"ranks {first} to {last}"
     )
-    return label, f"{said}, {ranks}"
+    return label, f"{step}, {ranks}"
 
 
 def _edge(span: Span, name: str, default: float) -> float:

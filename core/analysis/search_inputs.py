@@ -37,12 +37,12 @@ class Asked:
         """The same as a sentence says it."""
         made = self._made
         if not self.texts:
-            return "a vector that the route made itself"
+            return "a vector made by the route's own code"
         several = len(self.texts) > 1 or (made is not None and made.question is not None)
-        own = " and the question" if made is not None and made.question is not None else ""
-        turns = " and the turns recalled" if made is not None and made.recalled else ""
+        question = " and the question" if made is not None and made.question is not None else ""
+        turns = " and recalled turns" if made is not None and made.recalled else ""
         if several and made is not None:
-            return f"the mean of {len(self.texts)} text{'s' * (len(self.texts) > 1)}{own}{turns}"
+            return f"the mean of {len(self.texts)} text{'s' * (len(self.texts) > 1)}{question}{turns}"
         return f"{len(self.texts)} texts" if several else f"“{_cut(self.texts[0])}”{turns}"
 
     @property

@@ -56,14 +56,14 @@ class Found:
 class Outcome:
     """What rewriting did to a run, routes by title.
 
-    `finds`: (text, passage) for labelled passages that one written text of the run found and no other text;
-    a vector of several is told by its step and the first of them.
+    `finds`: (text, passage) for labelled passages that one rewrite of the run found and no other query;
+    a vector of several is named by its step and the first of them.
     `losses`: (route, passage) for those that the question finds by the same search, and the route by none.
     """
 
     changed: tuple[str, ...]
     same: tuple[str, ...]
-    silent: tuple[str, ...]  # made no search that is told by its text
+    silent: tuple[str, ...]  # made no search whose text is recorded
     finds: tuple[tuple[str, str], ...]
     losses: tuple[tuple[str, str], ...]
 

@@ -110,7 +110,7 @@ def searched_texts(run: Run) -> set[str]:
 def searched_by_terms(run: Run) -> dict[str, dict[str, float]]:
     """The texts whose terms were searched, the question's first, with the stored scores by passage.
 
-    A search that was told its `engine` is one by terms.
+    A search with an `engine` argument is one by terms.
     """
     found: dict[str, dict[str, float]] = {}
     for result in run.results:

@@ -8,20 +8,19 @@ from core.analysis.what_if.grading import Tally
 def in_words(one: Tally, count: int) -> str:
     """One tally: what was decided, how often that was right, and what it cost."""
     if not count:
-        return "No question counts here."
+        return "There are no questions to count."
     parts = [
-        f"With the stored thresholds {one.counts['correct']} of {count} questions are decided correct,"
-        f" {one.counts['ambiguous']} ambiguous, {one.counts['incorrect']} incorrect."
+        f"The stored thresholds decide {one.counts['correct']} of {count} questions as correct,"
+        f" {one.counts['ambiguous']} as ambiguous and {one.counts['incorrect']} as incorrect."
     ]
     if one.precision is not None:
         parts.append(
-            f"Of those decided correct {one.right} ({one.precision:.0%}) have a relevant passage among those"
-            " graded."
+            f"Of those decided correct, {one.right} ({one.precision:.0%}) have a relevant graded passage."
         )
     if one.lost is not None:
         parts.append(
-            f"Of the {one.present} questions with a relevant passage {one.discarded} ({one.lost:.0%}) are"
-            " discarded wrongly."
+            f"Of the {one.present} questions with a relevant passage, {one.discarded} ({one.lost:.0%}) are"
+            " wrongly discarded."
         )
     return " ".join(parts)
 
@@ -34,10 +33,10 @@ def changed(before: Tally, after: Tally) -> str:
         if after.counts[action] != before.counts[action]
     ]
     if not moved:
-        return "The thresholds tried decide every question as the stored ones do."
+        return "The new thresholds decide every question like the stored ones."
     discards = after.discarded - before.discarded
     return (
-        f"The thresholds tried: {', '.join(moved)}; precision {_share(before.precision)} →"
+        f"With the new thresholds: {', '.join(moved)}; precision {_share(before.precision)} →"
         f" {_share(after.precision)}, recall {_share(before.recall)} → {_share(after.recall)}, wrong discards"
         f" {discards:+d}."
     )

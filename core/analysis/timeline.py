@@ -1,4 +1,4 @@
-"""What a run's times come to, in sentences."""
+"""A run's times in sentences."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from core.domain.types import RouteResult, Run
 from core.store.traces import Traces
 
 ALONE = (
-    "Alone: what the route would take if it ran by itself, from its steps as they were measured. A step whose"
-    " result came from another route, the cache or a recording counts with the time it took when it was done."
-    " Nothing is estimated."
+    "Time alone is what the route would take if it ran by itself, from its measured steps. A step whose"
+    " result came from another route, the cache or a recording counts with the time it took originally. No"
+    " time is estimated."
 )
 ODD = 5  # measurements before a run is compared with them
 
@@ -27,49 +27,56 @@ def lead(run: Run) -> list[str]:
     if not routes:
         return []
     quick, slow = routes[0], routes[-1]
-    said = [f"{slow.title} is the slowest route alone, {milliseconds(ended(slow))}. {path_in_words(slow)}"]
+    sentences = [
+        f"{slow.title} is the slowest route alone, {milliseconds(ended(slow))}. {path_in_words(slow)}"
+    ]
     if quick is not slow:
-        said[0] = f"{quick.title} is the quickest route alone, {milliseconds(ended(quick))}. {said[0]}"
-    said += [f"{_deciding(routes)}"] if len(routes) > 1 else []
-    return [*said, wall_in_words(run)]
+        fastest = f"{quick.title} is the fastest route alone, {milliseconds(ended(quick))}."
+        sentences[0] = f"{fastest} {sentences[0]}"
+    sentences += [f"{_deciding(routes)}"] if len(routes) > 1 else []
+    return [*sentences, wall_in_words(run)]
 
 
 def path_in_words(result: RouteResult) -> str:
     """How much of the route's time its longest step on the critical path takes, and what ran beside it."""
     path = critical(result)
     if path.longest is None:
-        return f"{result.title} tells of no step."
+        return f"{result.title} recorded no step."
     share, took = percent(path.share(path.longest.id)), milliseconds(path.total)
-    said = f"{share[0].upper()}{share[1:]} of {of(result.title)} {took} is “{path.longest.name}”."
+    sentences = f"{share[0].upper()}{share[1:]} of {of(result.title)} {took} is “{path.longest.name}”."
     if path.slack:
         steps = "1 step" if len(path.slack) == 1 else f"{len(path.slack)} steps"
         most = milliseconds(max(path.slack.values()))
-        said += f" {steps} beside the critical path had up to {most} to spare."
-    return said
+        sentences += f" {steps} off the critical path had up to {most} of slack."
+    return sentences
 
 
 def wall_in_words(run: Run) -> str:
     """The run's wall time against the sum of its routes alone, and how the routes ran."""
     took = clocks(run)
-    said = f"The run took {milliseconds(took.wall)}; its routes alone add up to {milliseconds(took.alone)}."
+    sentences = (
+        f"The run took {milliseconds(took.wall)}. The times of its routes alone add up to"
+        f" {milliseconds(took.alone)}."
+    )
     if took.alone > took.wall:
-        said += " The difference is what routes share, what came from the cache or a recording"
-        said += ", and what ran side by side." if run.settings.get("routes ran") == "side by side" else "."
+        parallel = run.settings.get("routes ran") == "side by side"
+        sentences += " The difference comes from shared steps, cached or recorded results"
+        sentences += ", and routes that ran in parallel." if parallel else "."
     ran = run.settings.get("routes ran")
-    return f"{said} The routes ran {ran}." if isinstance(ran, str) and ran else said
+    return f"{sentences} The routes ran {ran}." if isinstance(ran, str) and ran else sentences
 
 
 def spent_in_words(found: Sequence[Spent]) -> str:
     """Which kinds of step the time went into; `found` has the most first."""
     total = sum(one.total for one in found)
     if not total:
-        return "No step of this run took any time."
+        return "No step in this run took any time."
     parts = [f"{percent(one.total / total)} {label(one)}" for one in found[:3] if one.total / total >= 0.005]
-    said = f"Of {milliseconds(total)} of work, each piece counted once: {', '.join(parts)}."
+    sentences = f"Of {milliseconds(total)} of work, counting shared steps once: {', '.join(parts)}."
     earlier = sum(one.ms["cache"] + one.ms["recording"] for one in found)
     if earlier:
-        said += f" {milliseconds(earlier)} of it was not spent now: it came from the cache or a recording."
-    return said
+        sentences += f" {milliseconds(earlier)} of it came from the cache or a recording."
+    return sentences
 
 
 def label(one: Spent) -> str:
@@ -82,27 +89,26 @@ def sessions_in_words(read: Traces, found: Sequence[Latency], apart: int = 0) ->
     counts the rows that are not among it because their times are from the cache or a recording.
     """
     runs = f"{read.runs} runs" if read.runs == read.of else f"the newest {read.runs} of {read.of} runs"
-    said = [f"From {runs}."]
+    sentences = [f"From {runs}."]
     if read.elsewhere:
-        said[0] += f" {read.elsewhere} results of imported runs are left out: another machine timed them."
+        sentences[0] += f" Leaves out {read.elsewhere} results of imported runs, timed on another machine."
     if len(found) > 1:
         slow, quick = _median(found[0]), _median(found[-1])
-        said.append(f"{slow} has the longest median and {quick} the shortest.")
+        sentences.append(f"{slow} has the longest median and {quick} the shortest.")
     reused = sum(one.source != "now" for one in found) or apart
     if reused:
         rows = "1 row is" if reused == 1 else f"{reused} rows are"
         hidden = " and not shown here" if apart else ""
-        said.append(
-            f"{rows} from the cache or recordings, at the time the work took when it was done: counted"
-            f" apart{hidden}."
+        sentences.append(
+            f"{rows} from the cache or recordings, with the original times: counted separately{hidden}."
         )
     few = sum(one.n < NEEDED[95] for one in found)
     if few:
-        said.append(
-            f"{few} of {len(found)} have fewer than {NEEDED[95]} measurements: too few for a 95th percentile,"
-            " so their largest stands in its place."
+        sentences.append(
+            f"{few} of {len(found)} have fewer than {NEEDED[95]} measurements, too few for p95. The table"
+            " shows their largest time instead."
         )
-    return said
+    return sentences
 
 
 def against(run: Run, found: Sequence[Latency]) -> str:
@@ -142,10 +148,10 @@ def _deciding(routes: Sequence[RouteResult]) -> str:
         return ""
     (first, count), rest = kinds[0], kinds[1:]
     more = "".join(f", {kind} in {n}" for kind, n in rest)
-    said = f"What takes longest on the critical path is {first} in {count} of {len(routes)} routes{more}."
+    sentence = f"The longest step on the critical path is {first} in {count} of {len(routes)} routes{more}."
     if any(critical(route).slack for route in routes):
-        return said
-    return f"{said} No route ran steps side by side: each waits for all of its own."
+        return sentence
+    return f"{sentence} No route ran steps in parallel."
 
 
 def _median(one: Latency) -> str:

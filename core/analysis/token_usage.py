@@ -1,4 +1,4 @@
-"""What a route asks of language models: calls, tokens, and what they cost where prices are told."""
+"""A route's language model calls and tokens, and what they cost where prices are set."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def add(parts: Iterable[Totals]) -> Totals:
 def price(
     totals: Totals, prompt_per_million: float | None, completion_per_million: float | None
 ) -> float | None:
-    """What the tokens cost, in the currency of the prices; None where a price is not told.
+    """What the tokens cost, in the currency of the prices; None where a price is not set.
 
     Cached prompt tokens count in full: what endpoints take off for them differs.
     """

@@ -74,7 +74,7 @@ class StepDiff:
 
     @property
     def same(self) -> bool:
-        """Whether both have it, with the same inputs and the same result, as far as it can be told."""
+        """Whether both have it, with the same inputs and the same result, as far as is recorded."""
         if self.elsewhere:
             return True
         both = self.before is not None and self.after is not None
@@ -240,7 +240,7 @@ def _scores(ranking: Ranking) -> dict[str, float]:
 
 
 def _close(one: float, other: float) -> bool:
-    """Whether two scores are one: not told apart by the last digits, in which machines differ."""
+    """Whether two scores are equal but for the last digits, in which machines differ."""
     return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
 
 

@@ -1,4 +1,4 @@
-"""What the spans of a route tell of its waits for a model that others used."""
+"""How long a route waited for a model that others used, from its spans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def now(spans: Iterable[Span]) -> str:
         return f"waits until {first.until}"
     text = "waits for the model"
     if first.place is not None:
-        text += ", which serves it next" if first.place == 1 else f", place {first.place} in the queue"
+        text += ", next in the queue" if first.place == 1 else f", place {first.place} in the queue"
     return text + (f", about {milliseconds(1000 * first.about)}" if first.about is not None else "")
 
 

@@ -1,4 +1,4 @@
-"""What of the routes' needs is not met here, with the way to get it."""
+"""Which of the routes' needs are not met here, and how to meet them."""
 
 from __future__ import annotations
 
@@ -133,5 +133,5 @@ def _no_web(settings: Settings) -> str | None:
     if settings.web_search == NONE:
         return f"no web search is set up: {HOW}"
     if settings.web_search == SNAPSHOT and current_fingerprint("web", settings=settings) is None:
-        return "the stored pages that stand in for the web are not indexed: run python -m core index web"
+        return "the stored web pages are not indexed: run python -m core index web"
     return None

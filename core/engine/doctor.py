@@ -44,7 +44,7 @@ Checks = Iterator[Check]
 
 
 def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> Checks:
-    """Every finding; `quick` loads no model. `note` is told what is looked at."""
+    """Every finding; `quick` loads no model. `note` is given the name of each check."""
     checks: list[Callable[[Settings], Checks]] = [
         _python,
         _packages,
@@ -97,9 +97,9 @@ def _packages(_: Settings) -> Checks:
     if missing:
         yield Check("packages", "failed", f"not installed: {', '.join(missing)}", fix)
     if other:
-        yield Check("packages", "warning", f"other versions than tested: {', '.join(other)}", fix)
+        yield Check("packages", "warning", f"versions differ from the tested ones: {', '.join(other)}", fix)
     if not missing and not other:
-        yield Check("packages", "ok", f"all {right} as pinned")
+        yield Check("packages", "ok", f"all {right} match requirements.txt")
 
 
 def _disk(settings: Settings) -> Checks:
@@ -149,24 +149,24 @@ def sessions_whole(settings: Settings) -> Checks:
     if wrong is not None:
         yield Check("sessions are whole", "failed", f"{file} is damaged: {wrong}", rescue(file))
     else:
-        yield Check("sessions are whole", "ok", f"nothing is wrong with {file}")
+        yield Check("sessions are whole", "ok", f"no damage found in {file}")
 
 
 def space(settings: Settings) -> Checks:
-    """What is kept in the home folder, and what of it can be given back."""
+    """What the home folder holds, and how much of it can be freed."""
     from core.store.files import free
 
-    kept = {name: _bytes(settings.home / name) for name in FOLDERS}
-    kept["sessions"] = sum(_bytes(path) for path in settings.home.glob(f"{FILE}*"))
-    told = ", ".join(f"{name} {size(count)}" for name, count in sorted(kept.items()) if count)
+    used = {name: _bytes(settings.home / name) for name in FOLDERS}
+    used["sessions"] = sum(_bytes(path) for path in settings.home.glob(f"{FILE}*"))
+    sizes = ", ".join(f"{name} {size(count)}" for name, count in sorted(used.items()) if count)
     unused = free(settings.home / FILE)
     large = unused > LEAST_FREE
     yield Check(
         "space",
         "warning" if large else "ok",
-        f"{told or 'nothing is kept yet'} in {settings.home}"
-        + (f"; {size(unused)} of the sessions are free" if large else ""),
-        "give it back: python -m core sessions vacuum" if large else None,
+        f"{sizes or 'nothing stored yet'} in {settings.home}"
+        + (f"; {size(unused)} of the sessions file is unused" if large else ""),
+        "free it: python -m core sessions vacuum" if large else None,
     )
 
 
@@ -197,13 +197,13 @@ def _corpora(settings: Settings) -> Checks:
 
 
 def _web(settings: Settings) -> Checks:
-    """Which web search is set; a live one is asked for one word."""
+    """Which web search is set; a live one gets one query."""
     from core.backends.searxng import Searxng
     from core.backends.web import HOW, NONE, SNAPSHOT
     from core.corpus.index_record import current_fingerprint
 
     if settings.web_search == NONE:
-        yield Check("web search", "ok", "none, as set: routes that correct themselves have the corpus alone")
+        yield Check("web search", "ok", "none, as configured: corrective routes search only the corpus")
     elif settings.web_search == SNAPSHOT:
         there = current_fingerprint("web", settings=settings) is not None
         yield Check(

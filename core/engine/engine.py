@@ -63,7 +63,7 @@ class Engine(Contexts):
         if job is not None:
             return job.snapshot()
         if self.store is None:
-            raise Unavailable("runs are not stored here, so only a run under way can be shown")
+            raise Unavailable("runs are not stored here, so you can open only a run in progress")
         return self.store.load(run_id)
 
     def forget(self, run_id: str) -> None:
@@ -87,7 +87,7 @@ class Engine(Contexts):
 
         begun = jobs.begin(Answering, (self._own, run_id), made)
         if begun.route != route_name:
-            raise BadInput(f"the answer of route {begun.route!r} is being written; wait for it")
+            raise BadInput(f"route {begun.route!r} is writing its answer; wait until it is finished")
         return begun
 
     def answering(self, run_id: str) -> Answering | None:
@@ -115,9 +115,9 @@ class Engine(Contexts):
             try:
                 keep_answer(self.store, changed)
             except RouteScopeError as error:  # the answer itself is written and saved
-                log.warning("the answer of run %s is not remembered: %s", run.id, error)
+                log.warning("the answer of run %s was not added to its session: %s", run.id, error)
                 if job is not None:
-                    job.warnings.append(f"the answer is not remembered: {error}")
+                    job.warnings.append(f"the answer was not added to the session: {error}")
         return changed
 
     def _check(self, request: Request) -> Plan:
@@ -149,7 +149,7 @@ class Engine(Contexts):
         )  # fmt: skip
 
     def _remembered(self, session: str, query: Query, warnings: list[str]) -> tuple[Remembered, ...]:
-        """All that was said before the question; what cannot be remembered is a warning."""
+        """All turns before the question; a session that cannot be read is a warning."""
         stored: tuple[Remembered, ...] = ()
         if session:
             from core.store.memory import check_session
@@ -160,7 +160,7 @@ class Engine(Contexts):
                     raise Unavailable("runs are not stored here")
                 stored = self.store.recall(session)
             except Unavailable as error:
-                warnings.append(f"nothing is remembered of session {session}: {error}")
+                warnings.append(f"session {session} is not available: {error}")
         return gather(stored, query.history)
 
 

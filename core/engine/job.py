@@ -99,7 +99,7 @@ class Job(BackgroundJob):
     def wait(self, timeout: float | None = None) -> Run:
         """The finished run; TimeoutError if it has not ended after `timeout` seconds."""
         if not self._at_end.wait(timeout):
-            raise TimeoutError(f"run {self.id} has not ended after {timeout} s")
+            raise TimeoutError(f"run {self.id} did not finish within {timeout} s")
         return self.snapshot()
 
     def snapshot(self) -> Run:
@@ -193,7 +193,7 @@ class Job(BackgroundJob):
             thread.start()
             given_up = self._follow(thread, asker)
         if not outcome:
-            spans = trace.abandon("had not ended when the route was given up")
+            spans = trace.abandon("not finished when the route was abandoned")
             outcome.append(replace(self._ended(route, trace, *given_up), spans=spans))
         wall = self._elapsed() - start
         with self._lock:
@@ -213,9 +213,9 @@ class Job(BackgroundJob):
             if self._cancel.is_set():
                 stopped = stopped or now
                 if now - stopped > GRACE_S:
-                    return "cancelled", "stopped by the user, and given up as it did not end"
+                    return "cancelled", "stopped by the user and abandoned, because it did not end in time"
             thread.join(LOOK_S)
-        return "timeout", f"did not stop within {limit:g} s and was given up"
+        return "timeout", f"did not stop within {limit:g} s and was abandoned"
 
     def _route(self, route: Route, trace: Trace, asker: Asker) -> RouteResult:
         with asker.asking():
@@ -301,7 +301,7 @@ class Job(BackgroundJob):
         try:
             keep(store, self._plan.session, run)
         except RouteScopeError as error:
-            self.warnings.append(f"the question is not remembered: {describe(error)}")
+            self.warnings.append(f"the question was not added to the session: {describe(error)}")
 
     def _elapsed(self) -> float:
         return (time.perf_counter() - self._began) * 1000

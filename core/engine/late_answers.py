@@ -91,12 +91,12 @@ def write_later(
 def answerable(run: Run, route_name: str) -> RouteResult:
     """The result that an answer can be added to; BadInput says why there is none."""
     if run.status == "running":
-        raise BadInput(f"run {run.id} is still under way; an answer can be added when it has ended")
+        raise BadInput(f"run {run.id} is still running; add an answer when it has finished")
     result = next((r for r in run.results if r.route == route_name), None)
     if result is None or result.status != "ok":
         raise BadInput(f"route {route_name!r} has no finished result in run {run.id}")
     if not result.hits:
-        raise BadInput(f"route {route_name!r} found nothing in run {run.id} to answer from")
+        raise BadInput(f"route {route_name!r} has no passages in run {run.id} to answer from")
     if result.answer is not None:
-        raise BadInput(f"route {route_name!r} has its answer already in run {run.id}")
+        raise BadInput(f"route {route_name!r} already has an answer in run {run.id}")
     return result

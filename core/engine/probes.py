@@ -52,7 +52,7 @@ def endpoints(engine: Engine) -> list[Endpoint]:
         llm = engine.llm()
         found.append(Endpoint("llm", "language model", llm.model, llm.endpoint, llm.status()))
     except RouteScopeError as error:
-        found.append(Endpoint("llm", "language model", now.llm, "not usable", str(error)))
+        found.append(Endpoint("llm", "language model", now.llm, "not available", str(error)))
     where = "in this process"
     if "://" in now.reranker:
         where = now.reranker
@@ -68,12 +68,12 @@ def endpoints(engine: Engine) -> list[Endpoint]:
 
 
 def outcome(endpoint: Endpoint) -> Tried | None:
-    """What came of trying it last in this process."""
+    """The result of the last try in this process."""
     return _tried.get(endpoint)
 
 
 def attempt(engine: Engine, endpoint: Endpoint, report: Report, cancel: threading.Event) -> Tried:
-    """Call an endpoint a few times, past any cache, and keep what came of it. Raises Cancelled only."""
+    """Call an endpoint a few times, past any cache, and store the result. Raises Cancelled only."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
     work = {"embedder": _embedder, "llm": _llm, "reranker": _reranker, "self_rag": _self_rag, "web": _web}
     try:
@@ -100,11 +100,14 @@ def _llm(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     return (
         ("first answer (2 tokens)", milliseconds(found.ms)),
         ("token probabilities", _yes(found.logprobs)),
-        ("JSON of a given schema", _yes(found.schema)),
+        ("JSON schema output", _yes(found.schema)),
         ("streaming", f"yes, {found.pieces} pieces" if found.streams else "no"),
-        ("reads", "not told" if found.read_per_s is None else f"{found.read_per_s:,.0f} tokens a second"),
-        ("writes", "not told" if found.write_per_s is None else f"{found.write_per_s:,.0f} tokens a second"),
-        ("all of this took", milliseconds((time.perf_counter() - began) * 1000)),
+        ("reads", "not reported" if found.read_per_s is None else f"{found.read_per_s:,.0f} tokens a second"),
+        (
+            "writes",
+            "not reported" if found.write_per_s is None else f"{found.write_per_s:,.0f} tokens a second",
+        ),
+        ("total time", milliseconds((time.perf_counter() - began) * 1000)),
     )
 
 
@@ -133,8 +136,8 @@ def _embedder(engine: Engine, report: Report, _cancel: threading.Event) -> Facts
     many = time.perf_counter()
     return (
         ("dimensions", str(embedder.dim)),
-        ("first question, with loading if it was not loaded", milliseconds((loaded - began) * 1000)),
-        ("a question", milliseconds((one - loaded) * 1000)),
+        ("first question, including loading", milliseconds((loaded - began) * 1000)),
+        ("next question", milliseconds((one - loaded) * 1000)),
         ("passages", f"{len(_TEXTS) / (many - one):,.0f} a second (short ones)"),
     )
 
@@ -146,9 +149,9 @@ def _reranker(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     began = time.perf_counter()
     report("loading", 0, 2)
     rerankers.load(rerankers.configured)
-    loaded = ("loading, if it was not loaded", milliseconds((time.perf_counter() - began) * 1000))
+    loaded = ("loading, if not already loaded", milliseconds((time.perf_counter() - began) * 1000))
     if rerankers.configured in (EMBEDDED, LLM):
-        return (loaded, ("works with", "what the corpus' index knows of each passage"))[
+        return (loaded, ("uses", "the corpus index's data on each passage"))[
             : 2 if rerankers.configured == EMBEDDED else 1
         ]
     report("two passages", 1, 2)
@@ -166,7 +169,7 @@ def _web(engine: Engine, report: Report, cancel: threading.Event) -> Facts:
     report("one search", 0, 1)
     search = engine.web()
     if search is None:
-        return (("web search", "none, as set"),)
+        return (("web search", "none, as configured"),)
     began = time.perf_counter()
     found = search.search("weather", 5, timeout=min(10.0, engine.settings.llm_timeout_s), cancel=cancel)
     took = milliseconds((time.perf_counter() - began) * 1000)

@@ -53,7 +53,7 @@ def again(run: Run, here: Here, *, evidence: float | None = None) -> Again:
     )
     session = run.settings.get("session")
     if isinstance(session, str) and session:
-        gone.append(f"session {session}, which has gone on since")
+        gone.append(f"session {session}, which has new turns since the run")
     if run.corpus not in here.corpora:
         gone.append(f"corpus {run.corpus}")
     request = Request(
@@ -95,15 +95,15 @@ def _routes(run: Run, known: Collection[str]) -> tuple[list[str], list[str]]:
 
 def _other(run: Run, here: Here) -> list[str]:
     """What the run was made with that is not what would be used now."""
-    said = []
+    changes = []
     llm, embedder = run.settings.get("llm"), run.settings.get("embedder")
     if isinstance(llm, str) and llm != here.llm:
-        said.append(f"the language model was {llm} and is {here.llm}")
+        changes.append(f"the language model was {llm} and is {here.llm}")
     now = here.embedders.get(run.corpus)
     if isinstance(embedder, str) and now is not None and embedder != now:
-        said.append(f"the embedder was {embedder} and is {now}")
+        changes.append(f"the embedder was {embedder} and is {now}")
     if here.corpora.get(run.corpus) not in (None, run.fingerprint):
-        said.append(f"corpus {run.corpus} was indexed anew since")
+        changes.append(f"corpus {run.corpus} was reindexed since the run")
     if run.settings.get("llm mode") == "record":
-        said.append("it recorded its model answers, and is run live")
-    return said
+        changes.append("the run recorded model replies, and the rerun calls the model")
+    return changes

@@ -246,8 +246,8 @@ def test_views_draw_and_fit(tab, width, scheme):
     page = tab("/?run=good", width=width, scheme=scheme)
     for name, sign in (
         ("Ranks", "[data-testid=stDataFrame] canvas"),
-        ("Overlap", "text=Found by one route alone"),
-        ("Matches", "text=No route of this run tells"),
+        ("Overlap", "text=Found by only one route"),
+        ("Matches", "text=recorded which tokens"),
         ("Cost", ".rs-costs"),
         ("Steps", ".rs-trace"),
     ):
@@ -354,7 +354,7 @@ def test_an_answer_that_cannot_be_written_is_told_as_soon_as_it_is_known(tab):
     page.wait_for_selector("button:has-text('Write answer')")
     settle(page)
     page.click("button:has-text('Write answer')")
-    page.wait_for_selector("[data-testid=stAlert] >> text=No answer of BM25")
+    page.wait_for_selector("[data-testid=stAlert] >> text=BM25 could not write")
     settle(page)
     assert len(alerts(page)) == 1
     assert page.locator("button:has-text('Write answer')").is_enabled()

@@ -111,7 +111,7 @@ def test_a_passage_that_is_picked_is_lit_in_every_route_and_shown_in_full(tab):
     assert len(lit) > 3
     titles = page.locator(".rs-hit .title").all_inner_texts()
     assert {titles[n] for n in lit} == {title}
-    panel.get_by_text("Why it stands where it stands").click()
+    panel.get_by_text("Why it has this rank").click()
     page.wait_for_url("**/why?**")
     settle(page)
     eventually(page, lambda: title in text(page))
@@ -190,7 +190,7 @@ def test_a_run_is_replayed_without_models_and_compared_with_the_original(tab, as
     tick(page)
     page.locator(".st-key-replay button").first.click()
     page.wait_for_url("**/sessions?*a=*")
-    page.locator(MAIN).get_by_text("The two runs are the same but for their times").wait_for()
+    page.locator(MAIN).get_by_text("The two runs differ only in their times").wait_for()
     settle(page)
     assert failures(page) == []
     assert "5 routes gave the same result" in text(page)

@@ -35,7 +35,7 @@ def answered(engine):
 
 def test_wrong_and_missing_citations_are_marked(visit, answered):
     page = open_tab(visit, answered.id, "Answers")
-    assert 'class="cite bad" title="no passage has this number">[7?]' in page
+    assert 'class="cite bad" title="No passage has this number">[7?]' in page
     assert 'title="Returns' in page, "a marker tells its passage"
     assert "1 wrong citations" in page
     assert "&lt;img src" in page
@@ -51,7 +51,7 @@ def test_an_abstention_says_so(visit, engine):
 
 
 def test_a_run_without_answers_or_decisions_says_what_to_do(visit, stored):
-    assert "Choose under Answers" in open_tab(visit, "good", "Answers")
+    assert "Use the Answers menu" in open_tab(visit, "good", "Answers")
 
 
 def test_an_older_run_without_the_new_facts_is_shown(visit, engine):

@@ -95,17 +95,17 @@ def test_addresses_that_cannot_be_are_passed_over(visit, evaluation):
 def test_a_threshold_is_saved_with_words_of_what_changes_and_undone(visit, engine, evaluation):
     app = visit("tune.py")
     threshold = calibrate(target(), split(asked(40)), "f1").threshold
-    assert f"New settings: crag.high: not set → {threshold:.4g}." in shown(app)
+    assert f"New preset: crag.high: not set → {threshold:.4g}." in shown(app)
     app.text_input(key="cal_name").set_value("for tiny").run()
     app.button(key="cal_save").click().run()
     assert "Saved as “for tiny”" in shown(app)
     first = presets.named(engine.store, "for tiny")
     assert first.parameters == {"crag": {"high": threshold}}
-    assert first.note.startswith(f"crag.high: {threshold:.3g} has the highest F1 on 20 dev questions")
-    assert "These settings have this value already." in shown(app)
+    assert first.note.startswith(f"crag.high: {threshold:.3g} chosen on 20 dev questions")
+    assert "This preset already has this value." in shown(app)
     assert app.button(key="cal_save").disabled
     app.selectbox(key="cal_step").set_value("is the answer in the passages:threshold:question").run()
-    assert "Into “for tiny”: answer_evidence: not set" in shown(app)
+    assert "Changes in “for tiny”: answer_evidence: not set" in shown(app)
     assert "all routes" in shown(app)
     app.button(key="cal_save").click().run()
     second = presets.named(engine.store, "for tiny")
@@ -156,7 +156,7 @@ def test_an_evaluation_without_thresholds_says_what_to_measure(visit, monkeypatc
 
 def test_without_an_evaluation_it_leads_to_one(visit, engine):
     app = visit("tune.py")
-    assert "No evaluation is kept here" in shown(app)
+    assert "No evaluations yet" in shown(app)
 
 
 def test_a_route_that_asks_no_model_can_be_asked_now(visit, monkeypatch, write):
@@ -212,7 +212,7 @@ def test_named_settings_are_put_in_place_and_undone(visit, preset):
     assert {k: v for k, v in app.session_state["parameters"].items() if v} == {"crag": {"high": 0.4}}
     assert set(app.session_state["routes"]) == {"bm25", "crag", "hybrid_rrf"}
     assert app.session_state["answer_evidence"] == 0.3
-    assert "“for tiny” are in place." in shown(app)
+    assert "“for tiny” is applied." in shown(app)
     app.session_state["parameters"] = {"crag": {"high": 0.5}}
     app.run()
     assert "changed since" in shown(app)
@@ -242,7 +242,7 @@ def test_they_are_deleted_with_undo(visit, engine, preset):
     app.button(key="named_delete").click().run()
     assert presets.every(engine.store) == ()
     assert "“for tiny” is deleted." in shown(app)
-    assert "None are saved for corpus tiny." in shown(app)
+    assert "No presets are saved for corpus tiny." in shown(app)
     app.button(key="named_back").click().run()
     assert replace(presets.named(engine.store, "for tiny"), changed="") == preset
 

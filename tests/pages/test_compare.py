@@ -90,8 +90,8 @@ def test_movement_against_another_baseline(visit, stored):
 def test_every_view_of_a_run_draws(visit, stored, tab):
     app = visit(run="good", tab=tab)
     told = {
-        "Side by side": "rs-grid", "Overlap": "Found by one route alone", "Answers": "Choose under Answers",
-        "Matches": "No route of this run tells", "Cost": "Prices are not told", "Steps": "rs-trace",
+        "Side by side": "rs-grid", "Overlap": "Found by only one route", "Answers": "Use the Answers menu",
+        "Matches": "recorded which tokens", "Cost": "Prices are not set", "Steps": "rs-trace",
     }  # fmt: skip
     assert told.get(tab, "") in html(app)
     assert ("matrix" in [table.key for table in app.dataframe]) == (tab == "Ranks")
@@ -147,8 +147,8 @@ def test_more_routes_than_can_be_compared_are_refused_in_one_line(visit, engine)
     app.session_state["routes"] = list(routes())[:27]
     app.button(key="run").click().run()
     assert len(app.error) == 1
-    assert "27 routes are chosen; at most 25 are compared at once" in shown(app)
-    assert "2 too many: at most 25" in shown(app)
+    assert "27 routes are selected" in shown(app)
+    assert "2 too many" in shown(app)
     app.multiselect(key="routes").set_value(list(routes())[:2]).run()
     assert "too many" not in shown(app)
 
@@ -208,7 +208,7 @@ def test_no_route_chosen(visit):
     app.text_area(key="question").set_value("hello")
     app.multiselect(key="routes").set_value([]).run()
     app.button(key="run").click().run()
-    assert "choose at least one" in shown(app)
+    assert "select at least one" in shown(app)
 
 
 def test_a_missing_model_is_told_before_the_run_and_in_the_columns(visit, engine):
@@ -296,7 +296,7 @@ def test_what_this_version_lacks_is_left_out_and_told(visit, engine, stored):
     assert app.session_state["parameters"]["hybrid_rrf"] == {"k": 5}
     assert app.radio(key="answers").value == "none"
     told = "parameter hybrid_rrf.bm25_weight, parameter hybrid_rrf.colour"
-    assert f"left out above: route {old.route}, {told}" in shown(app)
+    assert f"not restored: route {old.route}, {told}" in shown(app)
     assert "left out" not in shown(visit(run="good"))
 
 
@@ -311,13 +311,13 @@ def test_a_run_under_way_elsewhere_is_followed_until_it_ends(visit, engine, stor
     app = visit(run="elsewhere")
     assert "3 of 8 routes" in app.get("progress")[0].proto.text
     page = html(app)
-    assert page.count("not ended yet") == 5
+    assert page.count("not finished yet") == 5
     assert "rs-hit" in page
     assert "write_answer" not in [button.key for button in app.button]
     engine.store.save(replace(run, id="elsewhere", settings=settings))
     app.run()
     assert len(app.get("progress")) == 0
-    assert "not ended yet" not in html(app)
+    assert "not finished yet" not in html(app)
     assert "8 of 8 routes with a result" in shown(app)
 
 
@@ -355,7 +355,7 @@ def test_an_answer_is_written_later_for_one_route(visit, engine):
     engine.fake_llm.delay = 0.5
     app.selectbox(key="answer_for").set_value("dense")
     app.button(key="write_answer").click().run()
-    assert "Writing the answer of Dense: 0 s" in shown(app)
+    assert "Writing the answer for Dense: 0 s" in shown(app)
     assert "write_answer" not in [button.key for button in app.button]
     assert engine.answering(asked(app)).wait(10)
     app.run()
@@ -375,7 +375,7 @@ def test_an_answer_that_cannot_be_written_is_one_message(visit, engine, stored):
     assert engine.answering("good").wait(10)
     app.run()
     assert [plain(message.value) for message in app.error] == [
-        f"No answer of BM25: no model is here {HOSTILE[0]}"
+        f"BM25 could not write an answer: no model is here {HOSTILE[0]}"
     ]
     assert "\\<img" in app.error[0].value
     assert engine.store.load("good") == stored["good"]
@@ -405,7 +405,7 @@ def test_a_run_that_waits_for_the_model_says_so_with_its_place(visit, engine):
         until(lambda: "waits for the model" in waits.now(job.pending()[0][2]))
         app.run()
         assert "HyDE waits for the model" in app.get("progress")[0].proto.text
-        assert "waits for the model, which serves it next" in html(app)
+        assert "waits for the model, next in the queue" in html(app)
     run = job.wait(20)
     told = [span.output.others_ms for span in run.results[0].spans if span.name == "wait for the model"]
     assert told[0] > 0

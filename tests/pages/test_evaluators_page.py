@@ -68,7 +68,7 @@ def slider(app, key):
 
 def test_without_any_run_it_says_what_to_do(page, visit):
     app = visit("evaluators.py")
-    assert app.subheader[0].value == "Nothing has been asked yet"
+    assert app.subheader[0].value == "No runs yet"
 
 
 def test_a_run_that_graded_and_decided_nothing_names_routes_that_do(page, engine):
@@ -97,7 +97,7 @@ def test_labels_make_the_first_words(page, stored, monkeypatch):
     ids = [one.id for one in grading.output.grades]
     monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {ids[4]: 3})
     app = page("good")
-    assert "doubted 1 labelled passage" in html(app)
+    assert "graded 1 labelled passage below" in html(app)
     assert "◆ 3" in html(app)
 
 
@@ -135,7 +135,7 @@ def test_what_was_tried_is_kept_for_the_next_run(page, corrected):
     assert not app.exception
     parameters = app.session_state["parameters"]["crag"]
     assert (parameters["low"], parameters["high"], parameters["evaluator"]) == (0.001, 0.99, "llm")
-    assert "Kept for the next run: CRAG" in shown(app)
+    assert "Set for the next run: CRAG" in shown(app)
 
 
 def test_the_address_reopens_tab_step_and_thresholds(page, corrected):
@@ -257,7 +257,7 @@ def test_the_labelled_questions_are_graded_without_a_model_and_counted(page, eng
     (grading,) = gradings(run.results[0])
     slider(app, EDGES.format(run.id, grading.span.id)).set_value((0.0, 0.0)).run()
     assert app.dataframe[0].value["Correct"].tolist()[-1] == 2
-    assert "The thresholds tried" in shown(app)
+    assert "new thresholds" in shown(app)
 
 
 def test_an_evaluator_that_asks_a_model_counts_stored_runs_only(page, engine, labels, corrected):

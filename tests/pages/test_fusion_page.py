@@ -83,7 +83,7 @@ def test_the_first_route_that_fuses_is_shown_with_the_share_of_each_list(visit, 
     assert [one["name"] for one in data[:2]] == ["search BM25", "search vectors"]
     assert "The scores of these 7 passages are made of" in shown(app)
     assert app.button(key="keep_parameters").disabled
-    assert "As in the run." in html(app)
+    assert "Same as in the run." in html(app)
 
 
 def test_a_slider_recomputes_at_once_and_is_in_the_address(visit, asked):
@@ -122,17 +122,17 @@ def test_another_route_has_its_own_settings(visit, asked):
     slider(app, "alpha").set_value(1.0).run()
     assert bars(app)[0]["x"] == [0.0] * len(bars(app)[0]["x"])
     app.selectbox(key="fusion_route").set_value("mmr").run()
-    assert [one["name"] for one in bars(app)[:2]] == ["relevance", "likeness to one before"]
+    assert [one["name"] for one in bars(app)[:2]] == ["relevance", "similarity to selected passages"]
     slider(app, "lambda").set_value(1.0).run()
     assert not app.exception
 
 
 def test_what_follows_a_fusion_is_said_to_be_stale(visit, asked):
     app = visit("fusion.py", run=asked.id, route="rerank")
-    assert "What follows needs a run to change: “rerank by BM25, cosine and MaxSim”" in shown(app)
+    assert "To update the later steps, run the question: “rerank by BM25, cosine and MaxSim”" in shown(app)
     slider(app, "pool").set_value(3).run()
     assert "Choose routes" not in shown(app)
-    assert "has no parameter for all that is changed" in shown(app)
+    assert "lacks a parameter" in shown(app)
     assert app.button(key="keep_parameters").disabled
 
 
@@ -144,7 +144,7 @@ def test_kept_parameters_are_those_of_the_next_run_and_can_be_undone(visit, engi
     app.button(key="keep_parameters").click().run()
     assert app.session_state["parameters"]["hybrid_rrf"] == {"k": 5, "dense_weight": 2.5}
     assert set(app.session_state["routes"]) == {result.route for result in asked.results}
-    assert "Kept for the next run: Hybrid (RRF) with k = 5, dense_weight = 2.5." in shown(app)
+    assert "Set for the next run: Hybrid (RRF) with k = 5, dense_weight = 2.5." in shown(app)
     app.button(key="undo_parameters").click().run()
     assert app.session_state["routes"] == ["dense"]
     assert "Kept for" not in shown(app)
@@ -164,16 +164,16 @@ def test_kept_parameters_are_those_of_the_next_run_and_can_be_undone(visit, engi
 
 def test_the_labelled_set_tells_what_a_change_does(visit, asked, labels):
     app = settled(visit("fusion.py", run=asked.id))
-    assert "Nothing is changed" in html(app)
+    assert "No changes yet" in html(app)
     assert "2 labelled questions, the same before" in shown(app)
-    assert "1 of all 4 have no relevant passage" in shown(app)
+    assert "1 of 4 have no relevant passage" in shown(app)
     slider(app, "weight of search BM25").set_value(0.0).run()
-    assert "95 % interval" in html(app)
+    assert "95 % confidence interval" in html(app)
     app.session_state["fusion_split"] = "test"
     app.run()
-    assert "look at the others once" in shown(app)
+    assert "check the other questions once" in shown(app)
     assert "1 labelled questions" in shown(app)
-    assert "one question alone has none" in html(app)
+    assert "needs more than one question" in html(app)
     app.session_state["fusion_split"] = "all"
     app.run()
     assert "3 labelled questions" in shown(app)
@@ -196,7 +196,7 @@ def test_gold_passages_tell_where_they_went(visit, asked, monkeypatch):
     monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {"fragile:0-80": 3, "nowhere:0-1": 2})
     app = visit("fusion.py", run=asked.id)
     page = html(app)
-    assert "Gold passage" in page
+    assert "Labelled passage" in page
     assert "as before" in page
     assert "not ranked" in page
     assert "nDCG@10" in page
@@ -206,7 +206,7 @@ def test_a_run_without_fusion_says_so(visit, engine):
     run = engine.ask(Request(Query(QUESTION), "tiny", ("bm25", "dense")))
     assert engine.store.flush()
     app = visit("fusion.py", run=run.id)
-    assert app.subheader[0].value == "No route of this run fuses lists"
+    assert app.subheader[0].value == "No route in this run fuses lists"
 
 
 def test_hostile_text_is_shown_as_text(visit, engine, asked):
@@ -250,7 +250,7 @@ def test_spans_of_an_import_may_hold_anything(visit, engine, asked, changed):
     spans = tuple(replace(s, **changed) if s.id == fusion.span.id else s for s in result.spans)
     engine.store.save(replace(asked, id="bent", results=(replace(result, spans=spans),)))
     app = visit("fusion.py", run="bent")
-    assert "cannot be tried with other values" in shown(app)
+    assert "You cannot try other values" in shown(app)
 
 
 def test_a_list_that_the_route_made_itself_is_said_to_be_so(visit, engine, asked):
@@ -259,12 +259,12 @@ def test_a_list_that_the_route_made_itself_is_said_to_be_so(visit, engine, asked
     spans = tuple(mine if s.id == mine.id else s for s in result.spans)
     engine.store.save(replace(asked, id="own", results=(replace(result, spans=spans),)))
     app = visit("fusion.py", run="own")
-    assert "cannot be tried with other values: list 2 was made by the route itself" in shown(app)
+    assert "list 2 was made by the route's own code" in shown(app)
 
 
 def test_without_a_run_it_says_what_to_do(visit):
     app = visit("fusion.py")
-    assert "Nothing has been asked yet" in app.subheader[0].value
+    assert "No runs yet" in app.subheader[0].value
 
 
 def test_a_route_of_another_version_is_drawn_without_parameters(visit, engine, asked):

@@ -24,5 +24,5 @@ def test_an_address_puts_its_term_first(visit):
 
 def test_an_unknown_term_is_said_as_text(visit):
     app = visit("glossary.py", term="<img src=x>")
-    assert "The glossary has no term “<img src=x>”" in shown(app)
+    assert "The Glossary has no term “<img src=x>”" in shown(app)
     assert html(app).count("<dt>") == len(TERMS)

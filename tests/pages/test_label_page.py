@@ -480,4 +480,4 @@ def test_a_file_is_imported_on_the_page(visit, engine):
 def test_the_keys_are_on_the_shortcuts_page(visit):
     page = html(visit("shortcuts.py"))
     assert "A, S, D, F" in page
-    assert "take back what was said last" in page
+    assert "undo the last judgement" in page

@@ -24,8 +24,8 @@ def open_tab(view):
 
 def test_without_a_run_it_says_what_to_do(visit):
     app = visit("latency.py")
-    assert app.subheader[0].value == "Nothing has been asked yet"
-    assert "here you see where the time goes" in shown(app)
+    assert app.subheader[0].value == "No runs yet"
+    assert "This page shows where the time goes" in shown(app)
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -49,7 +49,7 @@ def test_every_route_has_its_times_as_stored(visit, stored):
             assert f">{milliseconds(ms)}<" in row if ms else ">–<" in row
         assert longest.name in row
     assert "CRAG is the slowest route alone, 5.2 s." in page
-    assert "Nothing is estimated." in page
+    assert "No time is estimated." in page
 
 
 def test_routes_that_did_not_go_well_say_why(visit, stored):
@@ -135,7 +135,7 @@ def test_percentiles_are_those_of_the_stored_runs(open_tab, engine, stored):
     assert now != every
     assert "From 3 runs." in html(app)
     assert "2 rows are from the cache or recordings" in html(app)
-    assert "too few for a 95th percentile" in html(app)
+    assert "too few for p95" in html(app)
     for expected in (now, every):
         table = app.dataframe[0].value
         assert list(table["Name"]) == [one.title for one in expected]

@@ -53,7 +53,7 @@ def test_heatmap_and_terms_are_drawn_from_the_stored_run(visit, engine, matched,
 
 
 def test_a_run_without_matches_says_so(visit, stored):
-    assert "No route of this run tells which tokens or terms" in html(open_tab(visit, "good"))
+    assert "recorded which tokens or terms" in html(open_tab(visit, "good"))
 
 
 def test_hostile_tokens_and_terms_are_shown_as_text(visit, engine):
@@ -73,5 +73,5 @@ def test_hostile_tokens_and_terms_are_shown_as_text(visit, engine):
     for mark in ("<img", "<script", "<svg", 'onmouseover="alert', "</style></div><svg"):
         assert mark not in page, mark
     assert "&lt;img src=http://evil.example/x.png" in page
-    assert f"and {40 - len(tokens)} lighter terms" in page
+    assert f"and {40 - len(tokens)} terms with lower weights" in page
     assert any(f"first {len(tokens)} of 400 columns" in plain(one.value) for one in app.caption)

@@ -37,7 +37,7 @@ def test_a_fresh_browser_is_shown_nobodys_run(visit, asked, page):
     theirs, run = asked
     fresh = visit(page)
     assert fresh.subheader[0].value == "No run is open"
-    assert "Ask a question, or choose a stored run: here you see" in shown(fresh)
+    assert "Run a question, or open a stored run. This page shows" in shown(fresh)
     assert "Whose is the crushed box?" not in html(fresh) + shown(fresh)
     assert address(fresh, "run") is None
     assert "run_id" not in fresh.session_state or fresh.session_state["run_id"] is None

@@ -3,6 +3,7 @@ why a passage is where it is.
 """
 
 import pytest
+from markupsafe import escape
 
 from core.analysis.passage_trace import PassageTrace
 from core.analysis.what_if.fusion import fusions, recompute
@@ -42,17 +43,17 @@ def test_why_says_what_is_recorded_and_where_the_trace_ends(visit, asked, monkey
     monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {gone: 3, cut: 2})
     page = html(visit("why.py", run=run.id, depth="20"))
     for id in (gone, cut):
-        assert PassageTrace(own).fate(id, 20).words in page
-    assert "At 13 in “fuse by reciprocal rank”, but the route returned the first 12 of" in page
-    assert "The route put the list for “fuse by reciprocal rank” together itself, so its trace cannot" in page
+        assert escape(PassageTrace(own).fate(id, 20).words) in page
+    assert "At rank 13 in “fuse by reciprocal rank”, but the route returned only the first 12 of" in page
+    assert "own code made the list for “fuse by reciprocal rank”, so its trace cannot" in page
     assert "✕ not recorded" in page
-    assert "or the route put a list together itself" in page
+    assert "own code combined lists, not recorded" in page
 
 
 def test_fusion_says_which_list_the_run_does_not_keep(visit, asked):
     run = asked("own_python")
     app = visit("fusion.py", run=run.id, route="own_python")
-    assert "list 3 was made by the route itself, not by a step" in shown(app)
+    assert "list 3 was made by the route's own code" in shown(app)
 
 
 def test_fusion_names_the_parts_that_were_fused_and_does_it_again(visit, asked):

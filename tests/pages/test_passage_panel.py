@@ -83,7 +83,7 @@ def test_a_link_reopens_exactly_this_view(visit, stored):
     assert app.session_state["depth"] == 20
     assert app.session_state["density"] == "L"
     assert app.session_state["passage"] == id
-    assert "Found by one route alone" in html(app)
+    assert "Found by only one route" in html(app)
     assert "p = 0.98" in captions(app)
     for name, value in {**view, "passage": id, "run": "good"}.items():
         assert address(app, name) == value
@@ -138,11 +138,11 @@ def test_terms_are_marked_and_their_parts_add_up_to_the_stored_score(visit, aske
     app = visit(run=asked.id, passage=hit.passage.id)
     page = html(app)
     assert "<mark>Fragile</mark>" in page or "<mark>fragile</mark>" in page
-    assert "together they are the score that the run keeps" in page
+    assert "The sum is the score stored in the run" in page
     assert f'BM25 score</td><td class="num">{hit.score:.2f}' in page
     assert searched_by_terms(asked)[asked.query.text][hit.passage.id] == hit.score
-    assert "What each term of the learned expansion adds" in page
-    assert [one.label for one in app.main.expander] == ["Token by token"]
+    assert "Contribution of each learned sparse term" in page
+    assert [one.label for one in app.main.expander] == ["Token similarities"]
     app.session_state["passage_tokens"] = True
     app.run()
     assert len(app.get("plotly_chart")) == 1
@@ -157,24 +157,26 @@ def test_another_corpus_than_the_runs_is_said(visit, engine, asked):
     other = replace(asked, id="moved", fingerprint="else", results=(replace(asked.results[0], spans=spans),))
     engine.store.save(other)
     app = visit(run="moved", passage=hit.passage.id)
-    assert "indexed anew since this run" in captions(app)
-    assert f"The run keeps another score, {hit.score + 1:.2f}" in html(app)
+    assert "reindexed after this run" in captions(app)
+    assert f"The run stored {hit.score + 1:.2f}" in html(app)
 
 
 def test_a_corpus_or_a_passage_that_is_not_there_is_said(visit, engine, stored):
     run = stored["good"]
     hit = run.results[0].hits[0]
-    assert "as it is here has no such passage" in captions(visit(run="good", passage=hit.passage.id))
+    assert "current corpus does not contain this passage" in captions(
+        visit(run="good", passage=hit.passage.id)
+    )
     engine.store.save(replace(run, id="far", corpus="other"))
     app = visit(run="far", passage=hit.passage.id)
-    assert "cannot be told: corpus 'other' is not built" in captions(app)
+    assert "are not available: corpus 'other' is not built" in captions(app)
     assert hit.passage.text[:40] in html(app).replace("<mark>", "").replace("</mark>", "")
 
 
 def test_scores_beside_each_other():
-    assert "that the run keeps." in _beside(10.0, 10.004)
-    assert "another score, 11.00" in _beside(10.0, 11.0)
-    assert "No list" in _beside(10.0, None)
+    assert "The sum is the score stored in the run." in _beside(10.0, 10.004)
+    assert "The run stored 11.00" in _beside(10.0, 11.0)
+    assert "No BM25 search" in _beside(10.0, None)
 
 
 def test_marks_are_made_around_escaped_text():
@@ -289,7 +291,7 @@ def test_a_grid_is_drawn_once_for_all_that_it_shows(monkeypatch):
 def test_texts_left_out_are_told_on_the_page(visit, engine):
     engine.store.save(large_run(corpus="tiny"))
     app = visit(run="large", depth="50")
-    assert "1,250 hits: more than 400 come without their whole texts" in captions(app)
+    assert "1,250 hits. Above 400" in captions(app)
     assert "25 of 25 routes with a result" in captions(app)
     app.session_state["depth"] = 10
     app.run()
@@ -314,12 +316,15 @@ def test_the_overlap_is_told_in_words(visit, stored):
     app = visit(run="good", tab="Overlap")
     said = plain(app.main.markdown[0].value)
     assert said == overlap_told(overlap(stored["good"], "jaccard", depth=10))
-    assert said.startswith("Most alike are ")
+    assert said.startswith("Most similar: ")
     found = [("bm25", ["a", "b"]), ("dense", ["c", "d"]), ("rerank", ["e"])]
-    assert most_alone(found, 5) == "BM25 and Dense find the most that no other route has in its top 5: 2."
+    assert (
+        most_alone(found, 5)
+        == "BM25 and Dense find the most passages that no other route has in its top 5: 2."
+    )
     assert most_alone(found[:1], 5).startswith("BM25 finds the most")
     one = replace(stored["good"], results=stored["good"].results[:1])
-    assert overlap_told(overlap(one, "rbo")) == "There are no two routes with a result to compare."
+    assert overlap_told(overlap(one, "rbo")) == "Comparing rankings needs at least two routes with results."
 
 
 def test_costs_are_the_stores_and_priced_where_prices_are_told(visit, engine, stored, monkeypatch):
@@ -329,8 +334,8 @@ def test_costs_are_the_stores_and_priced_where_prices_are_told(visit, engine, st
     page = html(app)
     used = {result.title: totals(result) for result in stored["good"].results}
     most = max(used.values(), key=lambda one: one.tokens)
-    assert f"takes the most: {most.tokens:,} tokens in {most.calls} calls" in page
-    assert "Prices are not told: set llm_price_prompt" in page
+    assert f"uses the most: {most.tokens:,} tokens in {most.calls} calls" in page
+    assert "Prices are not set: set llm_price_prompt" in page
     assert f'<td>CRAG</td><td class="num">{most.calls}</td><td class="num">{most.prompt}</td>' in page
     assert "1 stored" in page
     priced = engine.settings.model_copy(update={"llm_price_prompt": 2.0, "llm_price_completion": 8.0})
@@ -339,7 +344,7 @@ def test_costs_are_the_stores_and_priced_where_prices_are_told(visit, engine, st
     spent = add(one.spent for one in used.values())
     assert f'<td class="num">{price(most, 2.0, 8.0):.4g}</td>' in page
     assert f'<td class="num">{price(spent, 2.0, 8.0):.4g}</td></tr></tfoot>' in page
-    assert "Prices are not told" not in page
+    assert "Prices are not set" not in page
 
 
 def test_a_citation_opens_its_passage(visit, engine, stored):

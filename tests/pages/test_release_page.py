@@ -61,7 +61,7 @@ def limit(app, field):
 
 def test_without_an_evaluation_it_says_what_to_do(visit, engine):
     app = visit("release.py")
-    assert "No evaluation is kept here" in shown(app)
+    assert "No evaluations yet" in shown(app)
 
 
 def test_the_decision_stands_first_with_criteria_derived_from_the_baseline(look, kept):

@@ -31,7 +31,7 @@ def test_a_question_is_remembered_only_in_a_session(visit, engine):
     finish(app, engine)
     assert engine.store.sessions_remembered() == ()
     app = enter(app)
-    assert "Nothing is remembered of this session yet" in shown(app)
+    assert "This session has no turns yet" in shown(app)
     app.button(key="run").click().run()
     app = finish(app, engine)
     assert said(engine) == ["My box arrived crushed"]
@@ -43,25 +43,25 @@ def test_a_session_is_forgotten_only_when_that_is_confirmed(visit, talked):
     app = enter(visit(corpus="tiny"))
     assert "I am sorry." in html(app)
     app.button(key="forget").click().run()
-    assert "cannot be brought back" in shown(app)
+    assert "You cannot undo this" in shown(app)
     app.button(key="forget_not").click().run()
-    assert "cannot be brought back" not in shown(app)
+    assert "You cannot undo this" not in shown(app)
     assert len(said(talked)) == 2
     app.button(key="forget").click().run()
     app.button(key="forget_now").click().run()
     assert said(talked) == []
-    assert "Nothing is remembered of this session yet" in shown(app)
+    assert "This session has no turns yet" in shown(app)
 
 
 def test_one_turn_is_forgotten_and_another_choice_asks_again(visit, talked):
     app = enter(visit(corpus="tiny"))
-    (turns,) = [box for box in app.multiselect if box.label == "Turns to forget"]
+    (turns,) = [box for box in app.multiselect if box.label == "Turns to delete"]
     turns.set_value([2]).run()
     app.button(key="forget").click().run()
-    assert app.button(key="forget").label == "Forget 1 turn"
-    (turns,) = [box for box in app.multiselect if box.label == "Turns to forget"]
+    assert app.button(key="forget").label == "Delete 1 turn"
+    (turns,) = [box for box in app.multiselect if box.label == "Turns to delete"]
     turns.set_value([1]).run()
-    assert "cannot be brought back" not in shown(app)
+    assert "You cannot undo this" not in shown(app)
     app.button(key="forget").click().run()
     app.button(key="forget_now").click().run()
     assert not app.exception

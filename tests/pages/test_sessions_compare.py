@@ -48,8 +48,7 @@ def test_the_address_opens_the_comparison_with_the_stores_figures(visit, engine,
     app = visit("sessions.py", a=asked.id, b=other.id)
     shown = text(app)
     assert (
-        "The same question with the same settings. 1 of 2 routes came to another result: Hybrid (RRF)."
-        in shown
+        "Same question with the same settings. 1 of 2 routes gave a different result: Hybrid (RRF)." in shown
     )
     assert "because <code>k</code> was 60 and is 5" in shown
     diff = run_diff(engine.store.load(asked.id), engine.store.load(other.id))
@@ -190,7 +189,7 @@ def test_a_comparison_waits_for_a_run_that_is_under_way(visit, engine, asked):
     while not job.done and time.monotonic() < deadline:
         time.sleep(0.05)
     app.run()
-    assert "Only in the first: Hybrid" in text(app)
+    assert "Only in the first run: Hybrid" in text(app)
     assert job.snapshot().status == "cancelled"
 
 

@@ -63,10 +63,10 @@ def test_hostile_queries_and_values_are_only_text(engine):
 
 
 def test_a_run_that_asked_no_database_says_so(stored):
-    assert "No route of this run asked a database." in tables(stored["good"])
+    assert "No route in this run queried a database." in tables(stored["good"])
 
 
 def test_a_long_result_is_cut_on_the_page(engine):
     page = shown(engine, {"sql": "SELECT a.order_no FROM orders a, orders b, orders c, orders d, orders e"})
-    assert "200 rows · the first 50 are shown · only the first 200 rows" in page
+    assert "200 rows · showing the first 50 · only the first 200 rows" in page
     assert page.count("<tr>") == 51

@@ -86,7 +86,7 @@ def look(visit):
 
 def test_without_a_run_it_says_what_to_do(visit):
     app = visit(PAGE)
-    assert app.subheader[0].value == "Nothing has been asked yet"
+    assert app.subheader[0].value == "No runs yet"
 
 
 @pytest.mark.parametrize("name", ["good", "bad", "evil"])
@@ -102,22 +102,22 @@ def test_every_tab_opens_on_any_run(look, stored, name):
 
 def test_it_begins_with_what_the_rewriting_came_to(look, stored):
     app = look("good")
-    assert "3 of 8 routes searched with another text than the question." in said(app)
+    assert "3 of 8 routes searched with a rewrite." in said(app)
     page = html(app)
     assert "<ins>" in page
     assert STANDALONE.split()[-2] in page
     for title in ("BM25", "Dense", "Hybrid (RRF)", "Hybrid (linear)", "CRAG"):
-        assert title in page.split("Searched with the question as it is: ")[1]
+        assert title in page.split("Searched with the question as written: ")[1]
 
 
 def test_a_run_without_rewriting_says_so(look, engine, stored):
     plain = replace(stored["good"], id="plain", results=stored["good"].results[:4])
     engine.store.save(plain)
     app = look("plain")
-    assert "Every one of the 4 routes with a result searched with the question as it is." in said(app)
+    assert "All 4 routes with a result searched with the question as written." in said(app)
     app.session_state["transform_tab"] = "Proxies"
     app.run()
-    assert "No route of this run imagined a passage" in said(app)
+    assert "used a hypothetical passage" in said(app)
     assert "Tree" not in [tab.label for tab in app.tabs]
 
 
@@ -135,8 +135,8 @@ def test_a_table_tells_which_text_paid_and_equals_the_store(look, engine, stored
         (len(one.found), len(one.only), len(one.kept)) for one in expected
     ]
     assert "◆3" in rows[3][4]
-    assert f"“{VARIANTS[2]}” alone found" in said(app)
-    assert "No rewriting lost a labelled passage" in said(app)
+    assert f"Only “{VARIANTS[2]}” found" in said(app)
+    assert "No rewrite lost a labelled passage" in said(app)
 
 
 def test_a_lost_label_is_told(look, stored, labels):
@@ -160,15 +160,15 @@ def test_a_route_that_asked_otherwise_is_set_against_the_question_of_others(look
         assert [tuple(map(int, row[1:4])) for row in rows] == [
             (len(one.found), len(one.only), len(one.kept)) for one in expected
         ]
-        assert rows[0][0] == "the question, by other routes"
-    assert "mean of embeddings: 1 written text and the question" in page
+        assert rows[0][0] == "the question, in other routes"
+    assert "mean of embeddings: 1 rewrite and the question" in page
 
 
 def test_the_tree_shows_what_each_text_brought(look, engine, stored):
     engine.store.save(both(stored["good"]))
     app = look("both", tab="Tree")
     page = html(app)
-    assert "searched with 4 texts" in page
+    assert "4 queries" in page
     for text in VARIANTS:
         assert text in page
     assert Outline(page).deepest == 2
@@ -200,7 +200,7 @@ def test_imagined_passages_stand_beside_the_labelled_one(look, stored, engine, l
     for figure in (cosine(question, passage), cosine(text, passage), cosine(text, question)):
         assert f"{figure:.3f}" in page
     nearer = cosine(text, passage) > cosine(question, passage)
-    assert f"{int(nearer)} of 1 imagined passages are nearer to" in page
+    assert f"{int(nearer)} of 1 hypothetical passages are nearer to" in page
     assert ("Nearer to" if nearer else "Farther from") in page
     assert "<mark>" in page
     assert "has changed since the run" in page
@@ -208,11 +208,11 @@ def test_imagined_passages_stand_beside_the_labelled_one(look, stored, engine, l
 
 def test_without_labels_the_nearest_passage_is_taken_and_a_choice_goes_first(look, stored):
     app = look("good", tab="Proxies")
-    assert "the nearest one found" in html(app)
+    assert "the nearest passage found" in html(app)
     other = stored["good"].results[0].hits[7].passage
     app = look("good", tab="Proxies", passage=other.id)
     assert other.text[-40:] in html(app).replace("</mark>", "").replace("<mark>", "")
-    assert "the nearest one found" not in html(app)
+    assert "the nearest passage found" not in html(app)
 
 
 def test_the_map_is_honest_and_its_table_true(look, stored, engine):
@@ -220,9 +220,9 @@ def test_the_map_is_honest_and_its_table_true(look, stored, engine):
     chosen = run.results[0].hits[0].passage
     app = look("good", tab="Map", passage=chosen.id)
     assert "The two axes show" in said(app)
-    assert "by the real cosine is" in said(app)
+    assert "by true cosine" in said(app)
     table = app.dataframe[0].value
-    assert set(table["Kind"]) == {"question", "written text", "imagined passage"}
+    assert set(table["Kind"]) == {"question", "rewrite", "hypothetical passage"}
     assert list(table["Cosine"]) == sorted(table["Cosine"], reverse=True)
     embed = engine.embedder("hash").embed_query
     true = cosine(embed(STANDALONE), embed(f"{chosen.title} {chosen.text}"))
@@ -248,7 +248,8 @@ def test_without_an_embedder_it_says_so(look, engine, stored, monkeypatch):
     engine.store.save(replace(stored["good"], id="fresh"))
     for tab in ("Proxies", "Map"):
         app = look("fresh", tab=tab)
-        assert "there are no similarities to show: no model" in said(app)
+        assert "Similarities need the embedder" in said(app)
+        assert ": no model" in said(app)
 
 
 def test_vectors_of_an_unchanged_corpus_are_the_index_own(look, engine):

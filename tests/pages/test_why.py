@@ -35,11 +35,11 @@ def test_a_labelled_question_is_diagnosed_and_figures_are_the_stores(visit, stor
     best = max(
         sum(id in {hit.passage.id for hit in result.hits[:10]} for id in wanted) for result in run.results
     )
-    assert f"{best} of 3 relevant in the top 10" in page
+    assert f"{best} of 3 relevant passages in the top 10" in page
     assert f"0 of {len(run.results)} routes have all 3 relevant passages" in page
     assert "a follow-up that needs the conversation" in page
-    assert "derived, not labelled" in page
-    assert "No list of this run holds it." in page
+    assert "inferred, not labelled" in page
+    assert "No list in this run contains it." in page
     for result in run.results:
         for id in wanted:
             fate = PassageTrace(result).fate(id, 10)
@@ -56,9 +56,9 @@ def test_a_labelled_question_is_diagnosed_and_figures_are_the_stores(visit, stor
 def test_no_labels_is_said_and_the_most_disputed_passage_shown(visit, stored):
     app = visit("why.py", run="good")
     assert "This question has no labels" in shown(app)
-    assert "The most disputed one is shown" in shown(app)
-    assert "Step to blame" not in html(app)
-    assert "Rank after every step" in html(app)
+    assert "that most other routes miss" in shown(app)
+    assert "Lost at" not in html(app)
+    assert "Rank after each step" in html(app)
 
 
 def test_a_link_reopens_the_passage_and_depth(visit, stored):
@@ -81,13 +81,13 @@ def test_a_smaller_top_loses_more(visit, stored, labelled):
     for depth in (5, 10, 50):
         app.segmented_control(key="depth").set_value(depth).run()
         assert not app.exception
-        counted.append(max(int(n) for n in re.findall(r"(\d) of 3 relevant in the top", html(app))))
+        counted.append(max(int(n) for n in re.findall(r"(\d) of 3 relevant passages in the top", html(app))))
     assert counted == sorted(counted)
 
 
 def test_routes_without_a_ranking_are_told_with_their_reason(visit, stored, labelled):
     page = html(visit("why.py", run="bad"))
-    assert "3 routes had no ranking" in page
+    assert "3 routes have no ranking" in page
     assert "KeyError: &#39;weights&#39;" in page
     assert "out of time" in page
 
@@ -111,8 +111,8 @@ def test_a_passage_no_route_found_is_looked_for_in_the_corpus(visit, stored, eng
     app.radio(key=f"why_found:{passage.id}").set_value(passage.id).run()
     assert not app.exception
     assert app.selectbox(key="passage").value == passage.id
-    assert "No list of this run holds it." in html(app)
-    assert "Computed now" in html(app)
+    assert "No list in this run contains it." in html(app)
+    assert "Computed from the current index" in html(app)
     again = reopened(visit, passage=passage.id)
     assert again.selectbox(key="passage").value == passage.id
 
@@ -122,4 +122,4 @@ def test_a_run_whose_routes_found_nothing_says_so(visit, engine):
     none = tuple(replace(result, hits=(), spans=()) for result in run.results)
     engine.store.save(replace(run, results=none))
     assert engine.store.flush()
-    assert "No route of this run found any passage" in shown(visit("why.py", run="empty"))
+    assert "No route in this run found a passage" in shown(visit("why.py", run="empty"))

@@ -138,8 +138,8 @@ def test_what_a_step_was_given_is_told_in_words():
     assert describe(Link("hits", 1, 5, 20), hybrid) == ("hits", "search BM25, ranks 21 to 25")
     assert describe(Link("hits", 1, 1, 3), hybrid) == ("hits", "search BM25, rank 4")
     assert describe(Link("rest", 1, 0), hybrid) == ("rest", "search BM25, no passage")
-    assert describe(Link("lists[1]", None, 3), hybrid) == ("list 2", "made by hand by the route")
-    assert describe(Link("hits", 99, 3), hybrid) == ("hits", "step 99, which is not kept")
+    assert describe(Link("lists[1]", None, 3), hybrid) == ("list 2", "made by the route's own code")
+    assert describe(Link("hits", 99, 3), hybrid) == ("hits", "step 99, which is not stored")
     twice = (*hybrid, replace(hybrid[0], id=5))
     assert describe(Link("hits", 5, 2), twice) == ("hits", "search BM25 (step 5), ranks 1 to 2")
     assert describe(Link("drafts[2].text", 5, 1), hybrid[:1])[0] == "draft 3.text"

@@ -61,8 +61,8 @@ def test_what_a_route_found_and_who_repairs_it_at_the_lowest_time():
     assert (poor.found, poor.of, poor.best, poor.well) == (0, 2, 3, False)
     assert [id for id, _ in poor.lost] == ["a", "b"]
     assert poor.repair.route == "quick", "both have all; it has its ranking sooner"
-    assert poor.advice == "Quick has all 2 in its top 2 (20 ms alone to its ranking)."
-    assert found["half"].advice == "Quick has it in its top 2 (20 ms alone to its ranking)."
+    assert poor.advice == "Quick has all 2 in its top 2 (ranking in 20 ms)."
+    assert found["half"].advice == "Quick has it in its top 2 (ranking in 20 ms)."
     assert found["quick"].well
     assert found["quick"].repair is None
     assert list(found) == ["poor", "half", "quick", "slow"], "worst first"
@@ -85,8 +85,8 @@ def test_the_step_to_blame_lost_most():
     one = diagnosed(run_of(made("r", "xyab", spans=spans)), {"a": 2, "b": 2, "c": 2})["r"]
     assert (one.blamed.kind, one.blamed.step.name, one.there) == ("reranked away", "rerank", 2)
     assert one.advice == (
-        "No route of this run has any of them in its top 2. A top 5 of this route has one."
-        " Before “rerank” it was at 1. “search” for “why” had it at 1 in R."
+        "No route in this run has any of them in its top 2. The top 5 of this route has one."
+        " Before “rerank”, it was at rank 1. “search” for “why” has it at rank 1 in R."
     )
 
 
@@ -94,8 +94,8 @@ def test_advice_where_nothing_holds_it_claims_no_more():
     run = run_of(made("r", "xy"), history=(Turn("user", "before"),))
     one = diagnosed(run, {"z": 3})["r"]
     assert one.advice == (
-        "No route of this run has it in its top 2. No list of this run holds it: only another way to search"
-        " can. The question is a follow-up, and no route of this run rewrote it."
+        "No route in this run has it in its top 2. No list in this run contains it: only a different search"
+        " can find it. The question is a follow-up, and no route in this run rewrote it."
     )
 
 
@@ -104,7 +104,7 @@ def test_a_follow_up_that_a_route_rewrote_is_not_said_to_be_unwritten():
     for after, told in ((("why",), True), (("why before",), False)):
         wrote = Span(3, None, "rewrite", "LLM", 0, 1, {}, Rewrite("why", after, "question"))
         again = replace(run, results=(replace(run.results[0], spans=(*run.results[0].spans, wrote)),))
-        assert ("no route of this run rewrote it" in diagnosed(again, {"z": 3})["r"].advice) == told
+        assert ("no route in this run rewrote it" in diagnosed(again, {"z": 3})["r"].advice) == told
 
 
 def test_routes_without_a_ranking_come_after_those_that_lost():
@@ -126,10 +126,10 @@ def test_the_mode_is_the_authors_or_derived_and_says_so():
     texts = {"d1:0-9": passage("d1:0-9", "parcels arrive late")}
     run = run_of(made("r", "x"))
     said = mode_of(run, gold, "vocabulary_mismatch", texts, words)
-    assert (said.name, said.labelled) == ("other words than the passage", True)
+    assert (said.name, said.labelled) == ("no terms in common with the passage", True)
     follow = mode_of(run_of(text="and then", history=(Turn("user", "x"),)), gold, None, texts, words)
     assert (follow.name, follow.labelled, follow.why) == (
-        "a follow-up that needs the conversation", False, "a message comes before it")  # fmt: skip
+        "a follow-up that needs the conversation", False, "it follows 1 message")  # fmt: skip
     exact = mode_of(run_of(text="What is error E-4711X?"), gold, None, texts, words)
     assert exact.name == "an exact identifier"
     assert "E-4711X" in exact.why

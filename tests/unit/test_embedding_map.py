@@ -141,7 +141,7 @@ def test_the_chart_places_every_point_and_rings_labels_and_choice():
     placed = Plane(np.arange(2 * len(found), dtype=np.float32).reshape(-1, 2), (0.4, 0.1))
     figure = query_map(found, placed, gold={gold: 3}, chosen=gold)
     traces = {one.name: one for one in figure.data}
-    kinds = ("question", "written text", "imagined passage", "passage")
+    kinds = ("question", "rewrite", "hypothetical passage", "passage")
     assert sum(len(traces[name].x) for name in kinds) == len(found)
     at = next(n for n, one in enumerate(found) if one.key == gold)
     for name in ("labelled", "chosen passage"):

@@ -128,8 +128,8 @@ def test_a_route_that_hangs_is_given_up_with_its_spans(tmp_path, monkeypatch):
     hold.set()
     result = by_route(run)["bm25"]
     assert result.status == "timeout"
-    assert "given up" in result.error
-    assert result.spans[0].error == "had not ended when the route was given up"
+    assert "abandoned" in result.error
+    assert result.spans[0].error == "not finished when the route was abandoned"
     assert by_route(run)["dense"].status == "ok"
 
 
@@ -197,7 +197,7 @@ def test_an_answer_is_written_in_the_background_once_and_stored(tmp_path):
     llm.delay = 0.3
     first = engine.start_answer(run.id, "bm25")
     assert engine.start_answer(run.id, "bm25") is first is engine.answering(run.id)
-    with pytest.raises(BadInput, match="'bm25' is being written"):
+    with pytest.raises(BadInput, match="'bm25' is writing its answer"):
         engine.start_answer(run.id, "dense")
     assert not first.done
     assert first.wait(60)
@@ -208,7 +208,7 @@ def test_an_answer_is_written_in_the_background_once_and_stored(tmp_path):
     assert stored == engine.run(run.id)
     assert stored.results[0].answer == "It is so [1]."
     assert stored.results[1] == run.results[1]
-    with pytest.raises(BadInput, match="has its answer already"):
+    with pytest.raises(BadInput, match="already has an answer"):
         engine.start_answer(run.id, "bm25")
     store.close()
 
@@ -223,9 +223,9 @@ def test_an_answer_that_comes_to_nothing_says_why_and_changes_nothing(tmp_path, 
     assert writing.wait(60)
     assert writing.error == told
     assert engine.run(run.id) == run
-    with pytest.raises(BadInput, match="found nothing"):
+    with pytest.raises(BadInput, match="has no passages"):
         engine.add_answer(replace(run, results=(replace(run.results[0], hits=()),)), "bm25")
-    with pytest.raises(BadInput, match="still under way"):
+    with pytest.raises(BadInput, match="still running"):
         engine.add_answer(replace(run, status="running"), "bm25")
 
 

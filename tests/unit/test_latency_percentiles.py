@@ -150,23 +150,25 @@ def test_clocks_are_the_runs_own():
 def test_the_lead_names_the_quickest_the_slowest_and_what_it_waits_for():
     first, kinds, wall = lead(RUN)
     assert first.startswith(
-        "BM25 is the quickest route alone, 1.4 ms. CRAG is the slowest route alone, 5.2 s."
+        "BM25 is the fastest route alone, 1.4 ms. CRAG is the slowest route alone, 5.2 s."
     )
     assert first.endswith("Over 99% of CRAG's 5.2 s is “grade and decide”.")
     assert "language model in 3" in kinds
-    assert wall.startswith(f"The run took {RUN.wall_ms / 1000:.1f} s; its routes alone add up to 12.0 s.")
+    assert wall.startswith(
+        f"The run took {RUN.wall_ms / 1000:.1f} s. The times of its routes alone add up to 12.0 s."
+    )
     assert lead(replace(RUN, results=())) == []
     ran = replace(RUN, settings={"routes ran": "side by side"})
-    assert "what ran side by side. The routes ran side by side." in wall_in_words(ran)
+    assert "routes that ran in parallel. The routes ran side by side." in wall_in_words(ran)
     assert "ran" not in wall_in_words(replace(RUN, settings={"routes ran": ["odd"]}))
 
 
 def test_steps_beside_the_path_are_told():
     spans = (Span(1, None, "slow", "TOOL", 0, 60.0), Span(2, None, "quick", "TOOL", 0, 20.0))
     result = RouteResult("a", "Tables", "ok", 80.0, spans=spans)
-    told = "75% of Tables' 80 ms is “slow”. 1 step beside the critical path had up to 60 ms to spare."
+    told = "75% of Tables' 80 ms is “slow”. 1 step off the critical path had up to 60 ms of slack."
     assert path_in_words(result) == told  # the route ends at 80
-    assert path_in_words(replace(result, spans=())) == "Tables tells of no step."
+    assert path_in_words(replace(result, spans=())) == "Tables recorded no step."
 
 
 def test_where_the_time_went_in_words():
@@ -174,8 +176,8 @@ def test_where_the_time_went_in_words():
     total = sum(one.total for one in by_kind(RUN))
     model = next(one.total for one in by_kind(RUN) if one.kind == "LLM")
     assert f"{model / total:.0%} language model" in told
-    assert "3.6 s of it was not spent now" in told
-    assert spent_in_words([]) == "No step of this run took any time."
+    assert "3.6 s of it came from the cache" in told
+    assert spent_in_words([]) == "No step in this run took any time."
 
 
 def test_shares_are_never_rounded_to_all_or_nothing():
@@ -188,12 +190,12 @@ def test_what_sessions_tell_says_what_it_rests_on():
         [[took("a", 1.0 * n), took("b", 9.0, cached="recording"), took("c", 3.0)] for n in range(1, 31)]
     )
     said = sessions_in_words(Traces(30, 45, {}, 4), rows)
-    assert said[0].startswith("From the newest 30 of 45 runs. 4 results of imported runs are left out")
+    assert said[0].startswith("From the newest 30 of 45 runs. Leaves out 4 results of imported runs")
     assert said[1] == "A (16 ms) has the longest median and C (3.0 ms) the shortest."
     assert said[2].startswith("1 row is from the cache or recordings")
-    assert said[2].endswith("counted apart.")
+    assert said[2].endswith("counted separately.")
     hidden = sessions_in_words(Traces(30, 30, {}, 0), [one for one in rows if one.source == "now"], 1)
-    assert hidden[2].endswith("counted apart and not shown here.")
+    assert hidden[2].endswith("counted separately and not shown here.")
     assert len(said) == 3  # 30 measurements are enough for a 95th percentile
     assert (
         "1 of 1 have fewer than 20" in sessions_in_words(Traces(1, 1, {}, 0), by_route([[took("a", 1)]]))[-1]

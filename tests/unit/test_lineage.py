@@ -108,7 +108,7 @@ def test_a_passage_behind_the_part_of_a_list_that_was_fused_was_cut_by_the_route
         assert fate(result, lost, depth) == ("cut by the route", fused.id, was, None)
     where = "search BM25" if ids(sparse).index(lost) + 1 == was else "search vectors"
     assert PassageTrace(result).fate(lost, 10).words == (
-        f"At {was} in “{where}”, but the route gave “fuse by reciprocal rank” the first 20 only."
+        f"At rank {was} in “{where}”, but the route passed only the first 20 to “fuse by reciprocal rank”."
     )
     (fusion,) = fusions(result)
     assert list_names(result, fusion, QUESTION) == (
@@ -164,14 +164,17 @@ def test_a_route_with_python_of_its_own_is_told_as_far_as_the_trace_says(run):
     assert given(result, None) == [(fused.id, 0, 12)]
     lost = next(id for id in ids(sparse)[:8] if id not in ids(fused)[:12])
     assert fate(result, lost)[:3] == ("fused away", fused.id, ids(sparse).index(lost) + 1)
-    assert "1 of 3 lists put together by the route itself" in PassageTrace(result).fate(lost, 10).words
+    assert "1 of 3 lists made by the route's own code" in PassageTrace(result).fate(lost, 10).words
     gone = next(id for id in ids(dense)[20:] if id not in ids(fused) and id not in ids(sparse)[:10])
     assert fate(result, gone)[:2] == ("not recorded", fused.id)
-    assert "together itself, so its trace cannot show" in PassageTrace(result).fate(gone, 10).words
+    assert (
+        "own code made the list for “fuse by reciprocal rank”, so its trace cannot show"
+        in PassageTrace(result).fate(gone, 10).words
+    )
     cut = ids(fused)[12]
     assert fate(result, cut, 20) == ("cut by the route", None, 13, None)
     (fusion,) = fusions(result)
     assert list_names(result, fusion, QUESTION) == (
         "search BM25, the first 8", "put lists one behind another",
-        "a list put together by the route itself",
+        "a list made by the route's own code",
     )  # fmt: skip

@@ -148,8 +148,8 @@ def test_a_step_shows_what_it_was_given_by_which_parameter_and_what_came_of_it()
     shown = Markup(page).striptags()
     for told in (
         "list 1: search BM25, ranks 1 to 30", "list 2: search vectors, ranks 1 to 30",
-        "list 3: made by hand by the route", "k 60", "weights [1.0, 1.0]",
-        "k set by parameter k, weights.1 set by parameter dense_weight", "→ method rrf", "→ only {",
+        "list 3: made by the route's own code", "k 60", "weights [1.0, 1.0]",
+        "parameter k sets k, parameter dense_weight sets weights.1", "→ method rrf", "→ only {",
         "vector: embed", "→ texts [",
     ):  # fmt: skip
         assert told in shown, told

@@ -90,7 +90,7 @@ def test_found_with_its_rank():
 def test_found_too_low_by_every_list():
     one = fate(route([SPARSE], "abcdef"), "e")
     assert (one.kind, one.rank, one.was, one.step) == ("found too low", 5, 5, SPARSE)
-    assert one.words == "Found too low: at 5 in “search BM25”, the best of its searches."
+    assert one.words == "Found too low: at rank 5 in “search BM25”, its best search rank."
 
 
 def test_never_retrieved_names_the_searches_and_what_they_searched_with():
@@ -108,7 +108,7 @@ def test_never_retrieved_names_the_searches_and_what_they_searched_with():
 def test_fused_away_tells_the_rank_in_each_list():
     one = fate(route([SPARSE, EMBED, DENSE, FUSED], "afbgchidej"), "g")
     assert (one.kind, one.rank, one.was, one.step) == ("fused away", 4, 2, FUSED)
-    assert one.words == "At 2 in “search vectors”, not in 1 of 2 lists; “fuse” put it at 4."
+    assert one.words == "At rank 2 in “search vectors”, not in 1 of 2 lists; “fuse” put it at rank 4."
     both = fate(route([SPARSE, EMBED, DENSE, FUSED], "afbgchidej"), "a", 1)
     assert both.kind == "found"
 
@@ -120,7 +120,7 @@ def test_the_lists_of_a_step_are_those_its_links_name_in_their_order_and_empty_o
     assert sources(result, fused) == [(3, 0, 4), (5, 0, 0), (1, 0, 1)]
     assert sources(result, SPARSE) == []
     one = fate(result, "g", 2)
-    assert one.words == "At 2 in “search vectors”, not in 2 of 3 lists; “fuse” put it at 3."
+    assert one.words == "At rank 2 in “search vectors”, not in 2 of 3 lists; “fuse” put it at rank 3."
 
 
 RERANKED = span(5, "rerank", "RERANKER", "gfab", output=Rerank(), links=[Link("hits", 4, 4)])
@@ -134,23 +134,28 @@ STEPS = [SPARSE, EMBED, DENSE, FUSED, RERANKED, APPENDED]
 def test_cut_by_the_reranker_before_and_after():
     one = fate(route(STEPS, "gfabchidej"), "b")
     assert (one.kind, one.rank, one.was, one.step) == ("reranked away", 4, 3, RERANKED)
-    assert one.words == "At 3 in “fuse”; “rerank” put it at 4."
+    assert one.words == "At rank 3 in “fuse”; “rerank” put it at rank 4."
 
 
 def test_a_step_that_lifts_a_passage_not_far_enough_is_not_blamed():
     lifted = span(2, "rerank", "RERANKER", "abcfde", output=Rerank(), links=[Link("hits", 1, 6)])
     one = fate(route([SPARSE, lifted], "abcfde"), "f")
     assert (one.kind, one.rank, one.was, one.step) == ("found too low", 4, 6, SPARSE)
-    assert one.words == "Found too low: at 6 in “search BM25”, the best of its searches; it ends at rank 4."
+    assert one.words == "Found too low: at rank 6 in “search BM25”, its best search rank; it ends at rank 4."
 
 
 def test_outside_the_part_that_the_route_gave_the_reranker():
     one = fate(route(STEPS, "gfabchidej"), "e")
     assert (one.kind, one.rank, one.was, one.step) == ("cut by the route", 9, 9, RERANKED)
-    assert one.words == "At 9 in “fuse”, and the route gave “rerank” the first 4 only: it ends at rank 9."
+    assert (
+        one.words
+        == "At rank 9 in “fuse”, and the route passed only the first 4 to “rerank”: it ends at rank 9."
+    )
     lost_before = fate(route(STEPS, "gfabchidej"), "h")
     assert lost_before.step == FUSED
-    assert lost_before.words.endswith("“fuse” put it at 6; the route gave “rerank” the first 4 only.")
+    assert lost_before.words.endswith(
+        "“fuse” put it at rank 6; the route passed only the first 4 to “rerank”."
+    )
 
 
 def test_outside_the_candidates_that_a_reranker_looks_at_of_what_it_was_given():
@@ -159,10 +164,10 @@ def test_outside_the_candidates_that_a_reranker_looks_at_of_what_it_was_given():
     appended = replace(APPENDED, links=(Link("first", 5, 4), Link("rest", 4, 10)))
     one = fate(route([SPARSE, EMBED, DENSE, FUSED, looked, appended], "gfabchidej"), "e")
     assert (one.kind, one.rank, one.was, one.step) == ("reranked away", 9, 9, looked)
-    assert one.words == "At 9 in “fuse”, and “match tokens” looked at the first 4 only: it ends at rank 9."
+    assert one.words == "At rank 9 in “fuse”, and “match tokens” scored only the first 4: it ends at rank 9."
     gone = fate(route([SPARSE, EMBED, DENSE, FUSED, looked], "gfab"), "c", 5)
     assert (gone.kind, gone.was) == ("reranked away", 5)
-    assert gone.words == "At 5 in “fuse”; “match tokens” looked at the first 4 only."
+    assert gone.words == "At rank 5 in “fuse”; “match tokens” scored only the first 4."
 
 
 def test_a_passage_below_the_part_that_a_step_was_given_is_cut_by_the_route():
@@ -172,13 +177,16 @@ def test_a_passage_below_the_part_that_a_step_was_given_is_cut_by_the_route():
     assert sources(result, fused) == [(1, 0, 4), (3, 0, 2)]
     one = fate(result, "e")
     assert (one.kind, one.rank, one.was, one.step) == ("cut by the route", None, 5, fused)
-    assert one.words == "At 5 in “search BM25”, but the route gave “fuse” the first 4 only."
+    assert one.words == "At rank 5 in “search BM25”, but the route passed only the first 4 to “fuse”."
     both = fate(result, "h", 10)
     assert (both.kind, both.was) == ("cut by the route", 3)
     later = replace(fused, links=tuple(links((1, 2, 4))), hits=scored(*"ef"))
     rest = route([SPARSE, later], "ef")
     assert sources(rest, later) == [(1, 4, 2)]
-    assert fate(rest, "a").words == "At 1 in “search BM25”, but the route gave “fuse” ranks 5 to 6 only."
+    assert (
+        fate(rest, "a").words
+        == "At rank 1 in “search BM25”, but the route passed only ranks 5 to 6 to “fuse”."
+    )
     assert fate(rest, "f").kind == "found"
 
 
@@ -210,7 +218,7 @@ def test_a_list_of_the_routes_own_making_is_said_and_nothing_is_guessed():
     one = fate(result, "b")
     assert (one.kind, one.rank, one.was, one.step) == ("not recorded", None, 2, own)
     assert one.words == (
-        "At 2 in “search BM25”. The route put the list for “rerank” together itself, so its trace cannot "
+        "At rank 2 in “search BM25”. The route's own code made the list for “rerank”, so its trace cannot "
         "show where the passage was lost."
     )
     assert fate(result, "f").kind == "found"
@@ -224,8 +232,8 @@ def test_a_list_that_an_earlier_version_did_not_store_is_not_called_the_routes_o
     one = fate(route([SPARSE, EMBED, DENSE, old], "fae"), "b")
     assert (one.kind, one.step) == ("not recorded", old)
     assert one.words == (
-        "At 2 in “search BM25”. The run does not keep which lists “rerank” was given, so its trace cannot "
-        "show where the passage was lost."
+        "At rank 2 in “search BM25”. The run does not record the input lists of “rerank”, so its trace "
+        "cannot show where the passage was lost."
     )
 
 
@@ -234,7 +242,7 @@ def test_a_ranking_of_the_routes_own_making_is_said():
     lost, low = fate(result, "c"), fate(result, "b", 1)
     assert (lost.kind, lost.rank, lost.was, lost.step) == ("not recorded", None, 3, None)
     assert lost.words == (
-        "At 3 in “search BM25”. The route put its final list together itself, so its trace cannot show "
+        "At rank 3 in “search BM25”. The route's own code made its final list, so its trace cannot show "
         "where the passage was lost."
     )
     assert (low.kind, low.rank) == ("not recorded", 2)
@@ -250,7 +258,7 @@ def test_what_is_sure_is_said_beside_a_list_of_the_routes_own_making():
     sure = fate(result, "g")
     assert (sure.kind, sure.was, sure.step) == ("fused away", 2, fused)
     assert sure.words == (
-        "At 2 in “search vectors”, and 1 of 2 lists put together by the route itself; “fuse” put it at 5."
+        "At rank 2 in “search vectors”; 1 of 2 lists made by the route's own code; “fuse” put it at rank 5."
     )
     assert fate(result, "a").kind == "not recorded"
 
@@ -276,7 +284,7 @@ def test_dropped_by_a_grade_against_its_threshold():
     assert (one.kind, one.rank, one.was) == ("dropped by grade", None, 2)
     assert (
         one.words
-        == "At 2 in “search BM25”; graded 0.08 by “grade”, below 0.20, and “keep by grade” left it out."
+        == "At rank 2 in “search BM25”; graded 0.08 by “grade”, below 0.20, and “keep by grade” dropped it."
     )
 
 
@@ -302,7 +310,7 @@ def test_far_from_the_question_is_told_with_cosine_and_floor():
                 links=[Link("first", 2, 2), Link("rest", 1, 6)])  # fmt: skip
     one = fate(route([SPARSE, near, rest], "acbdef"), "b", 2)
     assert (one.kind, one.rank, one.step) == ("dropped by grade", 3, near)
-    assert "its cosine is 0.11, and 0.20 is needed" in one.words
+    assert "cosine 0.11, below 0.20" in one.words
 
 
 def test_near_duplicate_names_the_one_it_is_like():
@@ -326,7 +334,7 @@ def test_compressed_out_of_the_prompt_and_of_the_top():
     result = route([SPARSE, cut, made, rest, wrote], "abcdef", **answered)
     one = fate(result, "b")
     assert (one.kind, one.rank, one.step) == ("compressed out", 2, cut)
-    assert one.words == "At rank 2, but not in the prompt: “keep strips” kept none of its 2 pieces."
+    assert one.words == "At rank 2, but not in the prompt: “keep strips” removed all 2 of its sentences."
     behind = replace(rest, hits=scored(*"acdebf"))
     lost = fate(route([SPARSE, cut, made, behind], "acdebf"), "b")
     assert (lost.kind, lost.rank, lost.step) == ("compressed out", 5, cut)
@@ -337,7 +345,7 @@ def test_in_the_prompt_and_not_used():
     result = route([SPARSE, wrote], "abcdef", answer="So [1].", citations=("a",), answer_span=2)
     assert fate(result, "a").words == "At rank 1, in the prompt, and cited."
     assert (fate(result, "b").kind, fate(result, "b").step) == ("not used", wrote)
-    assert fate(result, "c").words == "At rank 3; the prompt held 2 passages, and not this one."
+    assert fate(result, "c").words == "At rank 3, but not in the prompt, which held 2 passages."
 
 
 def test_the_prompt_is_that_of_the_draft_that_became_the_answer():
@@ -350,7 +358,7 @@ def test_the_prompt_is_that_of_the_draft_that_became_the_answer():
         4, "keep a draft", "CHAIN", output=choice, links=[Link("drafts[0]", 2, 1), Link("drafts[1]", 3, 1)]
     )
     result = route([SPARSE, *drafts, kept], "abcdef", answer="So [1].", citations=("a",), answer_span=4)
-    assert fate(result, "b").words == "At rank 2; the prompt held 1 passage, and not this one."
+    assert fate(result, "b").words == "At rank 2, but not in the prompt, which held 1 passage."
     own = replace(result, answer_span=None)
     assert fate(own, "b").words == "At rank 2 of the top 3."
 
@@ -372,7 +380,7 @@ def test_no_ranking_with_the_reason(status, said):
     broken = span(2, "rerank", "RERANKER", error="boom")
     one = fate(route([SPARSE, broken], "", status=status, error="boom"), "b")
     assert (one.kind, one.rank, one.step) == ("no ranking", None, broken)
-    assert one.words == f"{said} Until then it was at 2 in “search BM25”."
+    assert one.words == f"{said} Until then, the passage was at rank 2 in “search BM25”."
 
 
 def test_a_list_that_was_not_used_and_one_that_was_cut():
@@ -381,7 +389,7 @@ def test_a_list_that_was_not_used_and_one_that_was_cut():
     assert (one.kind, one.was, one.step) == ("list not used", 2, SPARSE)
     cut = fate(route([SPARSE], "abcd"), "e", 5)
     assert (cut.kind, cut.was, cut.step) == ("cut by the route", 5, None)
-    assert cut.words == "At 5 in “search BM25”, but the route returned the first 4 of 6."
+    assert cut.words == "At rank 5 in “search BM25”, but the route returned only the first 4 of 6."
     assert fate(route([SPARSE], "abcd"), "e").kind == "found too low", "it would not have been in the top 3"
 
 
@@ -440,8 +448,8 @@ SEARCHED = [
     (Embedding(("why",)), "“why”"),
     (Embedding(("one", "two")), "the mean of 2 texts"),
     (Embedding(("one",), "why"), "the mean of 1 text and the question"),
-    (Embedding(("why",), recalled=("memory/s/1",)), "“why” and the turns recalled"),
-    (NOTHING, "a vector that the route made itself"),
+    (Embedding(("why",), recalled=("memory/s/1",)), "“why” and recalled turns"),
+    (NOTHING, "a vector made by the route's own code"),
 ]
 
 
@@ -454,7 +462,7 @@ def test_what_a_search_searched_with_is_what_its_vector_was_made_of(made, words)
     funnel = PassageTrace(route([vector, other, linked, tokens], "a"))
     assert (funnel.asked(linked), funnel.asked(tokens)) == (words, words)
     own = replace(linked, links=(Link("vector", None, 384),))
-    assert PassageTrace(route([own], "a")).asked(own) == "a vector that the route made itself"
+    assert PassageTrace(route([own], "a")).asked(own) == "a vector made by the route's own code"
 
 
 def test_lists_that_held_it_anywhere_best_first_and_shared_ones_once():

@@ -47,9 +47,9 @@ def test_background_counts_only_where_there_is_nothing_better():
 
 def test_without_labels_it_tells_how_far_the_routes_agree():
     assert (
-        headline(run_of(one="ab", two="ab", three="ba"), {}, 5) == "3 routes put 2 different passages first."
+        headline(run_of(one="ab", two="ab", three="ba"), {}, 5) == "3 routes rank 2 different passages first."
     )
-    assert headline(run_of(one=""), {}, 5) == "No route found anything."
+    assert headline(run_of(one=""), {}, 5) == "No route found a passage."
 
 
 def test_all_alike_is_said():

@@ -83,4 +83,4 @@ def test_the_embedder_is_timed(tmp_path):
     one = next(one for one in probes.endpoints(engine) if one.name == "embedder")
     facts = dict(probes.attempt(engine, one, lambda *_: None, threading.Event()).facts)
     assert facts["dimensions"] == "64"
-    assert facts["a question"].endswith(" ms")
+    assert facts["next question"].endswith(" ms")

@@ -65,13 +65,13 @@ def test_what_is_not_here_any_more_is_named_and_left_out(tmp_path):
         "route clairvoyance",
         "parameter hybrid_rrf.k",
         "parameter hybrid_rrf.sharpness",
-        "session demo, which has gone on since",
+        "session demo, which has new turns since the run",
     }
     assert found.other == (
         "the language model was another and is scripted",
         "the embedder was word2vec and is hash",
-        "corpus tiny was indexed anew since",
-        "it recorded its model answers, and is run live",
+        "corpus tiny was reindexed since the run",
+        "the run recorded model replies, and the rerun calls the model",
     )
     assert again(replace(run, corpus="away"), here(engine)).gone[-1] == "corpus away"
     assert engine.ask(found.request).results[0].status == "ok"

@@ -79,7 +79,7 @@ def test_equal_runs_do_not_differ_whatever_their_times():
     assert found.same
     assert found.equal == 3
     assert (found.asked, found.settings, found.differing) == ((), (), ())
-    assert headline(found) == "The two runs are the same but for their times."
+    assert headline(found) == "The two runs differ only in their times."
 
 
 @pytest.mark.slow
@@ -186,10 +186,10 @@ def test_one_parameter_changed_is_exactly_that():
     assert all(step.same for step in route.steps)
     assert (found.asked, found.settings) == ((), ())
     assert headline(found) == (
-        "The same question with the same settings. 0 of 8 routes came to another result. "
-        "1 route differs in parameters or steps alone."
+        "Same question with the same settings. 0 of 8 routes gave a different result. "
+        "1 route differs only in parameters or steps."
     )
-    assert (why(found, route), came_to(route)) == ("because `k` was 60 and is 10", "the result is the same")
+    assert (why(found, route), came_to(route)) == ("because `k` was 60 and is 10", "same result")
 
 
 def test_a_setting_that_one_run_lacks_is_told_and_routes_are_not_told_twice():
@@ -198,10 +198,8 @@ def test_a_setting_that_one_run_lacks_is_told_and_routes_are_not_told_twice():
     found = run_diff(first, second)
     assert found.settings == (Change("llm", "a", "b"), Change("session", MISSING, "s"))
     assert found.equal == 1
-    assert "with 2 settings changed: `llm` was a and is b; `session` was not there and is s." in headline(
-        found
-    )
-    assert "Of 8 routes in both, none differs." in headline(found)
+    assert "with 2 settings changed: `llm` was a and is b; `session` was not set and is s." in headline(found)
+    assert "8 routes in both runs, none differs." in headline(found)
 
 
 def test_what_was_asked_is_told_first():
@@ -209,10 +207,11 @@ def test_what_was_asked_is_told_first():
     found = run_diff(RUN, second)
     assert [one.name for one in found.asked] == ["question", "history", "corpus", "fingerprint"]
     assert headline(found).startswith(
-        "Another question after another conversation in another corpus (`corpus` was support and is web) "
+        "Different question after a different conversation in a different corpus "
+        "(`corpus` was support and is web) "
     )
     anew = run_diff(RUN, replace(RUN, fingerprint="f2"))
-    assert "in a corpus that was indexed anew in between" in headline(anew)
+    assert "in a corpus that was reindexed in between" in headline(anew)
     said = run_diff(RUN, replace(RUN, query=replace(RUN.query, history=(Turn("user", "Hi"),))))
     assert [one.name for one in said.asked] == ["history"]
 
@@ -223,7 +222,7 @@ def test_routes_of_one_run_alone_are_listed_and_a_route_twice_is_two():
     assert [r.route for r in found.only_before] == ["bm25", "dense"]
     assert [r.route for r in found.only_after] == ["hybrid_linear", "rewrite"]
     assert (
-        "Only in the first: BM25, Dense. Only in the second: Hybrid (linear), Rewrite + hybrid."
+        "Only in the first run: BM25, Dense. Only in the second run: Hybrid (linear), Rewrite + hybrid."
         in headline(found)
     )
     twice = replace(RUN, results=(RUN.results[0], RUN.results[0]))
@@ -242,7 +241,7 @@ def test_rankings_by_hand():
     )
     longer = ranking_diff(hits(*"abcdefghijk"), hits(*"abcdefghijkl"))
     assert (longer.first, longer.lost, longer.overlap, longer.same) == (12, 0, 1.0, False)
-    assert ranking(longer).startswith("the top 10 is the same; first difference at rank 12")
+    assert ranking(longer).startswith("same top 10; first difference at rank 12")
     assert ranking_diff((), ()).same
     assert ranking_diff((), hits("a")).overlap == 0.0
 
@@ -253,7 +252,7 @@ def test_scores_differ_only_beyond_the_last_digits():
     far = (replace(one[0], score=0.51), one[1])
     assert ranking_diff(one, near).same
     assert (ranking_diff(one, far).scores, ranking_diff(one, far).first) == (1, None)
-    assert ranking(ranking_diff(one, far)) == "the same order with another score for 1 passage"
+    assert ranking(ranking_diff(one, far)) == "same order, different scores for 1 passage"
 
 
 def test_steps_are_aligned_around_one_that_was_added():
@@ -292,7 +291,7 @@ def test_a_step_that_fuses_another_list_differs():
     [
         (Link("lists[1]", 1, 1), "search, rank 1"),
         (Link("lists[1]", 1, 2, 1), "search, ranks 2 to 3"),
-        (Link("lists[1]", None, 2), "made by hand by the route"),
+        (Link("lists[1]", None, 2), "made by the route's own code"),
         (None, MISSING),
     ],
 )
@@ -347,7 +346,7 @@ def test_the_first_step_that_came_to_something_else_is_the_reason():
     apart = first_apart(route)
     assert apart.output.after == Pass("What about the second vase?")
     assert [step for step in route.steps if not step.same] == [apart]  # when a call was made is no difference
-    said = "from step 1, “rewrite as a standalone question”, with the same input and another result"
+    said = "from step 1, “rewrite as a standalone question”, same input, different result"
     assert why(found, route) == said
     assert came_to(route) == "`status` was ok and is failed: E"
     assert (route.ranking.lost, route.ranking.first) == (10, 1)
@@ -357,11 +356,11 @@ def test_an_answer_that_differs_is_told():
     found = run_diff(change(RUN, "bm25", answer="Yes."), change(RUN, "bm25", answer="No.", citations=("a",)))
     (route,) = found.differing
     assert route.result == (Change("answer", "Yes.", "No."), Change("citations", (), ("a",)))
-    assert (came_to(route), why(found, route)) == ("another answer", "though no step differs")
+    assert (came_to(route), why(found, route)) == ("different answer", "though no step differs")
 
 
 def test_values_in_a_sentence_are_short_and_on_one_line():
-    assert (value(MISSING), value(""), value(None), value([1, 2])) == ("not there", "empty", "null", "[1, 2]")
+    assert (value(MISSING), value(""), value(None), value([1, 2])) == ("not set", "empty", "null", "[1, 2]")
     assert value("a\nb" + "x" * 100) == "a b" + "x" * 56 + "…"
 
 

@@ -482,9 +482,9 @@ def test_a_session_that_cannot_be_used_is_told(engine, store, monkeypatch, tmp_p
     monkeypatch.setattr(memory, "MAX_TURNS", 0)
     run, job = ask(engine, "My box", "full")
     assert run.status == "done"
-    assert any("not remembered: session 'full'" in warning for warning in job.warnings)
+    assert any("not added to the session: session 'full'" in warning for warning in job.warnings)
     _, job = ask(FakeEngine(tmp_path), "My box", "vase")
-    assert any("nothing is remembered of session vase" in warning for warning in job.warnings)
+    assert any("session vase is not available" in warning for warning in job.warnings)
 
 
 def test_a_stopped_run_is_not_remembered(engine, store):

@@ -333,11 +333,11 @@ def test_the_doctor_tells_sizes_and_what_can_be_given_back(home, path, monkeypat
         store.deletion.before(datetime(2030, 1, 1, tzinfo=UTC))
     (check,) = doctor.space(settings)
     assert check.state == "warning"
-    assert "of the sessions are free" in check.detail
+    assert "of the sessions file is unused" in check.detail
     assert "python -m core sessions vacuum" in check.fix
     files.vacuum(path)
     assert next(doctor.space(settings)).state == "ok"
-    assert next(doctor.space(Settings(home=home / "nothing"))).detail.startswith("nothing is kept yet")
+    assert next(doctor.space(Settings(home=home / "nothing"))).detail.startswith("nothing stored yet")
 
 
 def test_folders_that_go_while_they_are_counted_count_nothing(tmp_path, monkeypatch):

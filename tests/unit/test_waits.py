@@ -15,7 +15,7 @@ def span(id, output=NOTHING, error=None):
 @pytest.mark.parametrize(
     ("wait", "text"),
     [
-        (Waited(1, 3.0), "waits for the model, which serves it next, about 3.0 s"),
+        (Waited(1, 3.0), "waits for the model, next in the queue, about 3.0 s"),
         (Waited(4, 12.5), "waits for the model, place 4 in the queue, about 12.5 s"),
         (Waited(2), "waits for the model, place 2 in the queue"),
         (Waited(), "waits for the model"),

@@ -249,8 +249,10 @@ def test_steps_after_a_fusion_are_stale():
 
 def test_a_list_that_the_route_made_itself_is_not_guessed():
     (fusion,) = fusions(by_hand([1, Link("", None, 2)]))
-    assert fusion.lack == "list 2 was made by the route itself, not by a step, so the run does not keep it"
-    with pytest.raises(BadInput, match="cannot be done again: list 2 was made by the route itself"):
+    assert (
+        fusion.lack == "list 2 was made by the route's own code, not by a step, so the run does not store it"
+    )
+    with pytest.raises(BadInput, match="cannot be recomputed: list 2"):
         recompute(fusion, {})
 
 
@@ -291,7 +293,7 @@ def test_empty_lists_are_fused_as_they_were():
 )  # fmt: skip
 def test_what_does_not_give_the_stored_ranking_is_not_trusted(lists, args):
     (fusion,) = fusions(by_hand(lists, **args))
-    assert fusion.lack == "what is stored of its lists does not give its ranking"
+    assert fusion.lack == "its stored lists do not reproduce its ranking"
 
 
 def test_a_route_of_five_lines_is_fused_again_from_what_it_really_passed_on(engine, monkeypatch):
@@ -308,7 +310,9 @@ def test_a_route_of_five_lines_is_fused_again_from_what_it_really_passed_on(engi
     assert first.lack == ""
     assert [len(ranking) for ranking in first.lists] == [20, 9, 6, 0]
     assert recompute(first, {}) == first.span.hits
-    assert second.lack == "list 2 was made by the route itself, not by a step, so the run does not keep it"
+    assert (
+        second.lack == "list 2 was made by the route's own code, not by a step, so the run does not store it"
+    )
 
 
 def test_settings_that_a_step_does_not_have_are_refused():
@@ -323,7 +327,7 @@ def test_an_early_diversity_step_says_why_it_cannot_be_tried(engine):
     result = one(engine, "mmr", {})
     bare = replace(result.spans[-1], output=Selection("mmr", result.spans[-1].output.chosen))
     (fusion,) = fusions(replace(result, spans=(*result.spans[:-1], bare)))
-    assert "of an earlier version" in fusion.lack
+    assert "from an earlier version" in fusion.lack
 
 
 def test_the_counterpart_is_the_step_over_as_many_lists():

@@ -335,15 +335,15 @@ def test_a_tally_worked_by_hand():
     assert found.recall == pytest.approx(1 / 3)
     assert found.lost == pytest.approx(1 / 3)
     words = in_words(found, len(CASES))
-    assert "2 of 7 questions are decided correct, 2 ambiguous, 3 incorrect" in words
-    assert "1 (50%) have a relevant passage" in words
+    assert "2 of 7 questions as correct, 2 as ambiguous and 3 as incorrect" in words
+    assert "1 (50%) have a relevant graded passage" in words
     lower = tally(CASES, 0.2, 0.4)
     assert (lower.counts["correct"], lower.right) == (3, 2)
     assert "+1 correct, -1 ambiguous; precision 0.50 → 0.67, recall 0.33 → 0.67" in changed(found, lower)
-    assert "as the stored ones do" in changed(found, tally(CASES, 0.2, 0.91))
+    assert "like the stored ones" in changed(found, tally(CASES, 0.2, 0.91))
     empty = tally((), 0.2, 0.9)
     assert (empty.precision, empty.recall, empty.lost) == (None, None, None)
-    assert in_words(empty, 0) == "No question counts here."
+    assert in_words(empty, 0) == "There are no questions to count."
 
 
 @given(st.lists(st.tuples(st.booleans(), grade_lists), max_size=12), edges)
@@ -390,7 +390,7 @@ def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     run = replace(run, results=(*run.results[:-1], replace(run.results[-1], hits=left)))
     lines = findings(run, {ids[4]: 3, ids[0]: 0})
     assert len(lines) == 2
-    assert "1 labelled passage that “grade and decide” graded is not in the result" in lines[0]
+    assert "“grade and decide” graded 1 labelled passage that is not in the final ranking" in lines[0]
     assert "(0.080)" in lines[0]
     assert "trusted 1 wrong passage (1 labelled grade 0)" in lines[1]
     assert "(0.940)" in lines[1]
@@ -398,13 +398,13 @@ def test_the_first_words_tell_dropped_and_wrongly_trusted_passages():
     assert findings(run, {ids[0]: 3, ids[3]: 2, ids[4]: 1}) == []
     assert findings(run, {}) == []
     never = findings(run, {"elsewhere": 3})[0]
-    assert never.endswith("“grade and decide” graded none of the relevant passages (there is 1).")
+    assert never.endswith("“grade and decide” graded 0 of 1 relevant passage.")
     twice = replace(
         run, results=(replace(run.results[-1], spans=run.results[-1].spans + run.results[-1].spans),)
     )
-    assert findings(twice, {"elsewhere": 3})[0].endswith("So in 2 steps.")
+    assert findings(twice, {"elsewhere": 3})[0].endswith("The same in 2 steps.")
     assert held(run) == "1 route graded 5 passages in 1 step."
-    assert held(replace(run, results=run.results[:1])) == "No route of this run graded passages."
+    assert held(replace(run, results=run.results[:1])) == "No route in this run graded passages."
 
 
 def test_decisions_in_one_line_count_repeats():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-BY = {"model": "The language model", "extract": "Nobody: the best sentences are copied"}
+BY = {"model": "The language model", "extract": "No model: copy the best sentences"}
 
 
 ORDERS = {
     "best first": "best first",
-    "best at both ends": "best first and last, so that little is lost in the middle",
+    "best at both ends": "best first and last, to lose less in the middle",
 }
 
 
-ANSWERS = {"none": "No answers", "selected": "For chosen routes", "all": "For every route"}
+ANSWERS = {"none": "No answers", "selected": "For selected routes", "all": "For every route"}

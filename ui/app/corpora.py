@@ -30,7 +30,7 @@ def choose() -> None:
     st.caption(md(f"{item.title}. {size(item)}"))
     if item.state in ("stale", "damaged"):
         st.warning(md(f"{item.reason}."))
-        if st.button("Build again", key="rebuild"):
+        if st.button("Rebuild", key="rebuild"):
             again(name)
 
 
@@ -81,10 +81,10 @@ def notice(corpus: str) -> None:
     """What a page says of a corpus that cannot be searched now, with the button that builds it."""
     build = builds.get(corpus)
     if under_way(corpus):
-        st.info(md(f"Corpus {corpus} is being built; progress and Stop are in the sidebar."))
+        st.info(md(f"Corpus {corpus} is being built. Progress and Stop are in the sidebar."))
         return
     if build is not None and build.error:
-        st.error(md(f"Corpus {corpus} could not be built: {build.error}"))
+        st.error(md(f"Building corpus {corpus} failed: {build.error}"))
     item = catalogue.describe(corpus, state.engine().settings)
     if item.state in ("ready", "stale"):
         return

@@ -21,8 +21,10 @@ def chosen(*, label: str = "Evaluation") -> Evaluation | None:
     settings = state.engine().settings
     names = experiment_store.names(settings)
     if not names:
-        st.subheader("No evaluation is kept here", anchor=False)
-        st.caption("Measure routes on labelled questions first; what they did with each question is kept.")
+        st.subheader("No evaluations yet", anchor=False)
+        st.caption(
+            "Evaluate routes on labelled questions first. RouteScope stores the results of each question."
+        )
         st.page_link("evaluate.py", label="Go to Evaluate")
         return None
     name = choice(CHOSEN, CHOSEN, label, names, always=True, width=420)

@@ -173,8 +173,8 @@ _ALL = (
     ),
     Term(
         "HyDE", "HyDE (hypothetical document embeddings)",
-        "A language model imagines a passage that answers the question, and dense retrieval searches with "
-        "the embedding of that passage.",
+        "A language model writes a hypothetical passage that answers the question, and dense retrieval "
+        "searches with the embedding of that passage.",
         "Gao, Ma, Lin & Callan 2022, Precise Zero-Shot Dense Retrieval without Relevance Labels, arXiv",
         _arxiv("2212.10496"),
     ),
@@ -188,7 +188,7 @@ _ALL = (
     ),
     Term(
         "multi-query", "Multi-query",
-        "A language model writes variants of the question, each is searched, and the results are united.",
+        "A language model writes variants of the question, and the results of all of them are combined.",
         "LangChain 2023, MultiQueryRetriever, LangChain documentation",
         "https://python.langchain.com/docs/how_to/MultiQueryRetriever/",
     ),
@@ -215,8 +215,8 @@ _ALL = (
     # Routes that decide
     Term(
         "CRAG", "CRAG (corrective RAG)",
-        "Grades what was found and, depending on the grade, keeps it, adds a web search, or replaces it by "
-        "one.",
+        "Grades the retrieved passages and, depending on the grade, uses them, adds a web search, or "
+        "searches the web instead.",
         "Yan, Gu, Zhu & Ling 2024, Corrective Retrieval Augmented Generation, arXiv",
         _arxiv("2401.15884"),
     ),
@@ -300,8 +300,8 @@ _ALL = (
     ),
     Term(
         "pool", "Pool",
-        "The passages that people judge for a question: the best of several routes together, so that no "
-        "route is measured by what another one found.",
+        "The passages that people judge for a question: the top passages of several routes combined, so that"
+        " the labels do not favour one route.",
         "Zobel 1998, How Reliable Are the Results of Large-Scale Information Retrieval Experiments?, SIGIR",
         _doi("10.1145/290941.291014"),
     ),
@@ -354,8 +354,8 @@ _ALL = (
     ),
     Term(
         "bootstrap", "Bootstrap (resample)",
-        "Draws the measured questions again and again, with replacement, to see how much a mean varies by "
-        "which questions were asked.",
+        "Resamples the measured questions many times, with replacement, to see how much a mean depends on "
+        "the choice of questions.",
         "Efron 1979, Bootstrap Methods: Another Look at the Jackknife, The Annals of Statistics 7(1)",
         _doi("10.1214/aos/1176344552"),
     ),
@@ -377,8 +377,8 @@ _ALL = (
     ),
     Term(
         "Holm correction", "Holm correction",
-        "Raises p-values by how many comparisons were made, so that a difference found by looking often does "
-        "not pass for a real one.",
+        "Raises p-values by the number of comparisons, so that a chance difference among many comparisons "
+        "does not pass for a real one.",
         "Holm 1979, A Simple Sequentially Rejective Multiple Test Procedure, Scandinavian Journal of "
         "Statistics 6(2)",
         "https://www.jstor.org/stable/4615733",
@@ -398,26 +398,27 @@ _ALL = (
     ),
     Term(
         "detectable difference", "Detectable difference",
-        "The smallest true difference that a test over so many questions would show four times in five.",
+        "The smallest true difference that a test on this many questions detects four times in five.",
         f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
     ),
     # Choosing
     Term(
         "threshold", "Threshold",
-        "The score from which a decision goes the other way, for example from which a passage counts as "
+        "The score at which a decision changes, for example the lowest score of a passage that counts as "
         "relevant.",
         "Fawcett 2006, An introduction to ROC analysis, Pattern Recognition Letters 27(8)",
         _doi("10.1016/j.patrec.2005.10.010"),
     ),
     Term(
         "calibration", "Calibration",
-        "Whether a score means what it says: of the cases scored 0.8, 80 % should be right.",
+        "Whether a score can be read as a probability: of the cases scored 0.8, 80 % should be right.",
         "Guo, Pleiss, Sun & Weinberger 2017, On Calibration of Modern Neural Networks, ICML",
         _arxiv("1706.04599"),
     ),
     Term(
         "held-out questions", "Held-out questions (dev and test)",
-        "Questions that took no part in choosing a value, so that what is measured on them is not flattered.",
+        "Questions that are not used to choose a value, so that figures measured on them are not too "
+        "optimistic.",
         "Hastie, Tibshirani & Friedman 2009, The Elements of Statistical Learning, Springer, chapter 7",
         _doi("10.1007/978-0-387-84858-7"),
     ),
@@ -438,14 +439,14 @@ _ALL = (
     # Time
     Term(
         "p50 and p95", "p50 and p95 (percentiles)",
-        "The times within which 50 % and 95 % of the questions are through; p50 is the median.",
+        "The times within which 50 % and 95 % of the questions finish; p50 is the median.",
         "Dean & Barroso 2013, The Tail at Scale, Communications of the ACM 56(2)",
         _doi("10.1145/2408776.2408794"),
     ),
     Term(
         "critical path", "Critical path",
-        "The chain of steps that determines how long a route takes: only a quicker step on it makes the "
-        "route quicker.",
+        "The chain of steps that determines how long a route takes: only a faster step on it makes the route"
+        " faster.",
         "Kelley & Walker 1959, Critical-Path Planning and Scheduling, Eastern Joint Computer Conference",
         _doi("10.1145/1460299.1460318"),
     ),
@@ -458,7 +459,7 @@ _ALL = (
     ),
     Term(
         "span", "Span",
-        "One step in a trace, with its name, start, duration, attributes and the step it was done in.",
+        "One step in a trace, with its name, start, duration, attributes and parent step.",
         "Sigelman et al. 2010, Dapper, a Large-Scale Distributed Systems Tracing Infrastructure, Google",
         "https://research.google/pubs/dapper-a-large-scale-distributed-systems-tracing-infrastructure/",
     ),
@@ -471,7 +472,7 @@ _ALL = (
     ),
     Term(
         "abstention", "Abstention",
-        "Answering that the documents do not hold the answer, which is right only where they do not.",
+        "Replying that the documents do not contain the answer, which is correct only if they do not.",
         "Rajpurkar, Jia & Liang 2018, Know What You Don't Know: Unanswerable Questions for SQuAD, ACL",
         _arxiv("1806.03822"),
     ),

@@ -21,8 +21,8 @@ def address(key: str) -> str:
 
 def term(key: str, more: str = "") -> str:
     """Markdown for the `help` of a widget, metric or column: `more`, the term's sentence, and the link."""
-    said = " ".join(part for part in (md(more), md(TERMS[key].sentence)) if part)
-    return f"{said} [Glossary]({address(key)})"
+    help_text = " ".join(part for part in (md(more), md(TERMS[key].sentence)) if part)
+    return f"{help_text} [Glossary]({address(key)})"
 
 
 def mark(key: str) -> Markup:

@@ -14,7 +14,7 @@ LISTED = "jobs_listed"  # those that were listed last, to see which have ended
 WIDE = 40  # letters of a title: four lines of the sidebar
 KINDS = {
     "question": "Question",
-    "answer": "Answer of",
+    "answer": "Answer for",
     "evaluation": "Evaluation",
     "pool": "Passages for",
     "suggestions": "Suggested grades for",
@@ -34,8 +34,8 @@ def draw() -> None:
 
 @st.fragment(run_every=EVERY)
 def follow() -> None:
-    """Each with its progress and Stop; the page is drawn again when one has ended. Of what others asked
-    only the number is told.
+    """Each with its progress and Stop; the page is drawn again when one has ended. Of other
+    people's work only the number is shown.
     """
     found = jobs.under_way(state.engine().settings.home)
     mine = [job for job in found if not job.private or job.owner == state.session_id()]

@@ -90,7 +90,7 @@ def in_words(run_id: str) -> None:
     """What of the run could not be put into the inputs."""
     of_run, gone = st.session_state.get(LEFT_OUT, (None, []))
     if of_run == run_id and gone:
-        st.caption(md(f"Not in this version, so left out above: {', '.join(gone)}"))
+        st.caption(md(f"Not available in this version, so not restored: {', '.join(gone)}"))
 
 
 def _one_of(value: object, known: Mapping[str, str]) -> str:

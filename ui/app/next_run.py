@@ -1,4 +1,4 @@
-"""What was tried on a stored run, put into the inputs: the next run is made with it."""
+"""Values tried on a stored run, put into the inputs for the next run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ui.app import link, opened, state
 from ui.app.markup import md
 from ui.app.routes import also
 
-BEFORE = "inputs_before"  # the inputs as they were before the last "keep", for Undo
-KEPT = "kept_parameters"  # (run, route, parameters) of the last "keep"
+BEFORE = "inputs_before"  # the inputs as they were before the last `keep`, for Undo
+KEPT = "kept_parameters"  # (run, route, parameters) of the last `keep`
 INPUTS = (
     state.QUESTION, state.CORPUS, state.TURNS, state.SAID, state.ROUTES, state.PARAMETERS, state.ANSWERS,
     state.ANSWERED, state.ANSWER_BY, state.ANSWER_ORDER, state.SESSION, state.EVIDENCE,
@@ -22,19 +22,18 @@ INPUTS = (
 
 
 def offer(run: Run, route: Route, parameters: Mapping[str, Any] | None, lacking: str) -> None:
-    """A button that keeps `parameters` of `route` for the next run, with Undo; `lacking` says why there are
-    none.
+    """A button that uses `parameters` of `route` in the next run, with Undo; `lacking` is why there are none.
 
     `parameters` are {} where nothing was changed.
     """
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
-            "Keep as parameters",
+            "Use in next run",
             key="keep_parameters",
             disabled=not parameters,
             on_click=keep,
             args=(run, route, dict(parameters or {})),
-            help="Puts the values into the next run's parameters, with this run's question and routes",
+            help="Sets these parameters for the next run, with the question and routes of this run",
         )
         if parameters:
             st.caption(md(", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())))
@@ -89,10 +88,10 @@ def _kept(run: Run) -> None:
     of_run, title, parameters = st.session_state.get(KEPT, (None, "", {}))
     if of_run != run.id:
         return
-    said = ", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())
+    values = ", ".join(f"{name} = {_text(value)}" for name, value in parameters.items())
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="kept"):
-        st.success(md(f"Kept for the next run: {title} with {said}."))
-        opened.to("compare.py", "To Compare: Ctrl+Enter (⌘ Enter) runs it")
+        st.success(md(f"Set for the next run: {title} with {values}."))
+        opened.to("compare.py", "Go to Compare and press Ctrl+Enter (⌘+Enter) to run it")
         st.button("Undo", key="undo_parameters", on_click=undo, type="tertiary")
 
 

@@ -21,7 +21,7 @@ def opened(purpose: str) -> Run | None:
     """The open run with a line on what it is, else the one this browser session asked for last; else None,
     and a choice of the stored ones. Other people's runs are shown to nobody who did not choose them.
 
-    `purpose` completes "Ask a question first: here you see ...".
+    `purpose` completes "Run a question first. This page shows ...".
     """
     run_id = st.session_state.get(state.RUN) or st.session_state.get(state.ASKED)
     if run_id is None:
@@ -37,8 +37,8 @@ def opened(purpose: str) -> Run | None:
     address.keep("run", run_id)
     _head(run)
     if run.status == "running":
-        st.info("This run is still under way; here is what has ended so far.")
-        st.button("Look again", key="look_again")
+        st.info("This run is not finished. The page shows the routes that have finished so far.")
+        st.button("Refresh", key="look_again")
     return run
 
 
@@ -55,14 +55,14 @@ def link() -> None:
 
 @st.fragment
 def _link() -> None:
-    """By itself, and anew when it is opened: a part of the page may have changed the address since."""
+    """A fragment that reruns when opened: a part of the page may have changed the address since."""
     with st.popover("Link to this view", type="tertiary", key="link_here", on_change="rerun"):
-        st.caption("Reopens exactly what is on screen, without any model.")
+        st.caption("Opens this view with these results. No model needed.")
         st.code(address.here(), language=None)
 
 
 def _head(run: Run) -> None:
-    said = [
+    facts = [
         f"corpus {run.corpus}",
         f"{len(run.results)} routes",
         milliseconds(run.wall_ms),
@@ -72,7 +72,7 @@ def _head(run: Run) -> None:
         with st.container():
             st.markdown(f"**{md(cut(run.query.text, 220))}**")
             before = f"after “{cut(run.query.history[0].text, 80)}” · " if run.query.history else ""
-            st.caption(md(before + " · ".join(said)))
+            st.caption(md(before + " · ".join(facts)))
         with st.popover("Another run", key="another_run", width="content"):
             if rows := _recent():
                 _choose(rows, run)
@@ -83,9 +83,9 @@ def _head(run: Run) -> None:
 def _none(purpose: str) -> None:
     """What to do where no run is open."""
     rows = _recent()
-    st.subheader("No run is open" if rows else "Nothing has been asked yet", anchor=False)
-    first = "Ask a question, or choose a stored run" if rows else "Ask a question first"
-    st.caption(md(f"{first}: here you see {purpose}."))
+    st.subheader("No run is open" if rows else "No runs yet", anchor=False)
+    first = "Run a question, or open a stored run" if rows else "Run a question first"
+    st.caption(md(f"{first}. This page shows {purpose}."))
     if rows:
         _choose(rows)
     st.page_link("compare.py", label="Go to Compare")
@@ -99,15 +99,15 @@ def _recent() -> dict[str, SessionRow]:
 def _choose(rows: Mapping[str, SessionRow], run: Run | None = None) -> None:
     """A list of runs in which `run` is the one that is open."""
     now = run.id if run is not None else ""
-    told = Counter(map(_named, rows.values()))  # a list tells its entries apart by their texts alone
+    named = Counter(map(_named, rows.values()))  # entries of a list differ by their texts alone
     st.selectbox(
         "Recent runs",
         list(rows),
         index=list(rows).index(now) if now in rows else None,
-        format_func=lambda id: _named(rows[id]) + (f" · {id[-8:]}" if told[_named(rows[id])] > 1 else ""),
+        format_func=lambda id: _named(rows[id]) + (f" · {id[-8:]}" if named[_named(rows[id])] > 1 else ""),
         key=f"open:{now}",
         width=560,
-        placeholder="Type to search the questions",
+        placeholder="Type to search questions",
         on_change=lambda: _open(st.session_state[f"open:{now}"]),
     )
     st.page_link("sessions.py", label="All runs")

@@ -27,7 +27,7 @@ def pick(
     *,
     label: str = "Passage",
     width: int = 520,
-    none: str = "Type to search the titles",
+    none: str = "Type to search titles",
     also: Mapping[str, Passage] | None = None,
 ) -> str | None:
     """Draw the choice of a passage; its id, or None where none is chosen, which reads as `none`.

@@ -38,10 +38,10 @@ def as_table(rows: Sequence[Mapping[str, str]]) -> Markup:
     head = tag("tr", *(tag("th", name, scope="col") for name in names))
     body = [tag("tr", *(tag("td", row.get(name, ""), dir="auto") for name in names)) for row in rows[:MOST]]
     table = table_of(head, body)
-    more = f"The first {MOST:,} of {len(rows):,}." if len(rows) > MOST else ""
+    more = f"Showing the first {MOST:,} of {len(rows):,}." if len(rows) > MOST else ""
     shown = tag("div", table, tag("div", more, css="dim") if more else EMPTY, css="rs-numbers", tabindex="0",
                 role="region", aria_label="The numbers")  # fmt: skip
-    return tag("details", tag("summary", "Show the numbers"), shown, css="rs rs-why-none")
+    return tag("details", tag("summary", "Show numbers"), shown, css="rs rs-why-none")
 
 
 def pick_point(figure: Figure, key: str, told: str) -> list[str]:

@@ -37,7 +37,7 @@ def engine() -> Engine:
 
 
 def session_id() -> str:
-    """What tells this browser session from others."""
+    """The id of this browser session."""
     context = get_script_run_ctx(suppress_warning=True)
     return context.session_id if context is not None else ""
 

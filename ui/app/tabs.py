@@ -12,7 +12,7 @@ from ui.app.markup import md
 
 
 def tabs(views: Mapping[str, Callable[[], None]], key: str) -> None:
-    """Draw the open view of `views` (label -> what draws it); what it cannot show is told in its place.
+    """Draw the open view of `views` (label -> what draws it); an error is shown in its place.
 
     The first one is open, and not in the address, until another is chosen or asked for by `?tab=`.
     """

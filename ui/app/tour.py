@@ -11,28 +11,29 @@ AT = "tour_at"  # the step shown, from 0; None: no tour
 STEPS = (
     (
         "Ask",
-        "A question goes into the box. A sample stands there now: its model texts are recorded, so it runs"
-        " in a second or two. Routes lets you choose who answers.",
+        "Enter a question in the box. The sample question there now uses recorded model replies, so it runs"
+        " in a second or two. Select the routes to compare under Routes.",
     ),
     (
         "Run",
-        "Press Run, or Ctrl+Enter (⌘+Enter on a Mac). Every route takes the same question; columns fill as "
-        "they end.",
+        "Press Run, or Ctrl+Enter (⌘+Enter on a Mac). Every route gets the same question. Columns fill in as "
+        "routes finish.",
     ),
     (
         "Compare",
-        "The first column is the baseline. Arrows tell what moved against it, “new” and “lost” what only one "
-        "of the two found. Point at a passage: it lights up in every route. ◆ marks labelled passages.",
+        "The first column is the baseline. Arrows show rank changes against it. “New” and “lost” mark "
+        "passages that only one of the two found. Point at a passage to highlight it in every route. "
+        "◆ marks labelled passages.",
     ),
     (
-        "Ask why",
-        "The pages on the left take this run apart: Why names the step that lost a passage, Fusion moves "
-        "weights, Evaluators thresholds, Latency shows where the seconds went.",
+        "Find out why",
+        "The pages on the left analyse this run. Why shows the step that lost a passage. Fusion lets you try "
+        "other weights, and Evaluators other thresholds. Latency shows where the time went.",
     ),
     (
-        "Keep it",
-        "Every run is kept under Sessions and opens again without a model. The link in the sidebar reopens "
-        "exactly what is on screen.",
+        "Share it",
+        "Every run is stored under Sessions and opens again without a model. The link in the sidebar opens "
+        "the view on your screen.",
     ),
 )
 
@@ -60,7 +61,7 @@ def show(corpus: str) -> None:
             if at + 1 < len(STEPS):
                 if st.button("Next", key="tour_next", type="primary"):
                     _to(at + 1)
-                if st.button("Skip the tour", key="tour_skip", type="tertiary"):
+                if st.button("Skip tour", key="tour_skip", type="tertiary"):
                     _to(None)
             elif st.button("Done", key="tour_done", type="primary"):
                 _to(None)

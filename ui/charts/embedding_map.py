@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 # Okabe & Ito's colours; each kind has a symbol of its own too, so that none is told by colour alone.
 LOOK: Mapping[Kind, tuple[str, str, str, int]] = {
     "passage": ("passage", "circle", "#0072B2", 8),
-    "imagined": ("imagined passage", "square", "#CC79A7", 11),
-    "text": ("written text", "diamond", "#E69F00", 11),
+    "imagined": ("hypothetical passage", "square", "#CC79A7", 11),
+    "text": ("rewrite", "diamond", "#E69F00", 11),
     "question": ("question", "star", "", 17),
 }
 ON_DARK = "#56B4E9"  # passages are small: the darker blue would drown

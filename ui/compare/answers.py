@@ -15,9 +15,9 @@ def draw(run: Run) -> None:
     """The answers side by side, the way to how they were judged, and queries to tables."""
     show(answers(run))
     if any(writing(result) for result in run.results):
-        opened.to("evaluators.py", "Drafts and their critique, in Evaluators", tab="Drafts")
+        opened.to("evaluators.py", "View drafts and critiques in Evaluators", tab="Drafts")
     if trees(run):
-        opened.to("evaluators.py", "Segments tried, in Evaluators", tab="Branches")
+        opened.to("evaluators.py", "View the beam search in Evaluators", tab="Branches")
     if any(queries(result) for result in run.results):
-        show(tag("div", tag("h3", "Queries to tables", css="rs-part"), css="rs"))
+        show(tag("div", tag("h3", "Database queries", css="rs-part"), css="rs"))
         show(tables(run))

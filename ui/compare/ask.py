@@ -34,7 +34,7 @@ def form(corpus: str, *, running: bool) -> tuple[bool, bool]:
         "Question",
         key=state.QUESTION,
         height=72,
-        placeholder=f"Ask the corpus something (up to {MAX_QUESTION:,} characters) or pick a sample question",
+        placeholder=f"Ask a question (up to {MAX_QUESTION:,} characters) or pick a sample",
         max_chars=LONGEST,
         label_visibility="collapsed",
         persist_state="session",
@@ -56,9 +56,9 @@ def request(corpus: str) -> Request:
     """What the inputs ask for."""
     names = tuple(st.session_state[state.ROUTES])
     if not names:
-        raise BadInput("no route is chosen; choose at least one under Routes")
+        raise BadInput("no route is selected; select at least one under Routes")
     if len(names) > MOST:
-        raise BadInput(f"{len(names)} routes are chosen; at most {MOST} are compared at once")
+        raise BadInput(f"{len(names)} routes are selected; you can compare at most {MOST} at once")
     given: Mapping[str, Any] = st.session_state.get(state.PARAMETERS, {})
     return Request(
         Query(st.session_state[state.QUESTION] or "", state.history()),
@@ -101,7 +101,7 @@ def _conversation() -> None:
     """The turns before the question, editable."""
     turns = state.said()
     with st.popover(f"Conversation ({len(turns)})" if turns else "Conversation", key="conversation"):
-        st.caption("What was said before the question, oldest first. Follow-up questions need it.")
+        st.caption("Messages before the question, oldest first. Follow-up questions need them.")
         box = st.container(
             key="turns"
         )  # style.css takes the CSV of it away: what is edited cannot be shielded
@@ -112,9 +112,9 @@ def _conversation() -> None:
             hide_index=True,
             column_config={
                 "role": st.column_config.SelectboxColumn(
-                    "Who", options=["user", "assistant"], default="user", required=True, width=90
+                    "Role", options=["user", "assistant"], default="user", required=True, width=90
                 ),
-                "text": st.column_config.TextColumn("Said", width=500),
+                "text": st.column_config.TextColumn("Message", width=500),
             },
             key=state.editor_key(),
         )
@@ -147,9 +147,9 @@ def _route_menu(gaps: Mapping[Need, str]) -> None:
             width=620,
         )
         if (over := len(st.session_state[state.ROUTES]) - MOST) > 0:
-            st.caption(f"{over} too many: at most {MOST} are compared at once.")
+            st.caption(f"{over} too many: you can compare at most {MOST} routes at once.")
         if lacking:
-            st.caption(f"{len(lacking)} of these cannot run now; they are shown with the reason.")
+            st.caption(f"{len(lacking)} of these cannot run now; the list below gives the reasons.")
         with st.container(width=620, height=360):
             show(directory(gaps))
 
@@ -172,12 +172,10 @@ def _choose(names: list[str]) -> None:
 
 def _parameter_menu() -> None:
     given: dict[str, dict[str, Any]] = st.session_state.setdefault(state.PARAMETERS, {})
-    turned = sum(map(len, given.values()))
-    with st.popover(f"Parameters ({turned} changed)" if turned else "Parameters", key="parameters_menu"):
+    changed = sum(map(len, given.values()))
+    with st.popover(f"Parameters ({changed} changed)" if changed else "Parameters", key="parameters_menu"):
         having = [route.name for route in by_family() if route.parameters]
-        name = st.selectbox(
-            "Parameters of", having, format_func=title, key="parameters_of", persist_state="session"
-        )
+        name = st.selectbox("Route", having, format_func=title, key="parameters_of", persist_state="session")
         if name:
             given[name] = parameters.draw(routes()[name], given.get(name, {}))
 
@@ -195,14 +193,14 @@ def _answer_menu() -> None:
             persist_state="session",
         )
         st.radio(
-            "Written by",
+            "Answer source",
             list(BY),
             format_func=BY.__getitem__,
             key=state.ANSWER_BY,
             persist_state="session",
         )
         st.selectbox(
-            "The model reads the passages",
+            "Passage order in the prompt",
             list(ORDERS),
             format_func=ORDERS.__getitem__,
             key=state.ANSWER_ORDER,
@@ -210,11 +208,12 @@ def _answer_menu() -> None:
             disabled=st.session_state[state.ANSWER_BY] != "model",
         )
         st.caption(
-            "A written answer costs most of a run's time, a copied one next to none; rankings need neither."
+            "Generating answers takes most of a run's time. Copying sentences takes almost none. Rankings do"
+            " not depend on answers."
         )
         if st.session_state[state.ANSWERS] == "selected":
             st.multiselect(
-                "Routes that answer",
+                "Routes to answer",
                 st.session_state[state.ROUTES],
                 key=state.ANSWERED,
                 format_func=title,

@@ -1,4 +1,4 @@
-"""What routes asked a database, and what it returned: the query, its rows, the attempts before."""
+"""Database queries of routes, and what they returned: the query, its rows, the attempts before."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ def tables(run: Run) -> Markup:
     """Every query of every route with its rows; says so if there is none."""
     blocks = [_block(result, one) for result in run.results for one in queries(result)]
     if not blocks:
-        return tag("div", "No route of this run asked a database.", css="rs dim")
+        return tag("div", "No route in this run queried a database.", css="rs dim")
     return tag("div", *blocks, css="rs")
 
 
 def queries(result: RouteResult) -> list[Recorded[TableResult]]:
-    """The innermost steps that asked a database."""
+    """The innermost steps that queried a database."""
     found = recorded(result.spans, TableResult)
     outer = {one.span.parent for one in found}
     return [one for one in found if one.span.id not in outer]
 
 
 def _block(result: RouteResult, one: Recorded[TableResult]) -> Markup:
-    told = one.output
-    facts = [told.database] if told.database else []
-    facts += [f"tables: {', '.join(told.tables)}"] if told.tables else []
+    result_table = one.output
+    facts = [result_table.database] if result_table.database else []
+    facts += [f"tables: {', '.join(result_table.tables)}"] if result_table.tables else []
     facts.append(milliseconds(one.span.ms))
     head = tag("h4", result.title, tag("span", f"  {one.span.name} · ", " · ".join(facts), css="dim"))
     return tag(
         "div",
         head,
-        tag("div", tag("b", told.decision), tag("span", f"  {told.why}", css="dim")),
-        _code(told.sql) if told.sql else EMPTY,
-        _earlier(told.attempts),
-        _rows(told.columns, told.rows, told.truncated),
+        tag("div", tag("b", result_table.decision), tag("span", f"  {result_table.why}", css="dim")),
+        _code(result_table.sql) if result_table.sql else EMPTY,
+        _earlier(result_table.attempts),
+        _rows(result_table.columns, result_table.rows, result_table.truncated),
         css="rs-block",
     )
 
@@ -54,7 +54,7 @@ def _code(sql: str) -> Markup:
 
 
 def _earlier(attempts: Sequence[Attempt]) -> Markup:
-    """The attempts that came to nothing, each with what was wrong."""
+    """The failed attempts, each with its error."""
     failed = [one for one in attempts if one.error]
     return join(
         [
@@ -72,12 +72,12 @@ def _earlier(attempts: Sequence[Attempt]) -> Markup:
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: str) -> Markup:
     count = f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}"
-    said = [
+    facts = [
         count,
-        *([f"the first {SHOWN} are shown"] if len(rows) > SHOWN else []),
+        *([f"showing the first {SHOWN}"] if len(rows) > SHOWN else []),
         *filter(None, [truncated]),
     ]
-    note = tag("div", " · ".join(said), css="dim")
+    note = tag("div", " · ".join(facts), css="dim")
     if not rows:
         return note
     head = tag("tr", *[tag("th", cut(name, CELL)) for name in columns])

@@ -27,14 +27,14 @@ def write(run: Run) -> None:
         if st.session_state.get(ROUTE) not in names:
             st.session_state[ROUTE] = names[0]
         with st.container(horizontal=True, gap="small", vertical_alignment="center", key="write_answer_row"):
-            name = st.selectbox("Write an answer for", names, key=ROUTE, format_func=title, width=370)
+            name = st.selectbox("Route to answer", names, key=ROUTE, format_func=title, width=370)
             pressed = st.button("Write answer", key="write_answer")
         if pressed:
             if begin(run.id, name):
                 st.rerun()
             return
     if writing is not None and writing.error and writing.route in names:
-        st.error(md(f"No answer of {title(writing.route)}: {writing.error}"))
+        st.error(md(f"{title(writing.route)} could not write an answer: {writing.error}"))
 
 
 def begin(run_id: str, route: str) -> bool:
@@ -53,6 +53,6 @@ def follow(writing: Answering) -> None:
     if writing.done:
         redraw.page()
     waits = f", {writing.waits}" if writing.waits else ""
-    st.info(md(f"Writing the answer of {title(writing.route)}: {writing.seconds:.0f} s{waits}"))
+    st.info(md(f"Writing the answer for {title(writing.route)}: {writing.seconds:.0f} s{waits}"))
     if writing.text:
         show(tag("div", tag("div", writing.text, css="said", dir="auto"), css="rs rs-note"))

@@ -14,7 +14,7 @@ from ui.compare import results
 from ui.components.grid import Waiting
 
 EVERY = 0.4  # seconds between looks at a job
-ELSEWHERE = 2.0  # the same for a run that only the store tells of
+ELSEWHERE = 2.0  # the same for a run that only the store knows
 
 
 @st.fragment(run_every=EVERY)
@@ -40,7 +40,7 @@ def watch(run_id: str) -> None:
         redraw.page()
     waiting = missing(run)
     done, total = len(run.results), len(run.results) + len(waiting)
-    st.progress(done / max(1, total), text=md(f"{done} of {total} routes · under way in another process"))
+    st.progress(done / max(1, total), text=md(f"{done} of {total} routes · running in another process"))
     results.draw(run, waiting)
 
 
@@ -48,4 +48,4 @@ def missing(run: Run) -> list[Waiting]:
     """The routes asked for that have no result yet."""
     ended = [result.route for result in run.results]
     names = [name for name in run.settings.get("routes", ()) if name not in ended]
-    return [Waiting(title(name), running=False, step="not ended yet") for name in names]
+    return [Waiting(title(name), running=False, step="not finished yet") for name in names]

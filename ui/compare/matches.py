@@ -19,7 +19,7 @@ CHART = {"displayModeBar": False}
 
 
 def draw(run: Run, *, dark: bool) -> None:
-    """Every step of the run that tells how passages matched; says so if there is none."""
+    """Every step of the run that records how passages matched, or a message where there is none."""
     drawn = False
     for result in run.results:
         for number, tokens in enumerate(token_matches(result)):
@@ -29,8 +29,8 @@ def draw(run: Run, *, dark: bool) -> None:
             show(tag("div", _expansion(run, result, span, found), css="rs"))
             drawn = True
     if not drawn:
-        told = "No route of this run tells which tokens or terms of a passage matched."
-        show(tag("div", told, css="rs dim"))
+        message = "No route in this run recorded which tokens or terms of a passage matched."
+        show(tag("div", message, css="rs dim"))
 
 
 def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str, *, dark: bool) -> None:
@@ -59,12 +59,12 @@ def _tokens(run: Run, result: RouteResult, tokens: TokenStep, key: str, *, dark:
 
 def _left_out(match: TokenMatch) -> str:
     rows, columns = len(match.passage.cosines), len(match.passage.passage)
-    told = "Rows are tokens of the question, columns those of the passage; a ring marks the most similar."
+    caption = "Rows are question tokens, columns passage tokens. A ring marks the most similar passage token."
     if rows < len(match.query):
-        told += f" The first {rows} of {len(match.query)} rows."
+        caption += f" Showing the first {rows} of {len(match.query)} rows."
     if columns < match.passage.tokens:
-        told += f" The first {columns} of {match.passage.tokens} columns."
-    return told
+        caption += f" Showing the first {columns} of {match.passage.tokens} columns."
+    return caption
 
 
 def _best(run: Run, hits: Sequence[TokenMatch]) -> Markup:
@@ -84,20 +84,22 @@ def _best(run: Run, hits: Sequence[TokenMatch]) -> Markup:
 
 def _pair(token: str, best: tuple[str, float]) -> Markup:
     found, cosine = best
-    told = token if token == found else f"{token} → {found}"
-    return tag("span", tag("bdi", cut(told, 60)), f" {cosine:.2f}", css="chip")
+    label = token if token == found else f"{token} → {found}"
+    return tag("span", tag("bdi", cut(label, 60)), f" {cosine:.2f}", css="chip")
 
 
 def _expansion(run: Run, result: RouteResult, span: Span, found: Search) -> Markup:
     weights = _meters(found.expansion)
     more = found.terms - len(found.expansion)
-    rest = tag("div", f"and {more} lighter terms", css="dim") if more > 0 else EMPTY
+    rest = tag("div", f"and {more} terms with lower weights", css="dim") if more > 0 else EMPTY
     hits = [
         tag("tr", tag("td", cut(title_of(run, id), 90), dir="auto"), tag("td", _sum(terms), css="num"),
             tag("td", join([_share(*term) for term in terms], " ")))
         for id, terms in found.matched.items()
     ]  # fmt: skip
-    head = tag("tr", tag("th", "Passage"), tag("th", "Score", css="num"), tag("th", "What each term adds"))
+    head = tag(
+        "tr", tag("th", "Passage"), tag("th", "Score", css="num"), tag("th", "Contribution of each term")
+    )
     table = table_of(head, hits) if hits else EMPTY
     title = _head(result, found.model, span.name, span.ms)
     return tag("div", title, weights, rest, table, css="rs-block")
@@ -118,7 +120,7 @@ def _meters(terms: Terms) -> Markup:
         )
         for term, weight in terms
     ]
-    head = tag("tr", tag("th", "Searched with"), tag("th", "Weight", css="num"), tag("th", ""))
+    head = tag("tr", tag("th", "Query term"), tag("th", "Weight", css="num"), tag("th", ""))
     return table_of(head, rows)
 
 

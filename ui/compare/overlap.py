@@ -29,7 +29,7 @@ def draw(run: Run, view: View) -> None:
     st.session_state.setdefault("persistence", 0.9)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         measure = st.segmented_control(
-            "Alike means",
+            "Similarity measure",
             list(MEASURES.values()),
             required=True,
             key="overlap",
@@ -44,7 +44,7 @@ def draw(run: Run, view: View) -> None:
                 required=True,
                 key="persistence",
                 persist_state="session",
-                help="The nearer to 1, the deeper the ranks that count",
+                help="Values near 1 give lower ranks more weight",
             )
             p = chosen or p
     by_rank = measure == RBO
@@ -54,33 +54,35 @@ def draw(run: Run, view: View) -> None:
     finding = in_words(found)
     st.markdown(md(finding))
     meaning = _meaning(by_rank, view.depth, p)
-    st.caption(md(f"{meaning} The stronger the colour, the more alike; like routes stand side by side."))
+    st.caption(
+        md(f"{meaning} A stronger colour means more similar rankings. Similar routes are next to each other.")
+    )
     show(tag("div", triangle(found, finding), _only(run, view.depth), css="rs"))
 
 
 def in_words(found: Overlap) -> str:
-    """Which routes are most and least alike, in a sentence or two."""
+    """Which routes are most and least similar, in a sentence or two."""
     pairs = found.pairs()
     if not pairs:
-        return "There are no two routes with a result to compare."
+        return "Comparing rankings needs at least two routes with results."
     one, other, most = pairs[0]
     equal = sum(value >= 1 - 1e-9 for _, _, value in pairs)
-    said = f"Most alike are {title(one)} and {title(other)} ({most:.2f})"
-    said += f", one of {equal} pairs that are wholly alike." if equal > 1 else "."
+    sentences = f"Most similar: {title(one)} and {title(other)} ({most:.2f})"
+    sentences += f", one of {equal} identical pairs." if equal > 1 else "."
     if len(pairs) > 1:
         one, other, least = pairs[-1]
-        said += f" Least alike are {title(one)} and {title(other)} ({least:.2f})."
+        sentences += f" Least similar: {title(one)} and {title(other)} ({least:.2f})."
     if found.empty:
-        said += f" Not compared, as they found nothing: {', '.join(map(title, found.empty))}."
-    return said
+        sentences += f" Not compared, because they found nothing: {', '.join(map(title, found.empty))}."
+    return sentences
 
 
 def _meaning(by_rank: bool, depth: int, p: float) -> str:
     if not by_rank:
-        return f"Passages in both top {depth} divided by passages in either."
+        return f"Passages in both top {depth} lists, divided by passages in either."
     return (
-        f"Rank-biased overlap of the whole rankings; 1 is the same ranking. At p = {p:g} the first 10 ranks"
-        f" decide {weight(10, p):.0%} of it."
+        f"Rank-biased overlap of the full rankings; 1 means identical. With p = {p:g}, the first 10 ranks"
+        f" carry {weight(10, p):.0%} of the weight."
     )
 
 
@@ -105,7 +107,14 @@ def triangle(found: Overlap, finding: str) -> Markup:
     heads = (tag("th", tag("span", cut(name, 40)), scope="col", title=name) for name in names[:-1])
     head = tag("thead", tag("tr", tag("td"), *heads))
     table = tag("table", head, tag("tbody", *rows), aria_label=finding)
-    return tag("div", table, css="rs-overlap", tabindex="0", role="region", aria_label="routes by routes")
+    return tag(
+        "div",
+        table,
+        css="rs-overlap",
+        tabindex="0",
+        role="region",
+        aria_label="Similarity of each pair of routes",
+    )
 
 
 def cell_text(value: float, count: int) -> str:
@@ -119,10 +128,12 @@ def _only(run: Run, depth: int) -> Markup:
     found = sorted(
         ((route, ids) for route, ids in alone(run, depth).items() if ids), key=lambda one: -len(one[1])
     )
-    head = tag("h3", "Found by one route alone", css="rs-part")
+    head = tag("h3", "Found by only one route", css="rs-part")
     if not found:
         return head + tag(
-            "div", f"Every passage in a top {depth} is in the top {depth} of another route.", css="dim"
+            "div",
+            f"Every passage in a route's top {depth} is also in another route's top {depth}.",
+            css="dim",
         )
     rows = [
         tag(
@@ -134,7 +145,11 @@ def _only(run: Run, depth: int) -> Markup:
         )
         for route, ids in found
     ]  # fmt: skip
-    cells = (tag("th", "Route"), tag("th", f"In its top {depth} alone", css="num"), tag("th", "Best of them"))
+    cells = (
+        tag("th", "Route"),
+        tag("th", f"Only in its top {depth}", css="num"),
+        tag("th", "Highest ranked"),
+    )
     table = table_of(tag("tr", *cells), rows)
     return join([head, tag("p", most_alone(found, depth)), table])
 
@@ -143,5 +158,5 @@ def most_alone(found: list[tuple[str, list[str]]], depth: int) -> str:
     """Which route finds the most that nobody else does; `found` has the most first."""
     most = len(found[0][1])
     first = [title(route) for route, ids in found if len(ids) == most]
-    finds = "finds" if len(first) == 1 else "find"
-    return f"{' and '.join(first[:3])} {finds} the most that no other route has in its top {depth}: {most}."
+    names, finds = " and ".join(first[:3]), "finds" if len(first) == 1 else "find"
+    return f"{names} {finds} the most passages that no other route has in its top {depth}: {most}."

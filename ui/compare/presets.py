@@ -1,4 +1,4 @@
-"""Named settings in the asking form: put in place with undo, told where they come from, deleted with undo."""
+"""Presets in the question form: applied with undo, shown with where they come from, deleted with undo."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ui.app.markup import cut, md, show, tag
 from ui.app.routes import also
 
 CHOSEN = "named_chosen"
-APPLIED = "named_applied"  # (the settings in place, the inputs before)
-DELETED = "named_deleted"  # the settings deleted last
+APPLIED = "named_applied"  # (the preset that is applied, the inputs before)
+DELETED = "named_deleted"  # the preset deleted last
 FAILED = "named_failed"  # why the last click did not succeed
 WIDE = 560
 
 
 def menu(corpus: str) -> None:
-    """The menu of the settings saved for `corpus`."""
+    """The menu of the presets saved for `corpus`."""
     store = state.engine().store
     if store is None:
         return
     now = in_place()
-    label = f"Named settings: {cut(now.name, 30)}" if now is not None else "Named settings"
+    label = f"Preset: {cut(now.name, 30)}" if now is not None else "Presets"
     with st.popover(md(label), key="named_menu"), st.container(width=WIDE):
         found = {one.name: one for one in presets.every(store, corpus)}
         if found:
             _choose(store, found)
         else:
-            st.caption(md(f"None are saved for corpus {corpus}. Calibration on the Tune page saves some."))
+            st.caption(md(f"No presets are saved for corpus {corpus}. You can save one from the Tune page."))
             st.page_link("tune.py", label="Go to Tune")
         if failed := st.session_state.get(FAILED):
             st.error(md(failed))
@@ -40,9 +40,7 @@ def menu(corpus: str) -> None:
 
 
 def in_place() -> Preset | None:
-    """The named settings that the parameters are those of; None where they were changed since, or never
-    put.
-    """
+    """The preset that the parameters match; None where they were changed since, or none was applied."""
     if APPLIED not in st.session_state:
         return None
     preset: Preset = st.session_state[APPLIED][0]
@@ -54,7 +52,7 @@ def in_place() -> Preset | None:
 
 
 def changed(preset: Preset) -> dict[str, dict[str, object]]:
-    """The parameters of the settings that are not at their defaults, by route; BadInput as `settled`."""
+    """The parameters of the preset that are not at their defaults, by route; BadInput as `settled`."""
     found = {}
     for name, values in settled(preset).items():
         default = {parameter.name: parameter.default for parameter in routes()[name].parameters}
@@ -64,9 +62,7 @@ def changed(preset: Preset) -> dict[str, dict[str, object]]:
 
 
 def apply(preset: Preset) -> None:
-    """Put the parameters of the settings in place of those of the inputs, and their routes among those
-    chosen.
-    """
+    """Replace the parameters of the inputs by those of the preset, and select its routes too."""
     now = st.session_state
     now.pop(FAILED, None)
     try:
@@ -85,13 +81,13 @@ def apply(preset: Preset) -> None:
 
 
 def undo() -> None:
-    """The inputs as they were before the settings were put in place."""
+    """The inputs as they were before the preset was applied."""
     _, before = st.session_state.pop(APPLIED)
     next_run.put_back(before)
 
 
 def delete(store: Store, preset: Preset) -> None:
-    """Forget the settings; what is in place stays."""
+    """Delete the preset; parameters that were applied stay."""
     st.session_state.pop(FAILED, None)
     try:
         presets.delete(store, preset.name)
@@ -102,7 +98,7 @@ def delete(store: Store, preset: Preset) -> None:
 
 
 def bring_back(store: Store) -> None:
-    """Save the settings deleted last again; those that this version cannot use cannot be."""
+    """Save the preset deleted last again; one that this version cannot use cannot be."""
     try:
         presets.save(store, st.session_state[DELETED])
     except RouteScopeError as error:
@@ -115,7 +111,7 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
     if st.session_state.get(CHOSEN) not in found:
         st.session_state[CHOSEN] = next(iter(found))
     name = st.selectbox(
-        "Named settings", list(found), key=CHOSEN, format_func=lambda one: cut(one, 64),
+        "Preset", list(found), key=CHOSEN, format_func=lambda one: cut(one, 64),
         persist_state="session",
     )  # fmt: skip
     preset = found[name]
@@ -123,7 +119,7 @@ def _choose(store: Store, found: dict[str, Preset]) -> None:
     saved = f"Saved {preset.changed[:16].replace('T', ' ')} UTC."
     show(tag("div", tag("p", tag("b", in_words(preset))), *lines, tag("p", saved, css="dim"), css="rs"))
     with st.container(horizontal=True, gap="small"):
-        st.button("Put in place", key="named_apply", on_click=apply, args=(preset,), type="primary")
+        st.button("Apply", key="named_apply", on_click=apply, args=(preset,), type="primary")
         st.button("Delete", key="named_delete", on_click=delete, args=(store, preset))
 
 
@@ -131,7 +127,7 @@ def _undo(store: Store) -> None:
     """What the last clicks did, each with its undo."""
     if APPLIED in st.session_state:
         preset, _ = st.session_state[APPLIED]
-        what = "are in place" if in_place() is not None else "were put in place and changed since"
+        what = "is applied" if in_place() is not None else "was applied, and parameters have changed since"
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.caption(md(f"“{cut(preset.name, 64)}” {what}."))
             st.button("Undo", key="named_undo", on_click=undo, type="tertiary")

@@ -27,15 +27,15 @@ ROW, HEAD = 24, 34  # pixels
 INK = {False: "#000000", True: "#ffffff"}
 LIT = {False: "#ffe9a3", True: "#5c4f1b"}
 GOLD = {False: "#d5e8e5", True: "#1c3f40"}
-TOLD = "Rank of each passage in each route: the stronger the colour, the higher."
+CAPTION = "Rank of each passage in each route. A stronger colour means a higher rank."
 
 
 def draw(run: Run, view: View) -> None:
     """The ranks of the passages that routes rank best."""
     rows = rank_rows(run, depth=view.depth, gold=view.gold, lit=view.lit)
     st.session_state[ROWS] = [row.id for row in rows]
-    hint = " Click a cell to look at its passage, a heading to sort by it."
-    st.caption(TOLD + hint + (" ◆ marks labelled passages." if view.gold else ""))
+    hint = " Click a cell to open its passage, or a heading to sort."
+    st.caption(CAPTION + hint + (" ◆ marks labelled passages." if view.gold else ""))
     titles = [result.title for result in worked(run)]
     tables.painted(
         styled(rows, len(titles), view, dark=dark()),
@@ -48,7 +48,7 @@ def draw(run: Run, view: View) -> None:
         column_config=_columns(titles),
         on_select="rerun",
         selection_mode="single-cell",
-        alt=TOLD,
+        alt=CAPTION,
     )
 
 

@@ -29,10 +29,10 @@ from ui.components.view import controls
 
 TAB = "tab"  # key of the tabs
 WAITS = (
-    (reading_waits.loading, "for the model to load"),
-    (reading_waits.waited, "for a model in use by others"),
+    (reading_waits.loading, "for a model to load"),
+    (reading_waits.waited, "for a busy model"),
 )
-TOLD_FROM_MS = 50.0  # a wait that is worth a word
+SHOWN_FROM_MS = 50.0  # a wait that is worth a word
 PAGES = {
     "why.py": "Why",
     "transform.py": "Transform",
@@ -43,7 +43,7 @@ PAGES = {
 SPOKEN = {
     "running": "running",
     "cancelled": "stopped early",
-    "interrupted": "interrupted: the program ended meanwhile",
+    "interrupted": "interrupted: RouteScope stopped during the run",
 }
 
 
@@ -126,27 +126,27 @@ def _summary(run: Run) -> DeltaGenerator:
     worked_count = len(worked(run))
     facts = [
         f"{worked_count} of {len(run.results)} routes with a result",
-        f"{milliseconds(run.wall_ms)} in all",
+        f"{milliseconds(run.wall_ms)} in total",
         f"corpus {run.corpus}",
         f"asked {run.created[:16].replace('T', ' ')} UTC",
     ]
     anew = sum(any(one.changed for _, one in rewrites(result)) for result in worked(run))
     if anew:
-        facts.insert(1, f"{anew} searched with another text than the question")
-    for waits, told in WAITS:
+        facts.insert(1, f"{anew} searched with a rewrite")
+    for waits, reason in WAITS:
         longest = max((waits(result.spans) for result in run.results), default=0.0)
-        if longest >= TOLD_FROM_MS:
-            facts.append(f"waited {milliseconds(longest)} {told} (not counted in any route's time)")
+        if longest >= SHOWN_FROM_MS:
+            facts.append(f"waited {milliseconds(longest)} {reason} (not counted in any route's time)")
     if run.status in SPOKEN:
         facts.insert(0, SPOKEN[run.status])
     if run.query.text != (st.session_state.get(state.QUESTION) or "").strip():
-        facts.insert(0, f"found for “{cut(run.query.text, 90)}”")
+        facts.insert(0, f"results for “{cut(run.query.text, 90)}”")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(md(" · ".join(facts)), width="stretch")
         with st.popover("Link", type="tertiary", key="link_menu"):
-            st.caption("Reopens exactly what is on screen, without any model.")
+            st.caption("Opens this view with these results. No model needed.")
             exactly = st.empty()
-            st.caption("Opens the question unasked.")
+            st.caption("Fills in the question without running it.")
             st.code(address.here("/", q=run.query.text, corpus=run.corpus), language=None)
     return exactly
 
@@ -156,8 +156,8 @@ def _side_by_side(run: Run, view: View) -> None:
     whole = drawn(run, view) <= WHOLE
     if not whole:
         st.caption(
-            f"{drawn(run, view):,} hits: more than {WHOLE} come without their whole texts."
-            " Choose a passage above to read it, or show fewer hits."
+            f"{drawn(run, view):,} hits. Above {WHOLE} hits, full texts are left out."
+            " Select a passage above to read it, or show fewer hits."
         )
     show(lit(run, view.lit))
     show(kept(run, view, passage.marker(run) if whole else None))

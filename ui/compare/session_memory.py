@@ -14,8 +14,8 @@ from ui.app.markup import cut, join, md, show, tag
 
 DOOMED = "doomed"  # (session, numbers) that are forgotten when that is confirmed
 HELP = (
-    "Questions asked under this name, and the first answer to each, are remembered on this machine, and what "
-    "was said before counts in later ones. Empty: nothing is remembered."
+    "RouteScope stores the questions of this session and the first answer to each on this machine, and uses "
+    "them as the conversation before later questions. Leave empty to store nothing."
 )
 
 
@@ -24,14 +24,14 @@ def menu() -> None:
     name = state.session()
     with st.popover(md(f"Session {cut(name, 24)}") if name else "Session", key="remembered_menu"):
         st.text_input(
-            "Session", key=state.SESSION, max_chars=80, width=560, placeholder="Nothing is remembered",
+            "Session", key=state.SESSION, max_chars=80, width=560, placeholder="No session",
             help=HELP, persist_state="session",
         )  # fmt: skip
         store = state.engine().store
         if not name:
             return
         if store is None:
-            st.caption("Runs are not stored here, so nothing can be remembered.")
+            st.caption("Runs are not stored here, so a session cannot be stored either.")
             return
         try:
             turns = store.recall(name)
@@ -39,7 +39,7 @@ def menu() -> None:
                 _listing(turns)
                 _forget(store, name, turns)
             else:
-                st.caption("Nothing is remembered of this session yet.")
+                st.caption("This session has no turns yet.")
         except RouteScopeError as error:
             st.error(md(str(error)))
 
@@ -62,19 +62,19 @@ def _forget(store: Store, name: str, turns: Sequence[Remembered]) -> None:
     """Pick turns or none, ask once more, then delete."""
     numbers = [turn.number for turn in turns]
     picked = st.multiselect(
-        "Turns to forget", numbers, key=f"doomed:{name}:{numbers}", placeholder="All of them", width=560
+        "Turns to delete", numbers, key=f"doomed:{name}:{numbers}", placeholder="All turns", width=560
     )
     count = f"{len(picked)} turns" if len(picked) != 1 else "1 turn"
-    if st.button(f"Forget {count}" if picked else "Forget this session", key="forget"):
+    if st.button(f"Delete {count}" if picked else "Delete this session", key="forget"):
         st.session_state[DOOMED] = (name, picked)
     if st.session_state.get(DOOMED) != (name, picked):
         return
-    st.warning("What is forgotten cannot be brought back. Runs stay in the list, with their questions.")
+    st.warning("You cannot undo this. Runs stay in the list, with their questions.")
     with st.container(horizontal=True):
-        if st.button("Forget for good", type="primary", key="forget_now"):
+        if st.button("Delete permanently", type="primary", key="forget_now"):
             del st.session_state[DOOMED]
             store.forget(name, picked or None)
             st.rerun()
-        if st.button("Keep", key="forget_not"):
+        if st.button("Cancel", key="forget_not"):
             del st.session_state[DOOMED]
             st.rerun()

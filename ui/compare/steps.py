@@ -17,7 +17,7 @@ LONG = 1500  # characters of a value that are shown
 
 
 def steps(run: Run) -> Markup:
-    """One table a route, closed until it is asked for."""
+    """One table a route, closed at first."""
     return tag("div", *(_route(result) for result in run.results), css="rs")
 
 
@@ -29,15 +29,15 @@ def _route(result: RouteResult) -> Markup:
     head = tag(
         "tr",
         *(tag("th", text) for text in ("Step", "Kind")),
-        *(tag("th", t, css="num") for t in ("From", "Took")),
+        *(tag("th", t, css="num") for t in ("Start", "Duration")),
     )
     table = table_of(head, rows)
     steps_word = "step" if len(result.spans) == 1 else "steps"
     count = f"  {len(result.spans)} {steps_word} · {milliseconds(result.ms)}"
-    told = tag("summary", tag("b", result.title), tag("span", count, css="dim"))
+    summary = tag("summary", tag("b", result.title), tag("span", count, css="dim"))
     return tag(
         "details",
-        told,
+        summary,
         table if rows else tag("div", cut(result.error or "no steps", 300), css="dim"),
         css="rs-trace",
     )
@@ -49,7 +49,7 @@ def _step(span: Span, depth: int, spans: Sequence[Span]) -> Markup:
         marks.append(f"{span.tokens.prompt} + {span.tokens.completion} tokens")
     if span.hits is not None:
         marks.append(f"{len(span.hits)} hits")
-    parameters = [f"{name} set by parameter {parameter}" for name, parameter in span.set_by.items()]
+    parameters = [f"parameter {parameter} sets {name}" for name, parameter in span.set_by.items()]
     detail = [
         *(_value(f"{label}:", where) for label, where in (describe(link, spans) for link in span.links)),
         *(_value(name, value) for name, value in span.args.items()),
@@ -74,7 +74,7 @@ def _step(span: Span, depth: int, spans: Sequence[Span]) -> Markup:
 
 def _value(name: str, value: Any) -> Markup:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters in all)"
+    shown = text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters in total)"
     return tag(
         "div", join([tag("span", f"{name} ", css="dim"), tag("span", shown, dir="auto")]), css="rs-quote"
     )

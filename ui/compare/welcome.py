@@ -15,7 +15,7 @@ def hello(corpus: str) -> None:
     steps = (
         "Pick a sample question below, or write your own above.",
         "Press Ctrl+Enter (⌘+Enter on a Mac), or Run.",
-        "Compare: what every route searched with and found, what moved against the baseline, what it took.",
+        "Compare the routes: queries, hits, rank changes against the baseline, time and cost.",
     )
     show(
         tag(
@@ -27,6 +27,6 @@ def hello(corpus: str) -> None:
     )
     tour.offer()
     if not samples(corpus):
-        st.caption("This corpus brings no sample questions: write one above.")
+        st.caption("This corpus has no sample questions. Write one above.")
         return
     sample_buttons(corpus, "hello", columns=2)

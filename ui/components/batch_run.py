@@ -1,4 +1,4 @@
-"""Routes over all labelled questions of a corpus: begun from a page, followed, stopped."""
+"""Batch runs over all labelled questions of a corpus: started from a page, followed, stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ui.app import opening, redraw, state
 from ui.app.markup import md
 from ui.app.progress import progress
 
-AT_ONCE = 10.0  # seconds: what takes no longer is begun without being asked for
+AT_ONCE = 10.0  # seconds: what takes no longer starts by itself
 EVERY = 0.4  # seconds between looks at one under way
 
 
@@ -28,11 +28,11 @@ def batch_ran(
     *,
     models: bool = True,
 ) -> BatchRun | None:
-    """The finished survey of a route with `parameters` over the labelled questions of `corpus`.
+    """The finished batch run of a route with `parameters` over the labelled questions of `corpus`.
 
-    Without `models` a route that only makes use of a model or the web goes without. None while there is no
-    survey: then a button to begin it, its progress, or the reason is on the page. When it ends the page is
-    drawn again.
+    Without `models` a route that can do without a model or the web does without. None while there is no
+    batch run: then a button to start it, its progress, or the reason is on the page. When it ends the page
+    is drawn again.
     """
     opening.wait_for(corpus)
     engine, routes = state.engine(), {result.route: parameters}
@@ -42,14 +42,13 @@ def batch_ran(
             surveys.check(engine, corpus, routes, models=models)
             count = _count(corpus, str(engine.settings.home))
             seconds = surveys.seconds(result, count)
-            told = f"Run on all {count} labelled questions (about {milliseconds(1000 * seconds)})"
-            if seconds > AT_ONCE and not st.button(told, key=f"{key}:begin"):
+            label = f"Run all {count} labelled questions (about {milliseconds(1000 * seconds)})"
+            if seconds > AT_ONCE and not st.button(label, key=f"{key}:begin"):
                 return None
             known = surveys.survey(engine, corpus, routes, models=models)
         elif known.done and not known.complete:
-            why = f"It ended with: {known.error}." if known.error else "It was stopped."
-            done = f"{why} {known.finished} of {known.total} labelled questions were asked."
-            st.caption(md(done))
+            why = f"The batch run failed: {known.error}." if known.error else "The batch run was stopped."
+            st.caption(md(f"{why} It ran {known.finished} of {known.total} labelled questions."))
             if not st.button("Run again", key=f"{key}:again"):
                 return None
             known = surveys.survey(engine, corpus, routes, models=models)

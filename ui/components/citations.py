@@ -16,15 +16,15 @@ _MARKER = re.compile(r"(\[\s*\d{1,3}(?:\s*[,;]\s*\d{1,3})*\s*\])")
 
 
 def answers(run: Run) -> Markup:
-    """The answers of all routes side by side; says how to get some if there is none."""
+    """The answers of all routes side by side, or how to get some where there is none."""
     cards = [
         _card(run, result, found) if (found := checked(result)) is not None else _failed_card(result)
         for result in run.results
         if result.answer_status != "not asked"
     ]
     if not cards:
-        told = "No route of this run wrote an answer. Choose under Answers for which routes to write one."
-        return tag("div", told, css="rs dim")
+        message = "No route in this run wrote an answer. Use the Answers menu to choose which routes answer."
+        return tag("div", message, css="rs dim")
     return tag("div", tag("div", *cards, css="rs-answers"), css="rs")
 
 
@@ -57,12 +57,14 @@ def said(run: Run, found: Checked) -> Markup:
     for piece in _pieces(found.written):
         body = join([_marker(run, found, part) for part in _MARKER.split(piece)])
         bare = piece.strip() in found.written.uncited
-        parts.append(tag("span", body, css="uncited", title="no passage is cited for this") if bare else body)
+        parts.append(
+            tag("span", body, css="uncited", title="This sentence cites no passage") if bare else body
+        )
     return join(parts)
 
 
 def _pieces(found: Written) -> list[str]:
-    """The text cut so that each sentence without citation is a piece of its own."""
+    """The text in pieces; each sentence without citation is one piece."""
     pieces, rest = [], found.text
     for sentence in found.uncited:
         before, hit, after = rest.partition(sentence)
@@ -79,15 +81,15 @@ def _marker(run: Run, found: Checked, part: str) -> Markup:
     for number in (int(n) for n in re.findall(r"\d+", part)):
         passage = run.passages.get(found.cited.get(number, ""))
         if passage is not None:
-            told = f"{passage.title}: {cut(passage.text, 300)}"
-            head = tag("summary", f"[{number}]", title=told)
+            preview = f"{passage.title}: {cut(passage.text, 300)}"
+            head = tag("summary", f"[{number}]", title=preview)
             shown.append(
                 tag("details", head, tag("div", _whole(passage), css="full", dir="auto"), css="cite")
             )
         elif number in found.cited:
             shown.append(tag("span", f"[{number}]", css="cite", title=found.cited[number]))
         else:
-            shown.append(tag("span", f"[{number}?]", css="cite bad", title="no passage has this number"))
+            shown.append(tag("span", f"[{number}?]", css="cite bad", title="No passage has this number"))
     return join(shown)
 
 
@@ -100,12 +102,12 @@ def _head(found: Written) -> Markup:
     if found.abstained:
         chips.append(tag("span", "abstains", css="chip"))
     if found.copied:
-        chips.append(tag("span", "copied sentences", css="chip", title="no language model wrote this"))
+        chips.append(tag("span", "copied sentences", css="chip", title="Not written by a language model"))
     if found.wrong:
         chips.append(tag("span", f"{len(found.wrong)} wrong citations", css="chip bad"))
     if found.uncited and not found.abstained:
         chips.append(
-            tag("span", f"{len(found.uncited)} uncited", css="chip bad", title="sentences without citation")
+            tag("span", f"{len(found.uncited)} uncited", css="chip bad", title="Sentences without a citation")
         )
     return tag("div", join(chips, " "))
 

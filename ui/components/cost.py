@@ -1,4 +1,4 @@
-"""The Cost tab: what each route asked of language models, and what that costs."""
+"""The Cost tab: each route's language model calls, and what they cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.domain.types import RouteResult, Run
 from ui.app import state
 from ui.app.markup import EMPTY, join, tag
 
-HOW = "set llm_price_prompt and llm_price_completion, the prices of a million tokens, to see money"
+HOW = "set llm_price_prompt and llm_price_completion, the prices per million tokens, to see costs"
 
 
 def costs(run: Run) -> Markup:
@@ -18,15 +18,15 @@ def costs(run: Run) -> Markup:
     found = [(result, totals(result)) for result in run.results if result.spans]
     found.sort(key=lambda one: (-one[1].tokens, -one[1].calls, one[0].ms))
     if not found:
-        return tag("div", "No route of this run did any work.", css="rs dim")
+        return tag("div", "No route in this run did any work.", css="rs dim")
     prices = state.engine().settings.llm_price_prompt, state.engine().settings.llm_price_completion
-    heads = ["Calls", "Prompt", "of it cached", "Completion", "Reused calls", "Alone"]
+    heads = ["Calls", "Prompt", "Cached prompt", "Completion", "Reused calls", "Time alone"]
     if None not in prices:
         heads.append("Price")
     head = tag("tr", tag("th", "Route"), *(tag("th", text, css="num") for text in heads))
     rows = [_row(result, used, price(used, *prices)) for result, used in found]
     spent = add(used.spent for _, used in found)
-    foot = tag("tr", *_cells("Asked of a model in this run", spent, "", milliseconds(run.wall_ms)),
+    foot = tag("tr", *_cells("Total for this run", spent, "", milliseconds(run.wall_ms)),
                _price(price(spent, *prices)))  # fmt: skip
     table = tag("table", tag("thead", head), tag("tbody", *rows), tag("tfoot", foot), css="rs-table rs-costs")
     return tag(
@@ -35,15 +35,15 @@ def costs(run: Run) -> Markup:
 
 
 def in_words(found: list[tuple[RouteResult, Totals]]) -> str:
-    """Which route asks most of a model, and how many ask nothing; `found` has the most tokens first."""
+    """Which route uses most tokens, and how many routes call no model; `found` has the most tokens first."""
     asking = [(result, used) for result, used in found if used.calls]
     if not asking:
-        return "No route of this run asked a language model."
+        return "No route in this run called a language model."
     result, used = asking[0]
     calls = "1 call" if used.calls == 1 else f"{used.calls} calls"
-    said = f"{result.title} takes the most: {used.tokens:,} tokens in {calls}."
+    most = f"{result.title} uses the most: {used.tokens:,} tokens in {calls}."
     quiet = len(found) - len(asking)
-    return f"{said} {quiet} of {len(found)} routes ask no language model." if quiet else said
+    return f"{most} {quiet} of {len(found)} routes call no language model." if quiet else most
 
 
 def _row(result: RouteResult, used: Totals, cost: float | None) -> Markup:
@@ -68,13 +68,13 @@ def money(cost: float) -> str:
 
 
 def _notes(unpriced: bool) -> Markup:
-    said = [
-        "Prompt and completion are tokens; each route as if it ran alone. Reused calls: shared, another route"
-        " of the run made them; stored, the answer came from the cache or a recording. The last line leaves"
-        " them out; its time is the run's."
+    notes = [
+        "Prompt and completion are in tokens, for each route as if it ran alone. Shared calls were made by"
+        " another route of this run. Stored calls came from the cache or a recording. The total leaves out"
+        " both and shows the time of the whole run."
     ]
     if unpriced:
-        said.append(f"Prices are not told: {HOW}.")
+        notes.append(f"Prices are not set: {HOW}.")
     else:
-        said.append("Cached prompt tokens are priced in full.")
-    return tag("div", join(said, " "), css="dim")
+        notes.append("Cached prompt tokens count at the full price.")
+    return tag("div", join(notes, " "), css="dim")

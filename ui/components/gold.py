@@ -102,8 +102,8 @@ def _of_people(
     corpus: str,
     version: tuple[Any, ...],  # noqa: ARG001 - part of the cache key
 ) -> Mapping[tuple[Any, ...], Mapping[str, int]]:
-    """Grades by question, of a set that people labelled; what cannot be used is kept as none, as it would be
-    read anew at each rerun of a page.
+    """Grades by question, of a set that people labelled; what cannot be used is cached as none, as it would
+    be read anew at each rerun of a page.
     """
     from core.evaluation.labels.final import labelled_set
 
@@ -133,7 +133,7 @@ def gold_quotes(run: Run) -> Mapping[str, tuple[str, ...]]:
 
 
 def labelled_mode(run: Run) -> str | None:
-    """What makes a labelled question hard, as its author put it; None where that is not told."""
+    """What makes a labelled question hard, as its author put it; None where there is none."""
     try:
         written = _written(run.corpus)
     except RouteScopeError:

@@ -173,7 +173,7 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     lines = [tag("div", tag("span", result.title), chip, css="name")]
     if result.status != "unavailable":
         alone = (tag("span", milliseconds(result.ms), css="ms"), " ", tag("span", "alone", css="dim"))
-        lines.append(tag("div", *alone, css="line", title="what this route takes when it runs by itself"))
+        lines.append(tag("div", *alone, css="line", title="Time this route takes when it runs alone"))
     lines += [tag("div", mark, css="line dim") for mark in marks(reuse(scene.run, result))]
     if moved is not None:
         lines.append(_counts(moved))
@@ -182,7 +182,7 @@ def _head(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     for _, rewrite in rewrites(result):
         if rewrite.changed:
             text = " · ".join(cut(item, 220) for item in rewrite.texts)
-            lines.append(tag("div", text, css="query", dir="auto", title="searched with"))
+            lines.append(tag("div", text, css="query", dir="auto", title="Query"))
     return tag("header", *lines, css="rs-head")
 
 
@@ -226,14 +226,14 @@ def _trouble(result: RouteResult) -> Markup:
     ]
     return tag(
         "div",
-        tag("div", cut(result.error or "no reason was given", 600), css=css, dir="auto"),
+        tag("div", cut(result.error or "no reason recorded", 600), css=css, dir="auto"),
         tag("ul", *steps, css="rs-steps") if steps else EMPTY,
         css="rs-note",
     )
 
 
 def _waiting(one: Waiting) -> Markup:
-    doing = one.step or ("starting" if one.running else "waiting for its turn")
+    doing = one.step or ("starting" if one.running else "waiting to start")
     state = tag("span", "running", css="chip accent") if one.running else tag("span", "waiting", css="chip")
     bars = [tag("div", css="bar")] * 3
     return tag(

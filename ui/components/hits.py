@@ -95,7 +95,7 @@ def marked(text: str, marker: Marker | None) -> Markup:
 def hits(scene: Scene, result: RouteResult, moved: Moves | None) -> Markup:
     """The top of the ranking as elements that open, then what it lost against the baseline."""
     if not result.hits:
-        return tag("div", "Nothing was found: no passage matches what was searched for.", css="rs-note dim")
+        return tag("div", "No hits: no passage matches the query.", css="rs-note dim")
     rows = []
     for rank, hit in enumerate(result.hits[: scene.depth], 1):
         move = moved.of.get(hit.passage.id) if moved else None
@@ -131,16 +131,16 @@ def _where(passage: Passage) -> str:
     origins = {
         "web/": "from outside the corpus · ",
         "memory/": "from the conversation · ",
-        "sql/": "rows of a query · ",
+        "sql/": "rows of a database query · ",
     }
-    origin = next((said for start, said in origins.items() if passage.id.startswith(start)), "")
+    origin = next((origin for start, origin in origins.items() if passage.id.startswith(start)), "")
     return f"{origin}{passage.doc_id} · characters {passage.start}–{passage.end}"
 
 
 def _arrow(move: Move | None) -> Markup:
     if move is None:
         return _STILL
-    was = "not found by the baseline" if move.was is None else f"at {move.was} in the baseline"
+    was = "not found by the baseline" if move.was is None else f"rank {move.was} in the baseline"
     css = {"same": "dim", "new": "new", "better": "up", "worse": "down"}[move.kind]
     return _MOVE.format(css, was, _in_words(move))
 

@@ -42,11 +42,11 @@ def draw(run: Run, view: View) -> None:
     with st.container(border=True, key="passage_panel"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown(f"**{md(cut(passage.title or passage.doc_id, 160) if passage else id)}**")
-            opened.to("why.py", "Why it stands where it stands", passage=id)
+            opened.to("why.py", "Why it has this rank", passage=id)
             st.button("Close", key="close_passage", type="tertiary", on_click=_close)
         show(tag("div", _places(run, view, id), css="rs"))
         if passage is None:
-            st.caption("Neither the run nor the corpus as it is here holds its text.")
+            st.caption("Neither the run nor the current corpus contains its text.")
             return
         left, right = st.columns([6, 5], gap="medium")
         with left:
@@ -91,29 +91,25 @@ def _places(run: Run, view: View, id: str) -> Markup:
             shown = tag("b", rank) if rank <= view.depth else rank
             chips.append(tag("span", f"{name} ", shown, css="chip"))
     have = sum(rank is not None and rank <= view.depth for rank, _ in found)
-    told = (
-        f"{have} of {len(found)} routes have it in their top {view.depth}. A dash: not in the route's list."
-    )
-    return join([tag("div", told, css="dim"), tag("div", *chips, css="rs-passage-ranks")])
+    summary = f"{have} of {len(found)} routes have it in their top {view.depth}. A dash means not ranked."
+    return join([tag("div", summary, css="dim"), tag("div", *chips, css="rs-passage-ranks")])
 
 
 def _text(run: Run, passage: Passage) -> None:
     one = marker(run)
-    told = [join([tag("mark", "marked"), ": a word of the question"])]
+    legend = [join([tag("mark", "marked"), ": term in the question"])]
     if "written" in one.kinds.values():
-        told.append(
-            join([tag("mark", "underlined", css="other"), ": only of a text that a route searched with"])
-        )
+        legend.append(join([tag("mark", "underlined", css="other"), ": term only in a rewrite"]))
     if _known(run) is None:
-        told.append(tag("span", "whole words, as the corpus is not indexed here"))
+        legend.append(tag("span", "whole words only, because the corpus is not indexed here"))
     where = f"{passage.doc_id} · characters {passage.start}–{passage.end}"
     body = tag("div", marked(passage.text, one), css="rs-passage-text", dir="auto")
-    show(tag("div", tag("div", join(told, " · "), css="dim"), body, tag("div", where, css="dim"), css="rs"))
+    show(tag("div", tag("div", join(legend, " · "), css="dim"), body, tag("div", where, css="dim"), css="rs"))
 
 
 def _expansions(run: Run, id: str) -> None:
-    """What each term of a learned sparse model adds, where a step of the run tells it of this passage."""
-    told: list[Markup] = []
+    """What each term of a learned sparse model adds, where a step of the run records it for this passage."""
+    blocks: list[Markup] = []
     for result in run.results:
         for span, one in expansions(result):
             parts = one.matched.get(id)
@@ -124,12 +120,11 @@ def _expansions(run: Run, id: str) -> None:
                 ]
                 head = tag("b", f"{cut(one.model, 60) or span.name}: {sum(share for _, share in parts):.2f}")
                 block = tag("div", head, " ", join(chips, " "))
-                if block not in told:
-                    told.append(block)
-    if told:
-        show(
-            tag("div", tag("div", "What each term of the learned expansion adds", css="dim"), *told, css="rs")
-        )
+                if block not in blocks:
+                    blocks.append(block)
+    if blocks:
+        head = tag("div", "Contribution of each learned sparse term", css="dim")
+        show(tag("div", head, *blocks, css="rs"))
 
 
 def _tokens(run: Run, id: str) -> None:
@@ -140,14 +135,14 @@ def _tokens(run: Run, id: str) -> None:
             found += [one for one in tokens.hits if one.passage.id == id and one not in found]
     if not found:
         return
-    with st.expander("Token by token", key="passage_tokens", on_change="rerun") as panel:
+    with st.expander("Token similarities", key="passage_tokens", on_change="rerun") as panel:
         if not panel.open:
             return
         for number, match in enumerate(found):
-            told = match_in_words(match)
-            st.caption(md(told))
+            summary = match_in_words(match)
+            st.caption(md(summary))
             if match.drawable:
-                plot(match_heatmap(match, dark=dark()), f"passage_tokens-{number}", told)
+                plot(match_heatmap(match, dark=dark()), f"passage_tokens-{number}", summary)
 
 
 def _known(run: Run) -> str | None:

@@ -1,4 +1,4 @@
-"""The offer to save what was chosen among named settings, with what that changes, and its undo."""
+"""The offer to save what was chosen in a preset, with what that changes, and its undo."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from core.store.presets import Preset
 from ui.app import state
 from ui.app.markup import cut, md
 
-SAVED = "{}_saved"  # (name, the settings of that name before, what changed) of the last save
+SAVED = "{}_saved"  # (name, the preset of that name before, what changed) of the last save
 FAILED = "{}_failed"  # why the last save or undo did not succeed
 
 
 def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None:
-    """A name (`usual` where there are no settings of the corpus yet), what saving under it changes, the
-    button, and how the last save ended. `key` tells one place that saves from another.
+    """A name (`usual` where the corpus has no preset yet), what saving under it changes, the button, and how
+    the last save ended. `key` separates one place that saves from another.
     """
     store = state.engine().store
     if store is None:
-        st.caption("Sessions are not stored here, so nothing can be saved under a name.")
+        st.caption("Runs are not stored here, so you cannot save a preset.")
         return
     known = [one.name for one in presets.every(store, corpus)]
     st.session_state.setdefault(f"{key}_name", known[0] if known else cut(usual, 64))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"{key}_save_row"):
         given: str = st.text_input(
             "Name", key=f"{key}_name", width=300, persist_state="session", max_chars=64,
-            help="Of settings there are: what was chosen is put into them",
+            help="If a preset with this name exists, RouteScope adds the chosen values to it",
         )  # fmt: skip
         name = " ".join(given.split())
         before = next((one for one in presets.every(store) if one.name == name), None)
@@ -39,7 +39,7 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
         except BadInput as error:
             lacking = str(error)
         st.button(
-            "Save as named settings", key=f"{key}_save", type="primary",
+            "Save preset", key=f"{key}_save", type="primary",
             disabled=after is None or not (lines and name), on_click=save,
             args=(key, store, before, after, lines),
         )  # fmt: skip
@@ -48,7 +48,7 @@ def offer(key: str, chosen: Setting, corpus: str, note: str, usual: str) -> None
 
 
 def save(key: str, store: Store, before: Preset | None, after: Preset, lines: list[str]) -> None:
-    """Keep the settings; what was there of that name is remembered for Undo."""
+    """Save the preset; the one of that name before is kept for Undo."""
     st.session_state.pop(FAILED.format(key), None)
     try:
         presets.save(store, after)
@@ -68,11 +68,11 @@ def undo(key: str, store: Store) -> None:
 
 
 def _what(chosen: Setting, before: Preset | None, lines: list[str], known: list[str]) -> str:
-    there = f" Named settings of this corpus: {', '.join(known)}." if known else ""
-    everywhere = " It holds for the answers of all routes." if chosen.evidence is not None else ""
+    there = f" Presets of this corpus: {', '.join(known)}." if known else ""
+    everywhere = " It applies to the answers of all routes." if chosen.evidence is not None else ""
     if not lines:
-        return f"These settings have this value already.{there}"
-    into = "New settings" if before is None else f"Into “{before.name}”"
+        return f"This preset already has this value.{there}"
+    into = "New preset" if before is None else f"Changes in “{before.name}”"
     return f"{into}: {'; '.join(lines)}.{everywhere}{there}"
 
 
@@ -84,5 +84,5 @@ def _in_words(key: str, store: Store) -> None:
     name, _, lines = st.session_state[SAVED.format(key)]
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"{key}_saved_row"):
         st.success(md(f"Saved as “{cut(name, 64)}”: {'; '.join(lines)}."))
-        st.page_link("compare.py", label="To Compare, where Named settings puts them in place")
+        st.page_link("compare.py", label="Apply it in Compare, under Presets")
         st.button("Undo", key=f"{key}_undo_save", on_click=undo, args=(key, store), type="tertiary")

@@ -1,4 +1,4 @@
-"""What each route searched with in place of the question: word diffs, and what each text found."""
+"""Rewrites: what each route searched with in place of the question, as word diffs, and what each found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def texts(run: Run, depth: int, gold: Mapping[str, int] | None = None) -> Markup
 
 
 def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
-    """The other routes in one line, with what those said that could have written a text."""
+    """The other routes in one line, with the notes of their rewriting steps."""
     same = [one for one in worked(run) if one not in shown]
     if not same:
         return EMPTY
@@ -44,7 +44,7 @@ def _unchanged(run: Run, shown: Sequence[RouteResult]) -> Markup:
     titles = ", ".join(one.title for one in same)
     return tag(
         "div",
-        tag("div", f"Searched with the question as it is: {titles}.", css="dim"),
+        tag("div", f"Searched with the question as written: {titles}.", css="dim"),
         tag("ul", *notes, css="dim") if notes else EMPTY,
         css="rs-block",
     )
@@ -58,7 +58,7 @@ def _route(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -
 
 
 def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
-    """What one step wrote; a list whose texts stand in the table below is not told twice."""
+    """What one step wrote; texts that are in the table below are not repeated."""
     facts = [span.name, milliseconds(span.ms)]
     if came_from := source(result, span):
         facts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}")
@@ -77,35 +77,35 @@ def _step(result: RouteResult, span: Span, one: Rewrite) -> Markup:
 
 
 def _finds(run: Run, result: RouteResult, gold: Mapping[str, int], depth: int) -> Markup:
-    """One row a text: how much it found, what no other text of the route did, and what became of that."""
+    """One row a query: how much it found, what no other query of the route found, and what became of that."""
     rows = finds(run, result, depth)
     if len(rows) < 2:
         return EMPTY
     head = tag(
         "tr",
-        tag("th", "Searched with"),
-        tag("th", f"In the top {depth} of its searches", css="num"),
-        tag("th", "Only this text", css="num"),
-        tag("th", f"Of these in the final top {depth}", css="num"),
-        tag("th", "Found only by this text (final rank)"),
+        tag("th", "Query"),
+        tag("th", f"Found in top {depth}", css="num"),
+        tag("th", "Found by no other query", css="num"),
+        tag("th", f"Of those, in the final top {depth}", css="num"),
+        tag("th", "Passages only this query found (final rank)"),
     )
     body = [_row(run, result, one, gold) for one in rows]
     return table_of(head, body, css="rs-transform-finds")
 
 
 def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> Markup:
-    said: object = cut(one.text, 240)
+    query: object = cut(one.text, 240)
     if one.text == run.query.text:
-        said = tag("span", f"the question{', by other routes' if one.elsewhere else ''}", css="dim")
+        query = tag("span", f"the question{', in other routes' if one.elsewhere else ''}", css="dim")
     elif not one.text:
         count = sum(text != run.query.text for text in one.mean)
-        step = one.step or "a vector that the route made itself"
-        parts = [f"{count} written text{'s' * (count > 1)}"] if count else []
+        step = one.step or "a vector made by the route's own code"
+        parts = [f"{count} rewrite{'s' * (count > 1)}"] if count else []
         parts += ["the question"] if run.query.text in one.mean else []
-        said = tag("span", f"{step}{': ' if parts else ''}{' and '.join(parts)}", css="dim", dir="auto")
+        query = tag("span", f"{step}{': ' if parts else ''}{' and '.join(parts)}", css="dim", dir="auto")
     return tag(
         "tr",
-        tag("td", said, dir="auto"),
+        tag("td", query, dir="auto"),
         tag("td", len(one.found), css="num"),
         tag("td", len(one.only), css="num"),
         tag("td", len(one.kept), css="num"),
@@ -116,11 +116,16 @@ def _row(run: Run, result: RouteResult, one: Found, gold: Mapping[str, int]) -> 
 def named(run: Run, result: RouteResult, ids: Sequence[str], gold: Mapping[str, int]) -> Markup:
     """Passages by title with their final rank; labelled ones first and marked, the rest counted."""
     if not ids:
-        return tag("span", "nothing the others did not find", css="dim")
+        return tag("span", "none", css="dim")
     final = ranks(result.hits)
     order = sorted(ids, key=lambda id: (-gold.get(id, 0), final.get(id, len(final) + 1)))
     items = [
-        tag("span", passage(run, id, gold), tag("span", f" ({final.get(id, 'gone')})", css="dim"), dir="auto")
+        tag(
+            "span",
+            passage(run, id, gold),
+            tag("span", f" ({final.get(id, 'not ranked')})", css="dim"),
+            dir="auto",
+        )
         for id in order[:NAMED]
     ]
     more = f"; {len(ids) - NAMED} more" if len(ids) > NAMED else ""
@@ -136,11 +141,11 @@ def passage(run: Run, id: str, gold: Mapping[str, int]) -> Markup:
 
 
 def _notes(result: RouteResult, span: Span) -> Markup:
-    said = [str(span.attributes["note"])] if span.attributes.get("note") else []
+    notes = [str(span.attributes["note"])] if span.attributes.get("note") else []
     first = asked_again(result, span)
     if first is not None:
-        said.append(f"The model was asked twice; its first reply could not be used: “{cut(first, 200)}”")
-    return join([tag("div", note, css="dim") for note in said])
+        notes.append(f"The model was called twice. Its first reply was not valid: “{cut(first, 200)}”")
+    return join([tag("div", note, css="dim") for note in notes])
 
 
 def word_diff(before: str, after: str) -> Markup:

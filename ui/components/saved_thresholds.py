@@ -1,4 +1,4 @@
-"""The offer to keep thresholds that were tried as parameters of the next run."""
+"""The offer to use thresholds that were tried as parameters of the next run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def offer(
     if route is None:
         return
     changes = {name: value for name, value in tried.items() if value != stored[name]}
-    lacking = f"{route.title} has no parameter for this, so it cannot be kept."
+    lacking = f"{route.title} has no parameter for this, so the next run cannot use it."
     try:
         parameters = threshold_parameters(route, span, changes)
     except BadInput as error:

@@ -1,4 +1,4 @@
-"""What each term of a text adds to a passage's BM25 score, beside the score that the run keeps."""
+"""What each term of a query adds to a passage's BM25 score, beside the score stored in the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def draw(run: Run, passage: Passage) -> None:
     if len(stored) > 1:
         text = (
             st.selectbox(
-                "BM25 searched with",
+                "BM25 query",
                 list(stored),
                 format_func=lambda one: cut(one, 90),
                 key=f"terms_of:{run.id}",
@@ -33,16 +33,14 @@ def draw(run: Run, passage: Passage) -> None:
         corpus = state.engine().corpus(run.corpus)
         found = contributions(corpus, text, passage)
     except BadInput:
-        st.caption("No BM25 score: the corpus as it is here has no such passage.")
+        st.caption("No BM25 score: the current corpus does not contain this passage.")
         return
     except RouteScopeError as error:
-        st.caption(md(f"What each term adds to BM25 cannot be told: {error}"))
+        st.caption(md(f"BM25 term scores are not available: {error}"))
         return
     show(tag("div", _table(found, stored[text].get(passage.id)), css="rs rs-passage-terms"))
     if corpus.fingerprint != run.fingerprint:
-        st.caption(
-            "The corpus has been indexed anew since this run: these figures are of the corpus as it is now."
-        )
+        st.caption("The corpus was reindexed after this run. These figures come from the current index.")
 
 
 def _table(found: list[Contribution], stored: float | None) -> Markup:
@@ -53,7 +51,7 @@ def _table(found: list[Contribution], stored: float | None) -> Markup:
         ("Count", "num"),
         ("IDF", "num"),
         ("TF part", "num"),
-        ("Adds", "num"),
+        ("Score", "num"),
         ("", "less"),
     )
     rows = [
@@ -71,23 +69,21 @@ def _table(found: list[Contribution], stored: float | None) -> Markup:
     ]  # fmt: skip
     score = tag("td", f"{total:.2f}", css="num")
     foot = tag("tr", tag("td", "BM25 score", colspan="4"), score, tag("td", css="less"))
-    told = f"{_beside(total, stored)} Counts are of title and text."
+    note = f"{_beside(total, stored)} Counts include title and text."
     head = tag("tr", *(tag("th", text, css=css) for text, css in heads))
     if not found:
-        return tag("div", "The text has no word that BM25 looks at.", css="dim")
+        return tag("div", "The query has no term that BM25 uses.", css="dim")
     table = tag("table", tag("thead", head), tag("tbody", *rows), tag("tfoot", foot), css="rs-table")
-    return join([tag("div", told, css="dim"), table])
+    return join([tag("div", note, css="dim"), table])
 
 
 def _beside(total: float, stored: float | None) -> str:
-    """What the sum says beside the score that the run keeps."""
+    """How the sum compares with the score stored in the run."""
     if stored is None:
-        return "A term adds IDF × TF part. No list of a BM25 search with this text has the passage."
+        return "Score of a term = IDF × TF part. No BM25 search with this query lists the passage."
     if abs(total - stored) <= NEAR * max(1.0, abs(stored)):
-        return "A term adds IDF × TF part; together they are the score that the run keeps."
-    return (
-        f"A term adds IDF × TF part. The run keeps another score, {stored:.2f}: the corpus was another then."
-    )
+        return "Score of a term = IDF × TF part. The sum is the score stored in the run."
+    return f"Score of a term = IDF × TF part. The run stored {stored:.2f}, from an earlier index."
 
 
 def _bar(share: float) -> Markup:

@@ -1,4 +1,4 @@
-"""How a run is looked at: baseline, depth, density and passage, kept while the session lasts."""
+"""The view of a run: baseline, depth, density and passage, kept while the session lasts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _baseline(names: list[str]) -> str | None:
         key="baseline",
         format_func=title,
         width=190,
-        help="Every other route shows what moved against this one",
+        help="The other routes show rank changes against the baseline",
         persist_state="session",
         on_change=_chosen,
     )

@@ -1,4 +1,4 @@
-"""The sliders of a fusion: one a setting, each in the address, all reset at once."""
+"""The sliders of a fusion: one a parameter, each in the address, all reset at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACROSS = 4  # sliders in a row
 
 
 def controls(wanted: Sequence[Control], scope: str) -> dict[str, Any]:
-    """Draw them; what is changed, by setting. `scope` tells one step's values from another's."""
+    """Draw them; what is changed, by parameter. `scope` separates one step's values from another's."""
     changes: dict[str, Any] = {}
     for name in NAMES:
         if all(control.name != name for control in wanted):
@@ -31,7 +31,7 @@ def controls(wanted: Sequence[Control], scope: str) -> dict[str, Any]:
 
 
 def reset(wanted: Sequence[Control], scope: str) -> None:
-    """Every setting as it was in the run."""
+    """Every parameter as it was in the run."""
     for control in wanted:
         st.session_state[f"{scope}:{control.name}"] = control.value
 
@@ -62,7 +62,7 @@ def _draw(control: Control, key: str) -> Any:
 
 
 def read(control: Control, text: str) -> Any:
-    """A setting from the address; ValueError for what it cannot be."""
+    """A parameter from the address; ValueError for an invalid value."""
     if control.choices:
         if text not in control.choices:
             raise ValueError(text)

@@ -1,4 +1,4 @@
-"""What a changed fusion does to the metrics of the whole labelled set, with how sure that is."""
+"""What a changed fusion does to the metrics of the whole labelled set, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -25,21 +25,19 @@ ALL = "all"
 
 def draw(run: Run, result: RouteResult, fusion: Fusion, changes: Mapping[str, Any], *, ranks: bool) -> None:
     """The part of the page about the labelled set."""
-    st.markdown("##### Over all labelled questions")
+    st.markdown("##### Effect on all labelled questions")
     survey = batch_run.batch_ran(run.corpus, result, _settled(result), "fusion_survey", models=False)
     if survey is None:
         return
     if survey.fingerprint != run.fingerprint:
-        st.caption(
-            "The corpus was indexed again since this run: these are figures of the corpus as it is now."
-        )
+        st.caption("The corpus was reindexed after this run. These figures come from the current index.")
     found = _base(
         f"{survey.name}:{run.id}:{result.route}:{fusion.span.id}", survey, result.route, fusion, ranks
     )
     ids = _split(survey, found)
     moved = [id for id in ids if found.asked[id].fusion is not None]
     if not moved:
-        st.caption("No labelled question of this split went through this step, so nothing can be told.")
+        st.caption("No labelled question in this split used this step, so there are no figures.")
         return
     metrics = after(found, result.route, changes, ids)
     compared = compare(found.before, metrics)
@@ -77,29 +75,31 @@ def _split(survey: BatchRun, found: Base) -> list[str]:
         chosen = (
             st.segmented_control(
                 "Questions", options, key=SPLIT, required=True, persist_state="session",
-                format_func=lambda name: "all of them" if name == ALL else md(name),
+                format_func=lambda name: "all" if name == ALL else md(name),
             )
             or options[0]
         )  # fmt: skip
         if chosen != options[0]:
-            first = f"Choose values on {options[0]}, and look at the others once, at the end: "
-            st.warning(md(f"{first}figures of questions that values were chosen on promise too much."))
+            first = f"Choose values on {options[0]} and check the other questions once, at the end. "
+            st.warning(md(f"{first}Figures on questions used to choose values are too optimistic."))
     address.keep("split", chosen if len(options) > 1 and chosen != options[0] else None)
     return [id for id in found.asked if chosen in (ALL, splits[id])]
 
 
 def _words(compared: Sequence[Finding], changes: Mapping[str, Any]) -> Markup:
     if not changes:
-        return tag("div", "Nothing is changed: these are the figures as the route runs now.", css="dim")
+        return tag("div", "No changes yet: these figures use the route's current values.", css="dim")
     shown = [sentence(one) for one in compared if one.shown]
     rest = [one.metric for one in compared if not one.shown]
     if rest:
-        shown.append(f"No difference found in {listed(rest)}: each interval holds 0.")
+        shown.append(f"No difference found in {listed(rest)}: each confidence interval includes 0.")
     return tag("div", tag("b", shown[0]), " ", " ".join(shown[1:]))
 
 
 def _table(compared: Sequence[Finding]) -> Markup:
-    titles = ("Mean of", "before", "after", "difference", "95 % interval", "", "questions better", "worse")
+    titles = (
+    "Mean of", "before", "after", "difference", "95 % confidence interval", "", "questions better", "worse",
+)  # fmt: skip
     head = tag(
         "tr", *(tag("th", title, css="num" if n not in (0, 5) else "") for n, title in enumerate(titles))
     )
@@ -107,13 +107,13 @@ def _table(compared: Sequence[Finding]) -> Markup:
     for c in compared:
         low, high = c.interval or (0.0, 0.0)
         before, moved = c.before or 0.0, c.estimate or 0.0
-        way = {"better": "up", "worse": "down"}.get(c.verdict, "dim")
-        interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "one question alone has none"
+        css = {"better": "up", "worse": "down"}.get(c.verdict, "dim")
+        interval = f"{low:+.3f} to {high:+.3f}" if c.interval else "needs more than one question"
         body.append(
             tag(
                 "tr", tag("td", c.metric), tag("td", f"{before:.3f}", css="num"),
                 tag("td", f"{before + moved:.3f}", css="num"), tag("td", f"{moved:+.3f}", css="num"),
-                tag("td", interval, css="num"), tag("td", c.verdict, css=way),
+                tag("td", interval, css="num"), tag("td", c.verdict, css=css),
                 tag("td", str(c.wins), css="num"), tag("td", str(c.losses), css="num"),
             )
         )  # fmt: skip
@@ -122,18 +122,18 @@ def _table(compared: Sequence[Finding]) -> Markup:
 
 def _counted(found: Base, ids: Sequence[str], moved: Sequence[str], *, ranks: bool) -> str:
     """What the figures are of."""
-    said = [
-        f"{len(ids)} labelled questions, the same before and after; the interval is a paired bootstrap's."
+    sentences = [
+        f"{len(ids)} labelled questions, the same before and after. Confidence intervals: paired bootstrap."
     ]
     if not ranks:
-        said.append(
-            "Of the list that this step makes, not of the route's ranking, which later steps order again."
+        sentences.append(
+            "The figures measure this step's list. Later steps reorder it for the route's final ranking."
         )
     if len(moved) < len(ids):
-        said.append(f"{len(ids) - len(moved)} did not go through this step and count as they are.")
+        sentences.append(f"{len(ids) - len(moved)} did not use this step and count unchanged.")
     if found.failed:
-        said.append(f"{found.failed} failed and do not count.")
+        sentences.append(f"{found.failed} failed and do not count.")
     if found.unlabelled:
         whole = len(found.survey.labelled.questions)
-        said.append(f"{found.unlabelled} of all {whole} have no relevant passage and do not count.")
-    return cut(" ".join(said), 600)
+        sentences.append(f"{found.unlabelled} of {whole} have no relevant passage and do not count.")
+    return cut(" ".join(sentences), 600)

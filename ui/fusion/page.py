@@ -1,4 +1,4 @@
-"""The Fusion page: a step chosen, its settings moved, and what that does to the ranking."""
+"""The Fusion page: a step selected, its parameters changed, and what that does to the ranking."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     found = {result.route: fusions(result) for result in worked(run)}
     found = {route: steps for route, steps in found.items() if steps}
     if not found:
-        st.subheader("No route of this run fuses lists", anchor=False)
+        st.subheader("No route in this run fuses lists", anchor=False)
         st.caption(
-            "Here you see routes that fuse several searches by rank or by score, or choose diverse passages. "
-            "Ask the question again with such a route: those of the family “hybrid”, for example."
+            "This page shows routes that fuse several searches by rank or score, or select diverse passages. "
+            "Run the question with such a route, for example from the “hybrid” family."
         )
         opened.to("compare.py", "Choose routes in Compare")
         return
     result, fusion = _choose(run, found)
     names = list_names(result, fusion, run.query.text)
     if fusion.lack:
-        st.info(md(f"“{fusion.span.name}” cannot be tried with other values: {fusion.lack}."))
+        st.info(md(f"You cannot try other values for “{fusion.span.name}”: {fusion.lack}."))
         return
     scope = f"fusion:{run.id}:{result.route}:{fusion.span.id}"
     route = routes().get(result.route)
@@ -70,7 +70,9 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     also = [id for id, grade in gold.items() if grade > 0] + ([passage] if passage else [])
     _bars(run, fusion, rows(fusion, before, fused, parts, gold, limit=TOP, also=also), names)
     if route is not None:
-        lacking = f"{route.title} has no parameter for all that is changed, so it cannot be kept."
+        lacking = (
+            f"{route.title} lacks a parameter for some of these changes, so the next run cannot use them."
+        )
         parameters = as_parameters(route, fusion.span, changes) if changes else {}
         next_run.offer(run, route, parameters, lacking)
         labelled.draw(run, result, fusion, changes, ranks=made.hits is not None)
@@ -108,15 +110,15 @@ def _of(fusion: Fusion) -> str:
 
 
 def _stale(made: Outcome) -> None:
-    """What was not done again with the changed values."""
+    """What was not rerun with the changed values."""
     if not made.stale:
         return
     names = ", ".join(f"“{name}”" for name in dict.fromkeys(cut(span.name, 60) for span in made.stale))
     if made.hits is None:
-        said = f"Shown is the list that this step makes. What follows needs a run to change: {names}."
+        note = f"Showing the list that this step makes. To update the later steps, run the question: {names}."
     else:
-        said = f"The ranking is done again; what follows is not, and needs a run: {names}."
-    st.caption(md(said))
+        note = f"The ranking is updated. To update the later steps, run the question: {names}."
+    st.caption(md(note))
 
 
 def _ranks(
@@ -129,7 +131,7 @@ def _ranks(
     lines = [
         tag(
             "div",
-            f"Gold passage “{cut(named(run, id), 70)}”: ",
+            f"Labelled passage “{cut(named(run, id), 70)}”: ",
             tag("b", arrow(a, b), css=_way(a, b)),
         )
         for id, a, b in moved(was, now, gold)
@@ -137,12 +139,12 @@ def _ranks(
     if not lines:
         first, then = places(was[:TOP]), places(now[:TOP])
         come = sum(id not in first for id in then)
-        new = f"{come} of the first {TOP} are new" if come else "the first 10 are the same passages"
+        new = f"{come} of the top {TOP} are new" if come else f"Same passages in the top {TOP}"
         moves = sum(id in first and first[id] != rank for id, rank in then.items())
-        order = "in the same order" if not moves and not come else f"{moves} others change places"
+        order = "in the same order" if not moves and not come else f"{moves} others change rank"
         same = was == now
-        lines = [tag("div", "As in the run." if same else f"{new}; {order}.", css="dim")]
-        lines.append(tag("div", "This question has no labels, so no metrics can be told for it.", css="dim"))
+        lines = [tag("div", "Same as in the run." if same else f"{new}; {order}.", css="dim")]
+        lines.append(tag("div", "This question has no labels, so there are no metrics for it.", css="dim"))
     table = _metrics(of_question(gold, was), of_question(gold, now)) if any(gold.values()) else Markup("")
     show(tag("div", tag("div", *lines), table, css="rs rs-fusion-ranks"))
 
@@ -162,19 +164,19 @@ def _metrics(before: Mapping[str, float], after: Mapping[str, float]) -> Markup:
 
 
 def _bars(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> None:
-    st.markdown("##### What each score is made of", help=term(METHODS[fusion.method]))
+    st.markdown("##### Score by list", help=term(METHODS[fusion.method]))
     words = in_words(shown[:TOP], names)
-    inside = " The number in a part is the passage's rank in that list."
+    inside = " The number in each segment is the passage's rank in that list."
     st.caption(md(words + (inside if fusion.method != "marginal" else "")))
     figure = share_bars(run, fusion, shown, [cut(name, 60) for name in names], dark=dark())
     plot(figure, "fusion_bars", words, table=False)
-    with st.expander("The same as a table"):
+    with st.expander("Show as a table"):
         show(_table(run, fusion, shown, names))
 
 
 def _table(run: Run, fusion: Fusion, shown: list[Row], names: tuple[str, ...]) -> Markup:
     """Ranks before and after, and in each list."""
-    lists = names if fusion.method != "marginal" else ("rank it had",)
+    lists = names if fusion.method != "marginal" else ("input rank",)
     head = tag(
         "tr", tag("th", "Passage"), tag("th", "before → after", css="num"),
         *(tag("th", cut(name, 26), css="num", title=name) for name in lists),

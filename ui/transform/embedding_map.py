@@ -1,4 +1,4 @@
-"""The map of question, texts and passages, what it is worth, and the true cosines of one passage."""
+"""The map of question, rewrites and passages, how far to trust it, and the true cosines of one passage."""
 
 from __future__ import annotations
 
@@ -27,30 +27,32 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
     if known is None:
         return
     if len(found) < 3:
-        st.info("A map needs at least two passages or texts besides the question; this run has fewer.")
+        st.info("The map needs at least two passages or rewrites besides the question. This run has fewer.")
         return
     plane = placed(run, known)
-    said = " ".join(in_words(known, plane, chosen, depth))
-    st.markdown(md(said))
+    summary = " ".join(in_words(known, plane, chosen, depth))
+    st.markdown(md(summary))
     figure = query_map(found, plane, gold=gold, chosen=chosen, dark=dark())
-    clicked(pick_point(figure, f"map:{run.id}", said))
+    clicked(pick_point(figure, f"map:{run.id}", summary))
     _cosines(known, chosen)
 
 
 def in_words(known: Space, plane: Plane, chosen: str | None, depth: int) -> list[str]:
-    """What the map is worth, where its nearest is not the real one, and what it was made of."""
+    """How far to trust the map, where its nearest point is not the true one, and which passages it shows."""
     at = _row(known, chosen)
-    name, among = ("the question", _passages(known)) if at is None else ("the chosen passage", _texts(known))
+    name, among = (
+        ("the question", _passages(known)) if at is None else ("the selected passage", _texts(known))
+    )
     at = 0 if at is None else at
     really, seemingly = nearest(at, among, known.vectors), nearest_on(at, among, plane.xy)
-    said = [map_in_words(plane)]
+    sentences = [map_in_words(plane)]
     if really is not None and seemingly is not None:
         near = cosine(known.vectors[at], known.vectors[really])
-        said.append(f"Nearest to {name} by the real cosine is {_named(known, really)} ({near:.3f})")
-        same = "; on the map too." if really == seemingly else f"; on the map {_named(known, seemingly)}."
-        said[-1] += same
-    said.append(f"Passages are those in the top {depth} of any route and the labelled ones.")
-    return [*said, *([known.note] if known.note else [])]
+        sentences.append(f"Nearest to {name} by true cosine: {_named(known, really)} ({near:.3f})")
+        on_map = ", also on the map." if really == seemingly else f"; on the map: {_named(known, seemingly)}."
+        sentences[-1] += on_map
+    sentences.append(f"The map shows the top {depth} passages of every route and the labelled passages.")
+    return [*sentences, *([known.note] if known.note else [])]
 
 
 def clicked(ids: list[str]) -> None:
@@ -81,18 +83,18 @@ def table(known: Space, chosen: str) -> pd.DataFrame:
     )
 
 
-_KINDS = {"question": "question", "text": "written text", "imagined": "imagined passage"}
+_KINDS = {"question": "question", "text": "rewrite", "imagined": "hypothetical passage"}
 
 
 def _cosines(known: Space, chosen: str | None) -> None:
     if chosen is None:
-        st.caption("Choose a passage, or click one on the map, for its true cosine with each text.")
+        st.caption("Select a passage, or click one on the map, to see its true cosine with each query.")
         return
     rows = table(known, chosen)
     if rows.empty:
-        st.caption("The chosen passage is in no route's top and has no label, so it is not on the map.")
+        st.caption("The selected passage has no label and is in no route's top, so it is not on the map.")
         return
-    st.caption("True cosines of the chosen passage with each text, whatever the map shows:")
+    st.caption("True cosine of the selected passage with each query. The map only approximates these values.")
     tables.show(rows, hide_index=True, width="stretch", key="map_cosines")
 
 

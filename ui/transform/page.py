@@ -1,4 +1,4 @@
-"""What each route made of the question: words first, then texts, tree, imagined passages and the map."""
+"""How each route rewrote the question: a summary, then rewrites, tree, hypothetical passages and the map."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def draw(run: Run) -> None:
     """The page below the run's own line."""
     gold = gold_grades(run)
     if not worked(run):
-        st.info("No route of this run has ended with a result, so there is nothing to tell of its texts yet.")
-    if said := in_words(run, outcome(run, gold, DEPTH), gold):
-        st.markdown(md(" ".join(said)))
+        st.info("No route in this run has a result yet, so there are no queries to show.")
+    if sentences := in_words(run, outcome(run, gold, DEPTH), gold):
+        st.markdown(md(" ".join(sentences)))
     grown = tree.trees(run, DEPTH)
     views: dict[str, Callable[[], None]] = {
         "Texts": lambda: show(texts(run, DEPTH, gold)),
@@ -38,22 +38,22 @@ def draw(run: Run) -> None:
 
 
 def in_words(run: Run, found: Outcome, gold: Mapping[str, int]) -> list[str]:
-    """What the rewriting came to, in one or two sentences."""
+    """What rewriting changed, in a few sentences."""
     count = len(found.changed) + len(found.same) + len(found.silent)
     if not count:
         return []
     if not found.changed:
-        return [f"Every one of the {count} routes with a result searched with the question as it is."]
-    said = [f"{len(found.changed)} of {count} routes searched with another text than the question."]
+        return [f"All {count} routes with a result searched with the question as written."]
+    summary = [f"{len(found.changed)} of {count} routes searched with a rewrite."]
     if not gold:
-        return [*said, "The question has no labels, so which text paid is told by what only it found."]
-    wins = [f"“{cut(one, 90)}” alone found {ids}" for one, ids in _by_first(run, found.finds)]
+        return [*summary, "The question has no labels. The table shows which passages only one query found."]
+    wins = [f"Only “{cut(one, 90)}” found {ids}" for one, ids in _by_first(run, found.finds)]
     losses = [f"{one} lost {ids}" for one, ids in _by_first(run, found.losses)]
     return [
-        *said,
+        *summary,
         _some(wins)
-        or f"No written text found a labelled passage in its top {DEPTH} that no other text found.",
-        _some(losses) or "No rewriting lost a labelled passage that the question finds by the same search.",
+        or f"No rewrite found a labelled passage in its top {DEPTH} that every other query missed.",
+        _some(losses) or "No rewrite lost a labelled passage that the same search finds with the question.",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Imagined passages beside a real one: whether they are nearer to it than the question is."""
+"""Hypothetical passages beside a real one: whether they are nearer to it than the question is."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ MOST = 12  # texts that are set beside the passage
 
 
 def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
-    """A passage, and each imagined one beside it; says so where the run has none."""
+    """A passage, and each hypothetical one beside it, or a message where the run has none."""
     found = points(run, gold, depth)
     proxies = [one for one in found if one.kind == "imagined"]
     if not proxies and not any(map(searched_keys, run.results)):
         st.info(
-            "No route of this run imagined a passage to search with, or searched texts that stand for"
-            " passages. Ask again with a route of the family “query” that imagines an answer, or of “index”."
+            "No route in this run used a hypothetical passage (HyDE) or searched texts that stand for"
+            " passages (HyPE). Run the question with such a route, from the “query” or “index” family."
         )
-        st.page_link("compare.py", label="Ask again on Compare")
+        st.page_link("compare.py", label="Run again in Compare")
         return
-    chosen = picked.pick(run, gold, label="Beside which passage")
+    chosen = picked.pick(run, gold, label="Compare with passage")
     known = space(run, found)
     if known is None:
         return
     id = chosen if chosen in run.passages else fallback(known, gold)
     if id is None:
-        st.info("The run found no passage to set the imagined ones beside.")
+        st.info("The run found no passage to compare with the hypothetical ones.")
         return
     keys = {text: one.title for one in run.results for _, text in standing_for(one, id)}
     more = [Point(text, "text", text, (by,)) for text, by in keys.items()]
@@ -50,8 +50,8 @@ def draw(run: Run, gold: Mapping[str, int], depth: int) -> None:
 
 
 def fallback(known: Space, gold: Mapping[str, int]) -> str | None:
-    """Without a choice: the passage of the best label, else the one nearest to the first imagined passage,
-    else to the question.
+    """Without a choice: the passage of the best label, else the one nearest to the first hypothetical
+    passage, else to the question.
     """
     rows = [n for n, one in enumerate(known.points) if one.kind == "passage"]
     best = max(rows, key=lambda n: gold.get(known.points[n].key, 0), default=None)
@@ -75,11 +75,13 @@ def _beside(
     question, beside = vectors["question", run.query.text], vectors["passage", id]
     near = {one.key: nearness(question, vectors[one.kind, one.key], beside) for one in (*proxies, *keys)}
     texts = [*proxies, *(one for one in keys if one.kind == "text")]
-    which = "" if asked else " (the best labelled one)" if gold.get(id) else " (the nearest one found)"
+    which = (
+        "" if asked else " (the best labelled passage)" if gold.get(id) else " (the nearest passage found)"
+    )
     nearer = sum(near[one.key].nearer for one in proxies)
     lead = tag(
         "div",
-        f"{nearer} of {len(proxies)} imagined passages are nearer to " if proxies else "Beside ",
+        f"{nearer} of {len(proxies)} hypothetical passages are nearer to " if proxies else "Compared with ",
         titled(run, id, gold),
         f"{which} than the question is." if proxies else f"{which}.",
         " ",
@@ -87,24 +89,26 @@ def _beside(
         tag("span", f" Cosines by {known.embedder}. {known.note} ", mark("cosine similarity"), css="dim"),
         dir="auto",
     )
-    said = [f"{len(texts) - MOST} more texts are left out."] if len(texts) > MOST else []
+    more = [f"{len(texts) - MOST} more texts are not shown."] if len(texts) > MOST else []
     pairs = [_pair(one, near[one.key], run.passages[id], known) for one in texts[:MOST]]
-    return [lead, *pairs, *[tag("div", one, css="dim") for one in said]]
+    return [lead, *pairs, *[tag("div", one, css="dim") for one in more]]
 
 
 def _pair(one: Point, near: Nearness, passage: Passage, known: Space) -> Markup:
     """The text at the left, the passage at the right, words that both have marked; figures above."""
     by = ", ".join(one.routes)
-    own = one.kind == "imagined"
-    kind = "imagined" if own else "held by the index for this passage, as far as the run keeps it"
-    good, said = verdict(near) if own else verdict_of_key(near)
+    hypothetical = one.kind == "imagined"
+    kind = (
+        "hypothetical passage" if hypothetical else "text in the index for this passage, as stored in the run"
+    )
+    good, comparison = verdict(near) if hypothetical else verdict_of_key(near)
     by_text, by_passage = (
         Marker(text, (), known.analyzer) for text in (one.key, searchable(passage.title, passage.text))
     )
     return tag(
         "div",
         tag("h4", by, tag("span", f"  {kind}", css="dim")),
-        tag("div", said, css="" if good else "bad"),
+        tag("div", comparison, css="" if good else "bad"),
         _figures(near),
         tag(
             "div",
@@ -117,7 +121,7 @@ def _pair(one: Point, near: Nearness, passage: Passage, known: Space) -> Markup:
 
 
 def verdict(near: Nearness) -> tuple[bool, str]:
-    """Whether an imagined passage did what searching with it is for, and in words."""
+    """Whether a hypothetical passage is nearer to the passage than the question is, and in words."""
     return _compared(near.own, near.question, "the passage", "the question is")
 
 

@@ -1,4 +1,4 @@
-"""Which text came of which, and what each brought: a tree for every route that searched with several."""
+"""Which query came from which, and what each found: a tree for every route that searched with several."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def drawn(run: Run, grown: list[tuple[RouteResult, Branch]], gold: Mapping[str, 
     """All trees, one below the other."""
     lead = tag(
         "div",
-        f"Each text with the first {TOP} passages of its own searches. A filled dot: the passage is in the"
-        f" route's final top {depth}, at the rank behind it; an empty one: it is not.",
+        f"Each query with the first {TOP} passages it found. A filled dot means that the passage is in the"
+        f" route's final top {depth}, an empty dot that it is not. The final rank follows the title.",
         css="dim",
     )
     trees = [_tree(run, result, root, gold, depth) for result, root in grown]
@@ -35,7 +35,7 @@ def drawn(run: Run, grown: list[tuple[RouteResult, Branch]], gold: Mapping[str, 
 def _tree(run: Run, result: RouteResult, root: Branch, gold: Mapping[str, int], depth: int) -> Markup:
     final = ranks(result.hits)
     count = sum(branch.found is not None for branch in root.all())
-    head = tag("h4", result.title, tag("span", f"  searched with {count} texts", css="dim"))
+    head = tag("h4", result.title, tag("span", f"  {count} queries", css="dim"))
 
     def draw(branch: Branch) -> Markup:
         below = [draw(one) for one in branch.branches]
@@ -53,17 +53,19 @@ def _tree(run: Run, result: RouteResult, root: Branch, gold: Mapping[str, int], 
 
 def _facts(branch: Branch) -> str:
     if branch.found is None:
-        return f"{branch.step or 'the question'} · not searched with by itself"
+        return f"{branch.step or 'the question'} · not searched directly"
     return branch.step or "the question"
 
 
 def _extra(branch: Branch) -> Markup:
-    said = []
+    lines = []
     if branch.answer:
-        said.append(tag("div", "answer copied from these: ", tag("b", cut(branch.answer, 160)), dir="auto"))
+        lines.append(
+            tag("div", "answer copied from these passages: ", tag("b", cut(branch.answer, 160)), dir="auto")
+        )
     if branch.note:
-        said.append(tag("div", cut(branch.note, 240), css="dim", dir="auto"))
-    return join(said)
+        lines.append(tag("div", cut(branch.note, 240), css="dim", dir="auto"))
+    return join(lines)
 
 
 def _brought(
@@ -76,17 +78,17 @@ def _brought(
     rows = []
     for id in branch.found[:TOP]:
         rank = final.get(id)
-        kept = rank is not None and rank <= depth
-        where = "gone" if rank is None else f"rank {rank}"
+        in_top = rank is not None and rank <= depth
+        where = "not ranked" if rank is None else f"rank {rank}"
         rows.append(
             tag(
                 "div",
-                tag("span", "● " if kept else "○ ", css="up" if kept else "dim"),
+                tag("span", "● " if in_top else "○ ", css="up" if in_top else "dim"),
                 passage(run, id, gold),
                 tag("span", f" {where}", css="dim nowrap"),
                 dir="auto",
             )
         )
-    kept_of = sum(final.get(id, depth + 1) <= depth for id in branch.found)
-    told = f"{kept_of} of its first {len(branch.found)} in the final top {depth}"
-    return tag("div", *rows, tag("div", told, css="dim"))
+    in_final = sum(final.get(id, depth + 1) <= depth for id in branch.found)
+    summary = f"{in_final} of its first {len(branch.found)} in the final top {depth}"
+    return tag("div", *rows, tag("div", summary, css="dim"))

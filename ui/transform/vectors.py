@@ -1,4 +1,4 @@
-"""The vectors of a run's texts and passages: taken from the index, else made now and kept by the process."""
+"""The vectors of a run's texts and passages: from the index, else made now and cached by the process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def space(run: Run, points: list[Point]) -> Space | None:
                 embedder = engine.embedder(name)
             _fill(run, points, embedder, corpus, known)
     except Unavailable as error:
-        st.warning(md(f"Without the embedder {name} there are no similarities to show: {error}"))
+        st.warning(md(f"Similarities need the embedder {name}: {error}"))
         return None
     words = corpus.analyzer if corpus else analyzer("english")
     return Space(tuple(points), np.stack([known[one.kind, one.key] for one in points]), name, note, words)
@@ -64,10 +64,10 @@ def _corpus(run: Run) -> tuple[Corpus | None, str]:
     try:
         corpus = state.engine().corpus(run.corpus)
     except RouteScopeError:
-        return None, f"Corpus {run.corpus} is not indexed here: the passages were embedded anew from the run."
+        return None, f"Corpus {run.corpus} is not indexed here, so the passages were embedded from the run."
     if corpus.fingerprint != run.fingerprint:
-        said = f"Corpus {run.corpus} has changed since the run: the passages were embedded anew from the run."
-        return None, said
+        note = f"Corpus {run.corpus} has changed since the run, so the passages were embedded from the run."
+        return None, note
     return corpus, ""
 
 

@@ -1,4 +1,4 @@
-"""Why routes won or lost, as HTML: diagnoses, the fate of passages in words, and their ranks step by step."""
+"""Why routes found or lost passages, as HTML: diagnoses, the fate of each passage, its rank at each step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ui.charts.style import ERROR, KINDS
 
 STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is
 GREY = "#8A8D91"  # a kind of step that is not known here
-SHOWN = 1  # lost passages that a diagnosis tells of; the others are told further below
+SHOWN = 1  # lost passages in a diagnosis; the others are further below
 OFFERED = 3  # lists that are named as having had a passage
 
 
@@ -48,32 +48,35 @@ def headline(made: Sequence[Diagnosis], mode: Mode | None, depth: int) -> Markup
     well = sum(one.well for one in ran)
     of = ran[0].of if ran else 0
     what = "the relevant passage" if of == 1 else f"all {of} relevant passages"
-    told = [f"{well} of {len(ran)} routes have {what} in their top {depth}."]
+    sentences = [f"{well} of {len(ran)} routes have {what} in their top {depth}."]
     steps: dict[str, int] = {}
     for one in ran:
         if one.blamed is not None:
             step = one.blamed.step
-            said = one.blamed.kind if step is None else f"{one.blamed.kind} at “{step.name}”"
-            steps[said] = steps.get(said, 0) + 1
+            cause = one.blamed.kind if step is None else f"{one.blamed.kind} at “{step.name}”"
+            steps[cause] = steps.get(cause, 0) + 1
     if steps:
-        said, count = max(steps.items(), key=lambda item: item[1])
+        cause, count = max(steps.items(), key=lambda item: item[1])
         if count > 1:
-            told.append(f"Most often it was {said}: {count} of the {len(ran) - well} that lost.")
+            sentences.append(f"Most common cause: {cause}, in {count} of the other {len(ran) - well} routes.")
     hard = EMPTY
     if mode is not None:
-        origin = mode.why if mode.labelled else f"derived, not labelled: {mode.why}"
+        origin = mode.why if mode.labelled else f"inferred, not labelled: {mode.why}"
         hard = tag(
-            "div", "Why the question is hard: ", tag("b", mode.name), tag("span", f" ({origin})", css="dim")
+            "div",
+            "What makes this question hard: ",
+            tag("b", mode.name),
+            tag("span", f" ({origin})", css="dim"),
         )
-    return tag("div", tag("div", " ".join(told), css="rs-why-head"), hard, css="rs")
+    return tag("div", tag("div", " ".join(sentences), css="rs-why-head"), hard, css="rs")
 
 
 def diagnoses(made: Sequence[Diagnosis], view: View) -> Markup:
-    """A row for all routes that lost the same in the same way, worst first; then the others, briefly."""
+    """A row for all routes with the same verdict, worst first; then the others, briefly."""
     rows = []
     for _, group in groupby(sorted(_losing(made), key=lambda one: one[0]), key=lambda one: one[0]):
         rows.append(_diagnosis([one for _, one in group], view))
-    head = tag("tr", *(tag("th", text) for text in ("Route", "Verdict", "Step to blame", "Repaired by")))
+    head = tag("tr", *(tag("th", text) for text in ("Route", "Verdict", "Lost at", "Possible fix")))
     table = table_of(head, rows, css="rs-why-table rs-why-verdicts") if rows else EMPTY
     return tag("div", table, _well(made), _unable(made), css="rs")
 
@@ -92,12 +95,12 @@ def _losing(made: Sequence[Diagnosis]) -> list[tuple[int, Diagnosis]]:
 def _diagnosis(group: list[Diagnosis], view: View) -> Markup:
     one = group[0]
     names = join([tag("b", cut(each.result.title, 40)) for each in group], ", ")
-    best = f", the best at rank {one.best}" if one.best is not None else ", none anywhere in its ranking"
+    best = f", best rank {one.best}" if one.best is not None else ", none anywhere in the ranking"
     scores = sorted({f"{each.ndcg:.2f}" for each in group if each.ndcg is not None})
     measure = f", nDCG@10 {'–'.join(scores[:: max(1, len(scores) - 1)])}" if scores else ""
     lost = [(id, fate) for id, fate in one.lost if fate is one.blamed]
     lost += [(id, fate) for id, fate in one.lost if fate is not one.blamed]
-    lines = [tag("div", f"{one.found} of {one.of} relevant in the top {view.depth}{best}{measure}.")]
+    lines = [tag("div", f"{one.found} of {one.of} relevant passages in the top {view.depth}{best}{measure}.")]
     if len(one.lost) > 1:
         kinds = Counter(fate.kind for _, fate in one.lost).most_common()
         lines.append(tag("div", f"Lost: {', '.join(f'{count} {kind}' for kind, count in kinds)}."))
@@ -130,12 +133,12 @@ def _well(made: Sequence[Diagnosis]) -> Markup:
         tag(
             "span",
             tag("b", cut(one.result.title, 40)),
-            f" best at {one.best}, nDCG@10 {one.ndcg or 0:.2f}",
+            f" best rank {one.best}, nDCG@10 {one.ndcg or 0:.2f}",
             css="chip",
         )
         for one in good
     ]
-    return tag("div", tag("div", "Nothing relevant is missing:", css="dim"), *rows, css="rs-why-chips")
+    return tag("div", tag("div", "Routes with every relevant passage:", css="dim"), *rows, css="rs-why-chips")
 
 
 def _unable(made: Sequence[Diagnosis]) -> Markup:
@@ -147,7 +150,10 @@ def _unable(made: Sequence[Diagnosis]) -> Markup:
     if not rows:
         return EMPTY
     return tag(
-        "details", tag("summary", f"{len(rows)} routes had no ranking"), tag("ul", *rows), css="rs-why-none"
+        "details",
+        tag("summary", f"{len(rows)} {'routes have' if len(rows) != 1 else 'route has'} no ranking"),
+        tag("ul", *rows),
+        css="rs-why-none",
     )
 
 
@@ -161,7 +167,7 @@ def passage(id: str, view: View, *, known: bool = True) -> Markup:
             groups.setdefault((fate.kind, fate.words), []).append((funnel, fate))
     grade = f"◆ {view.gold[id]} " if view.gold.get(id) else ""
     title = tag("h3", tag("span", grade, css="up"), view.title(id, 140), css="rs-part", dir="auto")
-    told = tag(
+    summary = tag(
         "div",
         f"{len(inside)} of {len(fates)} routes have it in their top {view.depth}. ",
         _held(id, view, fates),
@@ -170,22 +176,24 @@ def passage(id: str, view: View, *, known: bool = True) -> Markup:
     table = tag(
         "table", tag("tbody", *(_fate_row(rows, view) for rows in order)), css="rs-table rs-why-table"
     )
-    return tag("div", title, told if known else EMPTY, _ranked(inside), table if order else EMPTY, css="rs")
+    return tag(
+        "div", title, summary if known else EMPTY, _ranked(inside), table if order else EMPTY, css="rs"
+    )
 
 
 def _held(id: str, view: View, fates: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:
-    """Which lists could have given it to the routes that lack it."""
+    """Which lists have it, for the routes that lack it."""
     if all(in_top(fate, view) for _, fate in fates):
         return EMPTY
     lists = held(view.funnels, id)
     if not lists:
-        return tag("span", "No list of this run holds it.", css="bad")
+        return tag("span", "No list in this run contains it.", css="bad")
     searches = [one for one in lists if is_search(one.span)][:OFFERED]
-    told = [
-        f"at {one.rank} by “{one.span.name}”{f' for {one.text}' if one.text else ''} ({one.title})"
+    places = [
+        f"rank {one.rank} in “{one.span.name}”{f' for {one.text}' if one.text else ''} ({one.title})"
         for one in searches
     ]
-    return tag("span", f"Best in the searches of this run: {'; '.join(told)}.", dir="auto") if told else EMPTY
+    return tag("span", f"Best search ranks: {'; '.join(places)}.", dir="auto") if places else EMPTY
 
 
 def _ranked(inside: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:

@@ -1,4 +1,4 @@
-"""Passages of the corpus that may be in no list of a run: finding them, and why no list has them."""
+"""Passages of the corpus that may be in no list of a run: finding them, and why no list contains them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def find(corpus: Corpus | None, run: Run) -> None:
     """A box for words or an id; a choice of what is found becomes the passage looked at."""
     with st.popover("Find a passage", key="why_find_box"):
         if corpus is None:
-            st.caption(md(f"The corpus {run.corpus} is not indexed here, so it cannot be searched."))
+            st.caption(md(f"Corpus {run.corpus} is not indexed here, so you cannot search it."))
             return
-        st.caption("Any passage of the corpus, also one that no route found.")
-        words = st.text_input("Words, or an id", key=WORDS).strip()
+        st.caption("Find any passage in the corpus, even one that no route found.")
+        words = st.text_input("Words or a passage id", key=WORDS).strip()
         if not words:
             return
         known = corpus.by_ids([words])
         found = [*known.values()] or [hit.passage for hit in corpus.search_sparse(words, FOUND)]
         if not found:
-            st.caption("No passage has any of these words.")
+            st.caption("No passage contains any of these words.")
             return
         titles = {one.id: f"{cut(one.title or one.doc_id, 70)} · {one.start}–{one.end}" for one in found}
         st.radio(
-            "Best by BM25" if not known else "The passage of this id",
+            "Top BM25 matches" if not known else "Passage with this id",
             list(titles),
             index=None,
             format_func=lambda id: md(titles[id]),
@@ -62,30 +62,30 @@ def _take(key: str) -> None:
 
 
 def unfound(corpus: Corpus | None, run: Run, id: str) -> Markup:
-    """Why no list of the run holds a passage, as far as it can be told now without a model."""
+    """Why no list of the run contains a passage, as far as the index alone can show."""
     if corpus is None or id not in corpus.by_ids([id]):
         return tag(
             "div",
-            "The corpus as it is indexed now does not have it, so nothing more can be told.",
+            "The current index does not contain this passage, so there is no further explanation.",
             css="rs dim",
         )
     passage = corpus.by_ids([id])[id]
     asked = set(corpus.analyzer.terms(run.query.text))
     shared = sorted(asked & set(corpus.analyzer.terms(f"{passage.title}\n{passage.text}")))
     if not shared:
-        told = (
-            "It shares no term with the question: BM25 cannot find it, only vectors or another wording can."
+        message = (
+            "It shares no term with the question. Only dense retrieval or a rewrite can find it, not BM25."
         )
     else:
-        told = (
+        message = (
             f"It shares {len(shared)} of {len(asked)} terms with the question ({cut(', '.join(shared), 120)})"
         )
-        told += f"; {_bm25(corpus, run.query.text, id)}."
+        message += f"; {_bm25(corpus, run.query.text, id)}."
     return tag(
-        "div", told, tag("span", " Computed now, from the index as it is.", css="dim"), css="rs", dir="auto"
+        "div", message, tag("span", " Computed from the current index.", css="dim"), css="rs", dir="auto"
     )
 
 
 def _bm25(corpus: Corpus, text: str, id: str) -> str:
     rank, of = corpus.bm25_place(text, id)
-    return f"BM25 has it at {rank:,} of {of:,}" if rank else "BM25 gives it no score"
+    return f"BM25 ranks it {rank:,} of {of:,}" if rank else "BM25 gives it no score"

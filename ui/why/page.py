@@ -1,4 +1,4 @@
-"""The page that says why routes won or lost: its choices, and the parts in their order."""
+"""The page on why routes found or lost passages: its choices, and the parts in their order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PAGES = {
 def draw(run: Run, gold: Mapping[str, int]) -> None:
     """All of the page below the line on the run."""
     if not run.results:
-        st.info("No route of this run has ended, so there is nothing to tell. Run it again from Compare.")
+        st.info("No route in this run has finished. Run the question again from Compare.")
         return
     funnels = [PassageTrace(result) for result in run.results]
     corpus = find.corpus_of(run)
@@ -42,7 +42,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
     asked = [st.query_params.get("passage", ""), st.session_state.get(picked.PASSAGE) or ""]
     beyond = find.beyond(corpus, run, [*gold, *asked])
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
-        none = "Every labelled passage" if wanted else "The most disputed passage"
+        none = "All labelled passages" if wanted else "Passage that most routes miss"
         chosen = picked.pick(run, gold, none=none, also=beyond)
         depth = _depth()
         find.find(corpus, run)
@@ -51,9 +51,9 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         _diagnosed(run, view, corpus)
     else:
         st.info(
-            "This question has no labels, so nobody can say which routes are right: below is where a passage"
-            " went in each of them. A question has labels when it stands, with the same conversation before"
-            " it, in the question files of its corpus."
+            "This question has no labels, so RouteScope cannot judge the routes. Below, you can follow one"
+            " passage through each route. To judge routes, add the question and its conversation to a"
+            " labelled question file of the corpus."
         )
     ids = [chosen] if chosen else wanted
     if not ids:
@@ -66,7 +66,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
             show(find.unfound(corpus, run, id))
     if chosen and chosen in view.passages:
         text = tag("div", view.passages[chosen].text, css="rs-why-text", dir="auto")
-        show(tag("details", tag("summary", "Read the passage"), text, css="rs rs-why-none"))
+        show(tag("details", tag("summary", "Show passage text"), text, css="rs rs-why-none"))
     _pictures(ids, view)
 
 
@@ -83,7 +83,7 @@ def _diagnosed(run: Run, view: diagnoses.View, corpus: Corpus | None) -> None:
 
 
 def _look_closer(made: Sequence[Diagnosis]) -> None:
-    """Links to where the steps that are blamed can be examined, of the worst routes of different steps."""
+    """Links to where the blamed steps can be examined, of the worst routes of different steps."""
     seen: dict[object, Diagnosis] = {}
     for one in made:
         if one.ran and one.blamed is not None:
@@ -96,7 +96,7 @@ def _look_closer(made: Sequence[Diagnosis]) -> None:
             usual = ("transform.py", "Transform") if wrote else ("compare.py", "Compare")
             page, name = PAGES.get(one.blamed.kind, usual)
             step = one.blamed.step.name if one.blamed.step is not None else one.blamed.kind
-            label = f"{cut(one.result.title, 30)}: look at “{cut(step, 34)}” in {name}"
+            label = f"{cut(one.result.title, 30)}: open “{cut(step, 34)}” in {name}"
             opened.to(page, label, passage=one.lost[0][0])
 
 
@@ -104,17 +104,15 @@ def _disputed(run: Run, depth: int) -> list[str]:
     base = st.session_state.get("baseline")
     id = disputed(run, base if isinstance(base, str) else None, depth)
     if id is None:
-        st.caption("No route of this run found any passage.")
+        st.caption("No route in this run found a passage.")
         return []
-    st.caption(
-        md("The most disputed one is shown: in the first route's top, and lacking in most others' tops.")
-    )
+    st.caption(md(f"Showing the passage in the first route's top {depth} that most other routes miss."))
     return [id]
 
 
 def _pictures(ids: Sequence[str], view: diagnoses.View) -> None:
     """The first is open; the labelled ones after it open on a click."""
-    parts = [tag("h3", "Rank after every step", css="rs-part")]
+    parts = [tag("h3", "Rank after each step", css="rs-part")]
     for at, id in enumerate(ids[:DRAWN]):
         summary = tag("summary", view.title(id, 140), dir="auto")
         parts.append(
@@ -128,5 +126,7 @@ def _pictures(ids: Sequence[str], view: diagnoses.View) -> None:
         )
     more = len(ids) - DRAWN
     if more > 0:
-        parts.append(tag("div", f"{more} more labelled passages: choose one above to draw it.", css="dim"))
+        parts.append(
+            tag("div", f"{more} more labelled passages. Select one above to show its ranks.", css="dim")
+        )
     show(tag("div", *parts, css="rs"))

@@ -27,9 +27,7 @@ def picture(id: str, view: View) -> Markup:
         )
         for funnel, fate in rows
     ]
-    head = tag(
-        "tr", tag("th", "Route"), tag("th", "Rank", css="num"), tag("th", "Its rank in the list of each step")
-    )
+    head = tag("tr", tag("th", "Route"), tag("th", "Rank", css="num"), tag("th", "Rank after each step"))
     table = table_of(head, body, css="rs-why-table")
     return tag("div", legend(view), table, css="rs", role="figure", aria_label=picture_words(rows, view))
 
@@ -37,8 +35,7 @@ def picture(id: str, view: View) -> Markup:
 def picture_words(rows: Sequence[tuple[PassageTrace, LossEvidence]], view: View) -> str:
     """What the picture shows, for those who do not see it."""
     inside = sum(in_top(fate, view) for _, fate in rows)
-    told = f"{inside} of {len(rows)} routes have it in their top {view.depth}"
-    return f"{told}; its rank after every step of each."
+    return f"{inside} of {len(rows)} routes have it in their top {view.depth}. A row shows its rank by step."
 
 
 def legend(view: View) -> Markup:
@@ -49,10 +46,10 @@ def legend(view: View) -> Markup:
         for kind, (label, colour) in KINDS.items()
         if kind in present
     ]
-    said = "✕ the step that lost it · – not in the list · dashed: the ranking was not made from this list"
+    marks = "✕ step that lost it · – not in the list · dashed: list not used for the final ranking"
     if any(funnel.flow.unknown for funnel in view.funnels):
-        said += ", or the route put a list together itself, so that the trace does not say"
-    return tag("div", *kinds, tag("span", said, css="dim"), css="rs-why-flow")
+        marks += " or, where the route's own code combined lists, not recorded"
+    return tag("div", *kinds, tag("span", marks, css="dim"), css="rs-why-flow")
 
 
 def _final(fate: LossEvidence, view: View) -> Markup:
@@ -85,7 +82,7 @@ def _chip(funnel: PassageTrace, stages: list[Stage], fate: LossEvidence) -> Mark
     )
     ranks = " · ".join("–" if one.rank is None else str(one.rank) for one in stages)
     hints = [
-        f"{funnel.called(one.span)}: {'not in it' if one.rank is None else f'rank {one.rank}'} of {one.size}"
+        f"{funnel.called(one.span)}: {'not listed' if one.rank is None else f'rank {one.rank}'} of {one.size}"
         + (f", score {one.score:.4g}" if one.score is not None else "")
         for one in stages
     ]

@@ -23,10 +23,10 @@ SETTINGS: Mapping[Method, tuple[str, ...]] = {  # besides the weights of the lis
 }  # fmt: skip
 Changes = Mapping[str, Any]  # by setting: "k", "weights.0", "norm", "lam", "pool"
 Shares = Mapping[str, tuple[float, ...]]  # by passage: what each list gives to its score, 0 if it has it not
-BY_HAND = "{} was made by the route itself, not by a step, so the run does not keep it"
-DEEP = "what it chose by is not kept: the run is of an earlier version, or chose from very many passages"
-OTHER = "what is stored of its lists does not give its ranking"
-PARTS = ("relevance", "likeness to one before")  # of an MMR score
+BY_HAND = "{} was made by the route's own code, not by a step, so the run does not store it"
+DEEP = "its selection scores are not stored: the run is from an earlier version, or the list was very long"
+OTHER = "its stored lists do not reproduce its ranking"
+PARTS = ("relevance", "similarity to selected passages")  # of an MMR score
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def counterpart(result: RouteResult, fusion: Fusion, *, ranks: bool) -> Fusion |
 def settings(fusion: Fusion, changes: Changes) -> dict[str, Any]:
     """The step's settings with `changes` over them; BadInput for one that it does not have."""
     if fusion.lack:
-        raise BadInput(f"“{fusion.span.name}” cannot be done again: {fusion.lack}")
+        raise BadInput(f"“{fusion.span.name}” cannot be recomputed: {fusion.lack}")
     values = dict(fusion.values)
     for name, value in changes.items():
         if name not in values and (name != "pool" or fusion.method == "marginal"):
@@ -208,7 +208,7 @@ def _weights(values: Mapping[str, Any], count: int) -> tuple[float, ...]:
 def _picks(fusion: Fusion, values: Mapping[str, Any]) -> tuple[Any, ...]:
     size = min(values["pool"], len(fusion.lists[0]))
     if size > len(fusion.near):
-        raise BadInput(f"a pool of {size}: only what {len(fusion.near)} passages resemble is kept")
+        raise BadInput(f"a pool of {size}: the run stores similarities for {len(fusion.near)} passages only")
     alike = unpack(fusion.pairs, len(fusion.near))[:size, :size]
     by_place = fusion.span.args.get("relevance") == "rank"
     wanted = places(size) if by_place else np.asarray(fusion.near[:size], np.float64)

@@ -10,7 +10,7 @@ from core.analysis.search_inputs import Asked, asked
 from core.analysis.what_if.fusion import PARTS, Fusion, Shares
 from core.domain.types import RouteResult, Scored
 
-OWN = "a list put together by the route itself"
+OWN = "a list made by the route's own code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str,
     if fusion.method == "marginal":
         return PARTS
     flow, texts = Lineage(result), asked(result)
-    own = "a list that the run does not keep" if not_stored(fusion.span) else OWN
+    own = "a list that the run does not store" if not_stored(fusion.span) else OWN
     names = [_name(source, texts, question) or own for source in flow.sources(fusion.span)]
     return tuple(
         f"{name} ({names[: n + 1].count(name)})" if names.count(name) > 1 else name
@@ -49,12 +49,12 @@ def list_names(result: RouteResult, fusion: Fusion, question: str) -> tuple[str,
 
 
 def _name(source: Source, texts: Mapping[int, Asked], question: str) -> str:
-    """ "" for a list of which there is no telling."""
+    """ "" for a list of unknown origin."""
     if source.span is None:
         return "" if source.size else "an empty list"
     one = texts.get(source.span.id)
-    said = f": {one.words}" if one is not None and one.text != question else ""
-    return f"{source.span.name}{said}{'' if source.whole else f', {source.part}'}"
+    query = f": {one.words}" if one is not None and one.text != question else ""
+    return f"{source.span.name}{query}{'' if source.whole else f', {source.part}'}"
 
 
 def rows(

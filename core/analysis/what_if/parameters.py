@@ -130,7 +130,7 @@ def _control(
     if parameter is not None and name.startswith("weights.") and int(name.partition(".")[2]) > 1:
         low = max(low, 0.1)  # a list besides a route's own two is not searched at all with weight 0
     if name == "pool" and fusion.method != "marginal":
-        help = "how many passages of each list are fused; all of them in the run"
+        help = "passages of each list to fuse; the run fused all of them"
     label = {"lam": "lambda"}.get(name, name)
     if name.startswith("weights."):
         label = f"weight of {_name(name, names)}" if len(group) == 1 else (called or "weight")
