@@ -146,7 +146,7 @@ def test_a_slider_of_a_fusion_changes_the_ranking_at_once_and_can_be_kept(tab, a
         page.keyboard.press("ArrowRight")
     settle(page)
     eventually(page, lambda: text(page) != before)
-    keep = page.locator(f"{MAIN} button", has_text=re.compile("keep as parameters", re.IGNORECASE))
+    keep = page.locator(f"{MAIN} button", has_text=re.compile("use in next run", re.IGNORECASE))
     keep.first.click()
     settle(page)
     assert failures(page) == []

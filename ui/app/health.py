@@ -26,7 +26,7 @@ def summary() -> None:
             st.warning(md(f"{Need.LLM.value}: {gaps[Need.LLM]}"))
         for need, reason in gaps.items():
             if need.enrichment is None and need is not Need.LLM:  # what is made for a corpus is shown there
-                st.caption(md(f"Not available: {need.value}. {reason}"))
+                st.caption(md(f"Not available, {need.value}: {reason}"))
     st.caption(f"{able} of {len(routes())} routes can run on this corpus")
 
 
