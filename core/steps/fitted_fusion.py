@@ -44,7 +44,7 @@ def parts(lists: Sequence[Ranking], weights: Sequence[Sequence[float]], candidat
     if [len(row) for row in weights] != [len(FEATURES)] * len(lists):
         raise BadInput(
             f"weights of shape {[len(row) for row in weights]} for {len(lists)} lists; "
-            f"give {len(FEATURES)} for each"
+            f"expected {len(FEATURES)} per list"
         )
     known = [features(ranking) for ranking in lists]
     wanted = dict.fromkeys(id for one in known for id in list(one)[:candidates])

@@ -46,7 +46,7 @@ def mmr(
     Source: Carbonell & Goldstein 1998, "The Use of MMR ...", SIGIR, doi:10.1145/290941.291025, section 2.
     """
     if not 0 <= lam <= 1:
-        raise BadInput(f"MMR lambda is {lam:g}; give 0 to 1")
+        raise BadInput(f"MMR lambda is {lam:g}; it must be from 0 to 1")
     if k < 1:
         raise BadInput(f"MMR k is {k}; it must be 1 or more")
     wanted = relevance.astype(np.float64)
@@ -198,7 +198,7 @@ class Select(Retrieve):
             vectors = self.vectors_of(hits).astype(np.float64)
             similarity = np.round(vectors @ vectors.T, 6)
         else:
-            raise BadInput(f"near-duplicates by {by!r}; give words or embedding")
+            raise BadInput(f"near-duplicates by {by!r}; use words or embedding")
         dropped = duplicates(similarity, threshold)
         self.span.output = Selection(
             "duplicates",

@@ -86,7 +86,7 @@ def test_features_by_hand():
     assert [hit.passage.id for hit in ordered((ranking, ranked({"b": 1, "d": 0})), found)] == list("bdac")
     assert set(parts((ranking,), ((1, 1, 1),), 2)) == {"a", "b"}
     assert parts((ranking,), ((1, 1, 1),), 2)["b"] == parts((ranking,), ((1, 1, 1),))["b"]
-    with pytest.raises(BadInput, match="give 3 for each"):
+    with pytest.raises(BadInput, match="expected 3 per list"):
         parts((ranking,), ((1, 1),))
 
 

@@ -308,7 +308,7 @@ def test_sub_questions_are_distinct_without_the_question_and_at_most_n(tmp_path)
     result, _, _ = ask(tmp_path, "decompose", {"decompose": reply}, n=2)
     split = spans(result, "split into simpler questions")[0]
     assert split.output.texts == ("one thing", "two things")
-    assert split.attributes["note"] == "the model gave 4; the first 2 are searched"
+    assert split.attributes["note"] == "the model gave 4; only the first 2 are searched"
     assert texts_searched(result) == [QUESTION, "one thing", "two things"]
 
 

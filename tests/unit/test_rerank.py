@@ -265,7 +265,7 @@ def test_an_empty_result_is_said(tmp_path):
     engine = FakeEngine(tmp_path, texts={})
     result = run(tmp_path, engine=engine)
     assert (result.status, result.hits) == ("ok", ())
-    assert "nothing to rerank" in span(result).attributes["note"]
+    assert "no passage was found" in span(result).attributes["note"]
 
 
 def test_the_models_grades_order_the_candidates(tmp_path):

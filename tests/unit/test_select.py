@@ -152,7 +152,7 @@ def test_the_mmr_route_moves_a_repeated_passage_down_and_tells_why(tmp_path):
 
 
 def test_mmr_that_moves_nothing_says_so(tmp_path):
-    assert "nothing moved" in run(tmp_path, "mmr", lam=1).spans[-1].attributes["note"]
+    assert "no passage moved" in run(tmp_path, "mmr", lam=1).spans[-1].attributes["note"]
 
 
 def test_only_the_pool_is_chosen_from(tmp_path):
@@ -234,7 +234,7 @@ def test_dedupe_by_embedding_takes_equal_vectors_for_equal(tmp_path):
 def test_dedupe_that_drops_nothing_says_so(tmp_path):
     result = run(tmp_path, "dedupe", TEXTS)
     assert result.spans[-1].output.dropped == {}
-    assert "nothing dropped" in result.spans[-1].attributes["note"]
+    assert "none is dropped" in result.spans[-1].attributes["note"]
 
 
 # passages from elsewhere

@@ -223,7 +223,7 @@ def test_passages_are_fetched_where_the_model_asks_for_them(tmp_path, parameters
 def test_a_model_without_reflection_tokens_is_told_by_name(tmp_path):
     result, _ = ask(tmp_path, lambda _: words("Sure, here it is."))
     assert result.status == "failed"
-    assert "no reflection-token model" in result.error
+    assert "not a reflection-token model" in result.error
     result, _ = ask(tmp_path, lambda _: words("Sure, here it is."), retrieve="always")
     assert result.status == "failed"
     assert "judged none of 5 passages" in result.error

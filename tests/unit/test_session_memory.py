@@ -337,7 +337,7 @@ def test_with_nothing_remembered_it_says_so_and_is_the_plain_hybrid(engine):
     run, _ = ask(engine, "What do I do now?")
     assert found(result_of(run)) == found(result_of(run, "hybrid_rrf"))
     span = span_of(result_of(run), "search the conversation")
-    assert "nothing is remembered" in span.attributes["note"]
+    assert "no remembered turns" in span.attributes["note"]
     assert (span.hits, span.attributes["turns"]) == ((), 0)
 
 

@@ -247,7 +247,7 @@ def test_rewrite_without_a_conversation_asks_no_model(tmp_path):
     result, llm = ask(tmp_path, "rewrite", {}, query=Query("What do I do now?"))
     assert not llm.requests
     assert result.spans[0].output.texts == ("What do I do now?",)
-    assert "no conversation" in result.spans[0].attributes["note"]
+    assert "no earlier conversation" in result.spans[0].attributes["note"]
 
 
 def test_variants_drop_bullets_repeats_and_the_question_itself(tmp_path):

@@ -464,4 +464,4 @@ def test_a_run_without_models_asks_neither_a_model_nor_the_web(tmp_path, models)
     assert any(span.name == "search the web" for span in result.spans) == models
     (failed,) = engine.ask(Request(Query(QUESTION), "tiny", ("hyde",), models=False)).results
     assert failed.status == "unavailable"
-    assert "asks no model" in failed.error
+    assert "does not call a model" in failed.error

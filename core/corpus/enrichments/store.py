@@ -224,7 +224,7 @@ def _sound(folder: Path) -> bool:
     try:
         manifest.check(folder)
     except (IndexDamaged, FileNotFoundError) as error:
-        log.warning("%s; it is made anew", error)
+        log.warning("%s; building it again", error)
         return False
     return True
 
