@@ -26,10 +26,10 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--routes",
     metavar="A,B",
-    help="Routes that `routes` lists, or all. Without it: those that can run and need no language model.",
+    help="Names from `routes`, or all. Default: those that can run without a language model.",
 )
-@click.option("--name", help="What to call the corpus of a folder that is not indexed yet.")
-@click.option("--baseline", metavar="ROUTE", help="Compare with this route; without it, with the first.")
+@click.option("--name", help="Name for the corpus of a folder that is not indexed yet.")
+@click.option("--baseline", metavar="ROUTE", help="Route to compare with. Default: the first route.")
 @click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
 @click.option("--mode", help="Only questions of this kind.")
 @click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Only a sample of N questions.")
@@ -37,39 +37,44 @@ _FILE = click.Path(path_type=Path)
     "--per-mode",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Only a sample of N labelled questions a mode.",
+    help="Only a sample of N labelled questions per mode.",
 )
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Which sample.")
+@click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of the sample.")
 @click.option(
     "--questions", type=_FILE, multiple=True, metavar="FILE", help="Questions as JSONL or CSV; repeatable."
 )
 @click.option(
-    "--qrels", type=_FILE, metavar="FILE", help="TREC judgements of --questions, in place of their own."
+    "--qrels",
+    type=_FILE,
+    metavar="FILE",
+    help="TREC qrels for --questions, instead of the labels in the file.",
 )
-@click.option("--labels", metavar="NAME", help="Questions and labels of a set made on the Label page.")
+@click.option("--labels", metavar="NAME", help="Questions and labels of a label set from the Label page.")
 @preset_option("A preset; --parameter overrides it.")
 @parameter_options
-@click.option("--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps, or not.")
+@click.option(
+    "--timing", type=click.Choice(["shared", "isolated"]), help="Share equal steps between routes or not."
+)
 @click.option("--answers", type=click.Choice(["none", "all"]), default="none", show_default=True,
-              help="Whether the routes write answers, which are then measured.")  # fmt: skip
+              help="Have the routes write answers, and measure them.")  # fmt: skip
 @answer_options
 @click.option(
     "--out",
     type=_FILE,
     metavar="DIR",
-    help="Write metrics, run files and a report; goes on where it stopped.",
+    help="Write metrics, run files and a report here; resumes an evaluation that was stopped.",
 )
-@click.option("--keep", metavar="NAME", help="The same, under a name by which the Evaluate page shows it.")
+@click.option("--keep", metavar="NAME", help="Like --out, but save under a name for the Evaluate page.")
 @click.option(
     "--repeats",
     type=click.IntRange(1, 20),
     default=1,
     show_default=True,
     metavar="N",
-    help="Ask the language model N times, with other seeds, to tell how stable the figures are.",
+    help="Call the language model N times with different seeds, to measure stability.",
 )
-@click.option("--fresh", is_flag=True, help="Forget what --out has.")
-@click.option("--retry-failed", is_flag=True, help="Ask again what failed in --out.")
+@click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
+@click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
 @output_options
 def eval_(
     target: str,
@@ -99,12 +104,12 @@ def eval_(
 ) -> int:
     """Measure routes on labelled questions: a BEIR folder, or the name of a corpus with questions.
 
-    A question that failed or has no relevant passage is counted beside the means, never as zero. A passage is
-    relevant from grade 1; in sets with labels of their own (support, pydocs), graded 0-3, from grade 2. nDCG
-    uses the grades.
+    Questions that failed or have no relevant passage are excluded from the means and counted separately. A
+    passage is relevant from grade 1, and from grade 2 in the built-in sets (support, pydocs), graded
+    0-3. nDCG uses the grades.
 
-    With --answers all the answers are compared with gold ones, their citations with relevant passages, and
-    what was left unanswered with what the documents do not answer; no model judges them.
+    With --answers all, answers are compared with gold answers, citations with relevant passages, and
+    abstentions with the questions that the documents do not answer. No model judges them.
     """
     from core.cli.corpora import ensure
     from core.corpus import catalogue
@@ -120,16 +125,14 @@ def eval_(
     now = settings.current()
     if keep is not None:
         if out is not None:
-            raise BadInput("--keep NAME and --out DIR are two places; give one")
+            raise BadInput("--keep NAME and --out DIR cannot be combined; give one")
         out = place(now, keep)
     if out is None and (fresh or retry_failed):
-        raise BadInput("--fresh and --retry-failed need --out DIR, whose contents they are about")
+        raise BadInput("--fresh and --retry-failed need --out DIR or --keep NAME")
     if answers == "none" and (answer_by or answer_order):
-        raise BadInput("--answer-by and --answer-order are about the answers of --answers all")
+        raise BadInput("--answer-by and --answer-order need --answers all")
     if labels is not None and (questions or qrels):
-        raise BadInput(
-            "--labels NAME brings its own questions and judgements: not with --questions or --qrels"
-        )
+        raise BadInput("--labels cannot be combined with --questions or --qrels")
     source = catalogue.source(target, settings=now, name=name)
     engine = shared_engine()
     named = preset_of(engine, preset) if preset is not None else None
@@ -138,7 +141,7 @@ def eval_(
         check_baseline(baseline, [route.name for route in chosen])
     applied = with_preset(named, chosen, read_parameters(parameters, chosen))
     found = None
-    if labels is None:  # before an index is built: a broken file is told at once
+    if labels is None:  # before an index is built: an invalid file is reported immediately
         found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
         if mode:
             dataset.of_mode(found, mode)
@@ -161,8 +164,8 @@ def eval_(
     emit(figures, lambda: figures_text(figures, out), as_json=as_json)
     if figures["interrupted"]:
         note(
-            "stopped by the user; what is done is kept"
-            + (f", and the same command goes on with it in {out}" if out else "")
+            "stopped by the user"
+            + (f"; results so far are in {out}, and the same command resumes from them" if out else "")
         )
     good = any(row["statuses"]["ok"] for row in figures["routes"].values())
     return 0 if good and not figures["interrupted"] else 1

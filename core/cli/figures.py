@@ -22,7 +22,7 @@ SHOWN = {  # measures of answers, and what their columns are called
     "false_abstention": "abst false",
 }
 
-KEY = "+/=/-: questions better, the same, worse; seen: the smallest difference seen with power 80 %"
+KEY = "+/=/-: questions better, the same, worse; detect: smallest difference detectable with power 80 %"
 SHORT = {  # of the columns of means, so that they fit a terminal
     "recall@10": "R@10",
     "recall@100": "R@100",
@@ -33,7 +33,7 @@ SHORT = {  # of the columns of means, so that they fit a terminal
 
 
 def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
-    """What was found, what differs from the baseline, how it is by kind of question, and what went wrong."""
+    """The findings, the differences from the baseline, the figures by kind of question, and the errors."""
     parts = [
         _head(figures),
         *text.found(figures),
@@ -49,7 +49,7 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     if best := text.oracle(figures.get("oracle")):
         parts += ["", *best]
     if rounds := text.rounds(figures):
-        parts += ["", "Asked again", *rounds]
+        parts += ["", "Stability over rounds", *rounds]
     if figures.get("answers"):
         parts += ["", "Answers", _answers(figures["routes"]), figures["answers"]["support"]]
         of_answers = _against({route: row.get("answers", {}) for route, row in figures["routes"].items()})
@@ -62,8 +62,8 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     if figures["by_mode"]:
         parts += ["", "nDCG@10 by kind of question", _by_mode(figures)]
     errors = [f"{route}: {one_line(e)}" for route, row in figures["routes"].items() for e in row["errors"]]
-    parts += ["", "Errors seen", *errors] if errors else []
-    parts += ["", f"Written to {out}/ (report.html is for reading)"] if out else []
+    parts += ["", "Errors", *errors] if errors else []
+    parts += ["", f"Written to {out}/ (open report.html to read the report)"] if out else []
     return "\n".join(parts)
 
 
@@ -80,17 +80,17 @@ def _extra(routes: Mapping[str, Any]) -> str:
 
 
 def _routing(route: str, block: Mapping[str, Any]) -> str:
-    """A router's classes against the kinds of question, and what it gave away."""
+    """A router's classes against the kinds of question, and what its choices lost."""
     rows = [(name, *row) for name, row in zip(block["classes"], block["confusion"], strict=True) if any(row)]
-    headers = ("is / taken for", *block["classes"])
+    headers = ("true / predicted", *block["classes"])
     parts = [
-        f"{route}: {amount(block['accuracy'])} of {block['asked']} questions were taken for what they are",
+        f"{route}: accuracy {amount(block['accuracy'])} on {block['asked']} questions",
         table(headers, rows, right=range(1, len(headers))),
     ]
     if lost := block.get("regret"):
         best = ", ".join(f"{name} {count}" for name, count in sorted(lost["best"].items()))
         parts.append(
-            f"{lost['metric']} given away against the best route of each question: {amount(lost['mean'])} "
+            f"{lost['metric']} lost against the best route for each question: {amount(lost['mean'])} "
             f"({lost['n']} questions; best was: {best})"
         )
     return "\n".join(parts)
@@ -106,7 +106,7 @@ def _head(figures: Mapping[str, Any]) -> str:
 
 
 def _overall(routes: Mapping[str, Any]) -> str:
-    """The means; the share of passages without a judgement stands behind the metrics that look as deep."""
+    """The means; the share of unjudged passages follows the metrics of the same depth."""
     deep: dict[str, list[str]] = {}
     for name, unjudged in UNJUDGED.items():
         deep.setdefault(unjudged, []).append(name)
@@ -166,7 +166,7 @@ def _against(routes: Mapping[str, Any]) -> str:
         for route, row in routes.items()
         for name, one in row.get("vs_baseline", {}).items()
     ]
-    headers = ("route", "metric", "delta", "95 %", "d_z", "+/=/-", "p", "seen", "what that shows")
+    headers = ("route", "metric", "delta", "95 %", "d_z", "+/=/-", "p", "detect", "result")
     return table(headers, rows, right=range(2, 8)) if rows else ""
 
 

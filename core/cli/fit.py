@@ -1,4 +1,4 @@
-"""`fit`: weights of a corpus' lists, fitted on labels."""
+"""`fit`: fusion weights of a corpus, fitted on labels."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 @click.command("fit")
 @click.argument("corpus", metavar="CORPUS")
-@click.option("--evaluation", metavar="NAME", help="Labels of a kept evaluation, whose routes are compared.")
-@click.option("--labels", metavar="SET", help="Labels of a set made on the Label page.")
+@click.option(
+    "--evaluation", metavar="NAME", help="Labels of a saved evaluation, to compare with its routes."
+)
+@click.option("--labels", metavar="SET", help="Labels of a label set from the Label page.")
 @click.option(
     "--split",
     metavar="SPLIT",
-    help="Questions to fit on; the others are held out. Without it: dev where there is more, else all.",
+    help="Questions to fit on; the others are held out. Default: dev if there are other splits, else all.",
 )
-@click.option("--lists", metavar="A,B", help="What to fuse; without it, all that can be searched.")
-@click.option("--name", default="fitted", show_default=True, help="What to call the weights.")
+@click.option("--lists", metavar="A,B", help="Lists to fuse. Default: all that can be searched.")
+@click.option("--name", default="fitted", show_default=True, help="Name of the weights.")
 @output_options
 def fit_(
     corpus: str,
@@ -36,10 +38,10 @@ def fit_(
     name: str,
     as_json: bool,
 ) -> int:
-    """Fit weights for the route learned_fusion on labelled questions, and tell what they are worth.
+    """Fit the weights of the route learned_fusion on labelled questions, and measure them.
 
-    The weights are those of a logistic regression over what each list says of a passage. They are compared
-    with fusions that need no labels, on questions they were not fitted on. No model is asked.
+    The weights come from a logistic regression over each list's features of a passage. They are compared with
+    fusions that need no labels, on questions they were not fitted on. No model is called.
     """
     from core.cli.corpora import ensure
     from core.corpus import catalogue
@@ -48,7 +50,7 @@ def fit_(
     from core.evaluation.tuning import fusion_weights
 
     if evaluation is not None and labels is not None:
-        raise BadInput("--evaluation and --labels are two sets of labels; give one")
+        raise BadInput("--evaluation and --labels cannot be combined; give one")
     if evaluation is None:
         ensure(catalogue.source(corpus, settings=settings.current(), known_only=True), settings.current())
     chosen = tuple(one.strip() for one in lists.split(",") if one.strip()) if lists else ()
@@ -61,7 +63,7 @@ def fit_(
             )
         except Cancelled:
             bar.close()
-            note("stopped by the user; nothing was kept")
+            note("stopped by the user; no weights were saved")
             return 1
     bar.close()
     emit(asdict(fitted), lambda: fitted_text(fitted), as_json=as_json)
@@ -90,7 +92,7 @@ def fitted_text(fitted: FittedWeights) -> str:
         lines += ["", table(["out of fold, without", "nDCG@10", "difference", ""], rows, right=(1, 2))]
     lines += [
         "",
-        f"the route learned_fusion uses them now. Measured on the {len(fitted.made['questions'])} questions "
-        "they were fitted on it would look better than it is: measure it on others.",
+        f"The route learned_fusion now uses these weights. On the {len(fitted.made['questions'])} questions "
+        "they were fitted on, it looks better than it is: measure it on others.",
     ]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`gate`: which measured route may be shipped; the exit code says whether one may."""
+"""`gate`: which measured route can be shipped; the exit code says whether one can."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ _AMOUNT = click.FloatRange(min=0)
 
 @click.command("gate")
 @click.argument("metrics", metavar="METRICS")
-@click.option("--metric", default="ndcg@10", show_default=True, help="What quality is measured by.")
-@click.option("--min-quality", type=float, metavar="X", help="Least mean of the metric.")
-@click.option("--max-p95-ms", type=_AMOUNT, metavar="MS", help="Longest 95th percentile of time.")
-@click.option("--max-cost", type=_AMOUNT, metavar="X", help="Most for 1,000 questions, at the prices set.")
-@click.option("--max-tokens", type=_AMOUNT, metavar="N", help="Most model tokens a question.")
-@click.option("--max-calls", type=_AMOUNT, metavar="N", help="Most model calls a question.")
+@click.option("--metric", default="ndcg@10", show_default=True, help="Metric of quality.")
+@click.option("--min-quality", type=float, metavar="X", help="Minimum mean of the metric.")
+@click.option("--max-p95-ms", type=_AMOUNT, metavar="MS", help="Maximum p95 latency.")
+@click.option("--max-cost", type=_AMOUNT, metavar="X",
+              help="Maximum price of 1,000 questions, at the prices in the settings.")  # fmt: skip
+@click.option("--max-tokens", type=_AMOUNT, metavar="N", help="Maximum model tokens per question.")
+@click.option("--max-calls", type=_AMOUNT, metavar="N", help="Maximum model calls per question.")
 @click.option("--max-failed", type=_SHARE, default=0.0, show_default=True, metavar="SHARE",
-              help="Largest share of questions at which the route may not end well.")  # fmt: skip
+              help="Maximum share of questions that the route fails on.")  # fmt: skip
 @click.option("--max-unjudged", type=_SHARE, metavar="SHARE",
-              help="Largest share of the first ten judged by nobody; above, nothing is decided.")  # fmt: skip
+              help="Maximum share of unjudged passages in the top 10; undecided above it.")  # fmt: skip
 @click.option("--no-loss/--allow-loss", default=True, show_default=True,
-              help="Whether a kind of question may be shown to be worse than with the baseline.")  # fmt: skip
+              help="Reject or allow routes shown worse than the baseline on a kind of question.")  # fmt: skip
 @click.option("--cheapest/--best", default=True, show_default=True,
-              help="Ship the cheapest not shown to be worse than the best, or the best.")  # fmt: skip
-@click.option("--against", type=_FILE, metavar="SNAPSHOT", help="Also fail where this release was better.")
+              help="Ship the cheapest route not shown to be worse than the best, or the best.")  # fmt: skip
+@click.option("--against", type=_FILE, metavar="SNAPSHOT",
+              help="Also fail if the route is worse than this earlier release.")  # fmt: skip
 @click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
 @click.option("--snapshot", "keep_in", type=_FILE, metavar="FILE",
-              help="Write what the next release is compared with.")  # fmt: skip
+              help="Write a snapshot, to compare the next release with.")  # fmt: skip
 @output_options
 def gate_(
     metrics: str,
@@ -58,12 +60,12 @@ def gate_(
     keep_in: Path | None,
     as_json: bool,
 ) -> int:
-    """Say which route of an evaluation may be shipped: METRICS is the folder of `eval --out`, the
-    metrics.json in it, or the name of a kept evaluation.
+    """Decide which route of an evaluation to ship. METRICS is the folder of `eval --out`, the metrics.json in
+    it, or the name of a saved evaluation.
 
-    Exits with 0 when a route meets every criterion (and, with --against, no regression is shown), 1 when none
-    does, 2 on bad input. What a missing figure leaves open does not pass. A metrics.json without its folder
-    tells less: how sure the choice is, and differences between routes that are not the baseline, stay open.
+    Exits with 0 if a route meets every criterion (and, with --against, no regression is shown), 1 if none
+    does, 2 on invalid input. A criterion without a figure does not pass. From a metrics.json alone, the
+    certainty of the choice and differences between routes other than the baseline cannot be determined.
     """
     from dataclasses import asdict
 
@@ -84,7 +86,7 @@ def gate_(
     before = read(_content(against), str(against)) if against is not None else None
     measured = find(settings.current(), metrics)
     if measured.evaluation is None:
-        note("warning: metrics.json alone: what needs the values of each question cannot be told")
+        note("warning: metrics.json alone lacks the values of each question, so some results are missing")
     decision = decide(measured, criteria)
     change = compare(before, measured, decision) if before is not None else None
     if report_to is not None:
@@ -106,10 +108,10 @@ def _text(decision: Decision, change: Against | None) -> str:
     from core.evaluation.release import text as words
 
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
-    said = [words.headline(decision), *words.why(decision), words.sure(decision)]
-    said += [change.told, *change.notes] if change is not None else []
-    lines = [one_line(text) for text in said]
-    lines += ["", f"Asked for: {'; '.join(words.asked(decision.criteria))}", _table(ordered, decision)]
+    sentences = [words.headline(decision), *words.why(decision), words.sure(decision)]
+    sentences += [change.told, *change.notes] if change is not None else []
+    lines = [one_line(text) for text in sentences]
+    lines += ["", f"Required: {'; '.join(words.asked(decision.criteria))}", _table(ordered, decision)]
     return "\n".join(lines)
 
 
@@ -128,7 +130,9 @@ def _table(ordered: list[Candidate], decision: Decision) -> str:
         )
         for one in ordered
     ]
-    return table(("route", "gate", decision.criteria.metric, "p95", "tokens", "lacks"), rows, right=(2, 3, 4))
+    return table(
+        ("route", "gate", decision.criteria.metric, "p95", "tokens", "misses"), rows, right=(2, 3, 4)
+    )
 
 
 def _content(path: Path) -> bytes:

@@ -21,11 +21,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.command("export")
 @click.argument("name")
 @click.option("--format", "kind", type=click.Choice(["qrels", "csv"]), default="qrels", show_default=True,
-              help="qrels: the grades that count, as TREC judgements; csv: every judgement.")  # fmt: skip
-@click.option("--annotator", metavar="WHO", help="With qrels: the grades of this annotator alone.")
-@click.option("--unjudged", is_flag=True, help="With csv: also the passages that nobody judged.")
+              help="qrels: final grades in TREC format; csv: every judgement.")  # fmt: skip
+@click.option("--annotator", metavar="WHO", help="With qrels: only the grades of this annotator.")
+@click.option("--unjudged", is_flag=True, help="With csv: include unjudged passages.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
-              help="Where to write; - is stdout. Without it, a file called after the set.")  # fmt: skip
+              help="Output file, or - for stdout. Default: a file named after the set.")  # fmt: skip
 @output_options
 def export_(
     name: str, kind: Format, annotator: str | None, unjudged: bool, out: Path | None, as_json: bool
@@ -34,11 +34,11 @@ def export_(
     from core.evaluation.labels import desk, exchange
 
     if annotator is not None and kind != "qrels":
-        raise BadInput("--annotator is about qrels; a CSV file has every annotator")
+        raise BadInput("--annotator needs --format qrels; a CSV file has every annotator")
     if unjudged and kind != "csv":
-        raise BadInput("--unjudged is about csv; judgements have only what is graded")
+        raise BadInput("--unjudged needs --format csv; qrels have only graded passages")
     if str(out) == "-" and as_json:
-        raise BadInput("--json and --out - both want stdout; give --out FILE")
+        raise BadInput("--json and --out - both write to stdout; give --out FILE")
     opened = desk.load(open_store(), name)
     content = (
         exchange.qrels(opened, annotator) if kind == "qrels" else exchange.table(opened, unjudged=unjudged)
@@ -67,30 +67,32 @@ def export_(
 @click.argument("name")
 @click.argument("file", type=_FILE, metavar="FILE")
 @click.option("--annotator", metavar="WHO",
-              help="Whose judgements these are: needed for TREC judgements.")  # fmt: skip
+              help="Annotator of the judgements; required for TREC qrels.")  # fmt: skip
 @output_options
 def import_(name: str, file: Path, annotator: str | None, as_json: bool) -> int:
-    """Add the judgements of a file to a set, all or none: CSV (.csv), or TREC or BEIR judgements."""
+    """Add the judgements of a file to a set, all or none: CSV (.csv), or TREC or BEIR qrels."""
     from core.engine.engine import shared_engine
     from core.evaluation.labels import desk, exchange
 
     store = open_store()
     try:
         if file.stat().st_size > LARGEST:
-            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB; that is no file of labels")
+            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB and cannot be a file of labels")
         content = file.read_bytes()
     except OSError as error:
         raise BadInput(f"{file} cannot be read: {error.strerror or error}") from None
     if file.suffix.lower() == ".csv":
         added = exchange.import_table(store, name, content, str(file), annotator)
     elif annotator is None:
-        raise BadInput(f"{file} does not say whose judgements it has; give --annotator WHO")
+        raise BadInput(f"{file} does not name an annotator; give --annotator WHO")
     else:
         corpus = shared_engine().corpus(desk.load(store, name).set.corpus)
         added = exchange.import_qrels(store, name, content, str(file), annotator, corpus)
     emit(
         {"set": name, **asdict(added)},
-        lambda: f"Added {added.added} judgements and {added.passages} passages; {added.known} stood already",
+        lambda: (
+            f"Added {added.added} judgements and {added.passages} passages; {added.known} existed already"
+        ),
         as_json=as_json,
     )
     return 0

@@ -1,4 +1,4 @@
-"""`labels`: sets of labels from questions to the grades that count."""
+"""`labels`: label sets, from their questions to the final grades."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group("labels")
 def labels_() -> None:
-    """Label sets: questions, the passages to judge, and what people said of them.
+    """Label sets: questions, the passages to judge, and the judgements.
 
-    People judge on the Label page; `eval --labels NAME` measures routes on a set.
+    People judge passages on the Label page; `eval --labels NAME` measures routes on a set.
     """
 
 
@@ -40,7 +40,7 @@ labels_.add_command(import_)
 @labels_.command("list")
 @output_options
 def list_(as_json: bool) -> int:
-    """List the label sets with how far they are."""
+    """List the label sets and their progress."""
     from core.evaluation.labels import desk
 
     store = open_store()
@@ -55,7 +55,7 @@ def list_(as_json: bool) -> int:
                 right=(2, 3, 4),
             )
             if found
-            else "There are no label sets; make one with: labels create NAME --corpus CORPUS"
+            else "There are no label sets; create one with: labels create NAME --corpus CORPUS"
         ),
         as_json=as_json,
     )  # fmt: skip
@@ -64,12 +64,12 @@ def list_(as_json: bool) -> int:
 
 @labels_.command("create")
 @click.argument("name")
-@click.option("--corpus", required=True, metavar="CORPUS", help="An indexed corpus, which is to be searched.")
+@click.option("--corpus", required=True, metavar="CORPUS", help="Indexed corpus to search.")
 @click.option("--questions", type=_FILE, multiple=True, metavar="FILE",
-              help="Questions as JSONL or CSV; repeatable. Without it: those of the corpus.")  # fmt: skip
-@click.option("--from-sessions", is_flag=True, help="The questions that were asked of the corpus before.")
+              help="Questions as JSONL or CSV; repeatable. Default: those of the corpus.")  # fmt: skip
+@click.option("--from-sessions", is_flag=True, help="Use the questions of stored sessions over the corpus.")
 @click.option("--relevant-from", type=click.IntRange(1, 3), default=2, show_default=True, metavar="GRADE",
-              help="The grade from which a passage is relevant.")  # fmt: skip
+              help="Lowest grade of a relevant passage.")  # fmt: skip
 @output_options
 def create_(
     name: str,
@@ -79,20 +79,20 @@ def create_(
     relevant_from: Literal[1, 2, 3],
     as_json: bool,
 ) -> int:
-    """Make a label set of questions; `labels pool` then finds the passages to judge."""
+    """Create a label set from questions; `labels pool` then finds the passages to judge."""
     from core.corpus import catalogue
     from core.domain import settings
     from core.evaluation.labels import desk
 
     if questions and from_sessions:
-        raise BadInput("--questions and --from-sessions are two sources; give one")
+        raise BadInput("--questions and --from-sessions cannot be combined; give one")
     store = open_store()
     known = catalogue.source(corpus, settings=settings.current(), known_only=True).name
     asked = _questions(known, questions, from_sessions=from_sessions)
     made = desk.create(store, name, known, asked, relevant_from=relevant_from)
     emit(
         {"set": made.name, "corpus": known, "questions": len(asked)},
-        lambda: f"Made label set {made.name} of {len(asked)} questions; next: labels pool '{made.name}'",
+        lambda: f"Created label set {made.name} with {len(asked)} questions; next: labels pool '{made.name}'",
         as_json=as_json,
     )
     return 0
@@ -103,15 +103,15 @@ def create_(
 @click.option(
     "--routes",
     metavar="A,B",
-    help="Routes that `routes` lists. Without it: those that can run and need no language model.",
+    help="Names from `routes`. Default: those that can run without a language model.",
 )
 @click.option("--depth", type=click.IntRange(1, 100), default=10, show_default=True, metavar="K",
-              help="Passages of each route and question.")  # fmt: skip
+              help="Passages per route and question.")  # fmt: skip
 @click.option("--evaluation", metavar="EVALUATION",
-              help="Take what routes found in a kept evaluation; nothing is asked.")  # fmt: skip
+              help="Use the passages of a saved evaluation instead of running routes.")  # fmt: skip
 @output_options
 def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_json: bool) -> int:
-    """Find the passages to judge: the best of every route for each question. What is there stays."""
+    """Find the passages to judge: the top passages of every route for each question. Existing ones stay."""
     from core.engine.engine import shared_engine
     from core.evaluation import experiment_store
     from core.evaluation.labels import desk, pool
@@ -124,7 +124,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
         corpus = engine.corpus(desk.load(store, name).set.corpus)
         added = pool.from_evaluation(store, name, opened, corpus, names=names, depth=depth)
         if added.missing:
-            note(f"warning: the text of {added.missing} passages could not be had")
+            note(f"warning: the text of {added.missing} passages no longer exists")
         emit(
             {"set": name, **asdict(added)},
             lambda: f"{added.new} new passages for {added.questions} questions",
@@ -134,7 +134,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
     under_way = pool.begin(engine, name, names, depth=depth)
     _followed(under_way, "questions")
     for route, count in under_way.failed.items():
-        note(f"warning: {route} gave nothing for {count} questions: {under_way.why[route]}")
+        note(f"warning: {route} failed on {count} questions: {under_way.why[route]}")
     document = {
         "set": under_way.name, "routes": list(under_way.routes), "new": under_way.new,
         "questions": under_way.finished, "failed": dict(under_way.failed), "interrupted": under_way.cancelled,
@@ -142,7 +142,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
     emit(
         document,
         lambda: (
-            f"{under_way.new} new passages for {under_way.finished} of {under_way.total} questions, by "
+            f"{under_way.new} new passages for {under_way.finished} of {under_way.total} questions, from "
             f"{len(under_way.routes)} routes"
         ),
         as_json=as_json,
@@ -154,7 +154,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
 @click.argument("name")
 @output_options
 def suggest_(name: str, as_json: bool) -> int:
-    """Have the language model suggest grades, which are shown apart and count for nothing."""
+    """Have the language model suggest grades, which are shown separately and never count as labels."""
     from core.engine.engine import shared_engine
     from core.evaluation.labels import suggest
 
@@ -180,7 +180,7 @@ def suggest_(name: str, as_json: bool) -> int:
 @click.argument("name")
 @output_options
 def agreement_(name: str, as_json: bool) -> int:
-    """Tell how far annotators agree beyond chance: Cohen's kappa for each pair; models apart."""
+    """Show how far annotators agree beyond chance: Cohen's kappa per pair, models separately."""
     from core.evaluation.labels import agreement, desk
 
     opened = desk.load(open_store(), name)
@@ -214,11 +214,11 @@ def _agreement_text(pairs: Sequence[Agreement], models: Sequence[Agreement], doc
         for a in (*pairs, *models)
     ]
     if not rows:
-        return "Nobody to compare: two annotators are needed, or one and a model's suggestions"
-    told = (
+        return "Agreement needs two annotators, or one annotator and a model's suggestions"
+    counts = (
         f"{document['disagreements']} passages with different grades, {document['adjudicated']} adjudicated"
     )
-    return f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{told}"
+    return f"{table(head, rows, right=(2, 3, 4, 6, 7))}\n{counts}"
 
 
 def _summary(opened: Desk) -> dict[str, Any]:
@@ -245,11 +245,11 @@ def _questions(corpus: str, files: Sequence[Path], *, from_sessions: bool) -> tu
         return origins.of_corpus(corpus, settings.current())
     if asked := origins.of_sessions(open_store(), corpus):
         return asked
-    raise BadInput(f"nothing was asked of corpus {corpus} yet; ask first, or give --questions FILE")
+    raise BadInput(f"no stored session asked corpus {corpus} a question; ask first, or give --questions FILE")
 
 
 def _followed(under_way: Pooling | Suggesting, unit: str) -> None:
-    """Wait with a bar until it has ended; Ctrl-C stops it and keeps what is done."""
+    """Wait with a bar until it has ended; Ctrl-C stops it, and finished work stays."""
     bar = Bar("")
     with stoppable() as asked:
         while not under_way.wait(0.2):

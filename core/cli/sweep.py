@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 @click.argument("parameters", nargs=-1, required=True, metavar="ROUTE.PARAMETER...")
 @click.option(
     "--grid", "grids", multiple=True, metavar="[PARAMETER=]VALUES",
-    help='The values: "0, 0.1, 0.2" or "0..1 step 0.1"; without it, some over the range.',
+    help='Values: "0, 0.1, 0.2" or "0..1 step 0.1". Default: several values over the range.',
 )  # fmt: skip
-@click.option("--metric", default="ndcg@10", show_default=True, help="What is compared.")
-@click.option("--ask", is_flag=True, help="Also run values at which a language model may be asked.")
+@click.option("--metric", default="ndcg@10", show_default=True, help="Metric to compare.")
+@click.option("--ask", is_flag=True, help="Also run values that may call a language model.")
 @output_options
 def sweep_(
     evaluation: str, parameters: Sequence[str], grids: Sequence[str], metric: str, ask: bool, as_json: bool
 ) -> int:
-    """Try other values of one parameter of a route, or of two, on a kept evaluation's questions.
+    """Try other values of one or two parameters of a route on the questions of a saved evaluation.
 
-    Rankings are made again from the steps that the evaluation kept, and where they cannot be, the route is
-    run, unless a language model may be asked: that takes --ask. Values are chosen on dev questions and shown
-    on test questions.
+    Rankings are recomputed from the stored steps of the evaluation. Where that is not possible, the route is
+    rerun; runs that may call a language model need --ask. Values are chosen on dev questions and tested on
+    test questions.
     """
     from core.domain import settings
     from core.engine.engine import shared_engine
@@ -102,7 +102,7 @@ def _points(
 
 
 def _run(running: Running, todo: Todo) -> bool:
-    """Run what takes a run, with progress; whether it was stopped."""
+    """Run the values that need it, with progress; whether it was stopped."""
     if not todo:
         return False
     bar = Bar("q")
@@ -124,9 +124,9 @@ def _run(running: Running, todo: Todo) -> bool:
 def _price(cost: Any) -> str:
     from core.domain.format import milliseconds
 
-    of = f"{cost.questions} questions at {cost.points} value(s) take a run that may ask a language model"
+    of = f"{cost.questions} questions at {cost.points} value(s) need a run that may call a language model"
     if cost.calls is None or cost.seconds is None:
-        return f"{of}; what that costs is not known. Add --ask to run them"
+        return f"{of}; the cost is not known. Add --ask to run them"
     return f"{of}: about {cost.calls} calls, {milliseconds(1000 * cost.seconds)}. Add --ask to run them"
 
 
@@ -178,7 +178,7 @@ def _text(found: Curve) -> str:
     for one in found.tried:
         name = named(found.subject, one.point).ljust(wide)
         if one.effect is None:
-            lines.append(f"{name}  {one.waiting} questions wait for a run")
+            lines.append(f"{name}  {one.waiting} questions need a run")
         elif one.point == found.subject.now:
             lines.append(f"{name}  {METRICS[found.metric]} {one.effect.mean:.3f}  in use")
         else:

@@ -1,4 +1,4 @@
-"""Evaluations under way in this process: they need no page to stay open, and go on where they stopped."""
+"""Evaluations running in this process: they continue without an open page, and resume where they stopped."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Eval
 
 
 def resume(engine: Engine, name: str, *, retry: bool = False) -> Evaluating:
-    """Go on with a kept evaluation as it was described; see `begin`."""
+    """Resume a saved evaluation as it was described; see `begin`."""
     return begin(engine, name, Spec.read(opened(place(engine.settings, name)).spec), retry=retry)
 
 

@@ -61,7 +61,7 @@ def choose(
         if not reached.any():
             at = int(np.nanargmax(values[objective]))
             raise BadInput(
-                f"no threshold reaches {objective} {wanted:g} on the questions it is chosen on: the most is"
+                f"no threshold reaches {objective} {wanted:g} on the questions it is chosen on; the best is"
                 f" {values[objective][at]:.2f}, at {edges[at]:.3g}"
             )
         rank = np.where(reached, np.nan_to_num(values[other]), -1.0)

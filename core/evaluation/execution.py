@@ -41,7 +41,7 @@ class Executed:
         if not self.excluded:
             return None
         return (
-            f"{METRIC}: {len(self.excluded)} questions are not counted, as their gold SQL does not run or "
+            f"{METRIC}: {len(self.excluded)} questions are excluded, because their gold SQL does not run or "
             f"returns too much, for example {self.excluded[0]!r}"
         )
 

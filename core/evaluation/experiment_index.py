@@ -1,4 +1,4 @@
-"""What a list of kept evaluations tells of each: how far it came, and why it is not finished."""
+"""The list of saved evaluations: the progress of each, and why it is not finished."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ State = Literal["finished", "stopped", "under way", "failed", "damaged"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One kept evaluation. `done` of `total` questions were asked, repeated rounds counted too; `failed` are
+    """One saved evaluation. `done` of `total` questions were asked, repeated rounds counted too; `failed` are
     results that did not end well. `why` says what ended the last try of this process, or what is damaged.
     """
 
@@ -79,7 +79,7 @@ def now(engine: Engine, found: Entry) -> Entry:
     if known is None or known.done:
         folder = experiment_store.place(engine.settings, found.name)
         if found.state in ("stopped", "finished") and busy(folder):
-            return replace(found, state="under way", why="another process is at it")
+            return replace(found, state="under way", why="another process is running it")
     if known is None:
         return found
     if not known.done:

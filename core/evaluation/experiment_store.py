@@ -88,7 +88,7 @@ class Evaluation:
 
         id = self.run_id(question)
         if not id or not (self.folder / RUNS).is_file():
-            raise BadInput(f"evaluation {self.name} kept no run of question {question!r}")
+            raise BadInput(f"evaluation {self.name} saved no run of question {question!r}")
         with closing(Store(self.folder / RUNS)) as store:
             return store.load(id)
 

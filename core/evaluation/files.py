@@ -30,7 +30,7 @@ def read_qrels(path: Path) -> Qrels:
             )
         merge(qrels, {cells[0].strip(): {cells[-2].strip(): int(cells[-1])}})
     if not qrels:
-        raise BadInput(f"{path}: no judgement in it")
+        raise BadInput(f"{path} contains no judgements")
     return qrels
 
 

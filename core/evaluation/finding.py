@@ -1,4 +1,4 @@
-"""What was found of a mean or of a difference: one record, and the one place that puts it into words."""
+"""A finding about a mean or a difference: one record, and the one place that puts it into words."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _sentence(found: Finding) -> str:
     if found.estimate is None:
         if other is None:
             return f"{one} has no {what}: it was scored on no question."
-        return f"{one} and {other} were scored on no question in common."
+        return f"{one} and {other} have no scored question in common."
     if other is None:
         return f"{one} has a mean of {figures(found)}."
     if found.verdict == SAME:

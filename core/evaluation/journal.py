@@ -76,7 +76,7 @@ def alone(folder: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise BadInput(
-            f"another evaluation is writing to {folder}: let it end, or choose another place"
+            f"another evaluation is writing to {folder}; wait until it ends, or choose another folder"
         ) from None
     except OSError as error:
         raise BadInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
@@ -117,11 +117,11 @@ def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
         other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
                  if begun.get(key) != wanted[key]]  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise BadInput(f"{path} is damaged; give another --out, or --fresh to begin again") from None
+        raise BadInput(f"{path} is damaged; give another --out, or --fresh to start over") from None
     if begun != wanted:
         raise BadInput(
             f"{path.parent} holds another evaluation ({'; '.join(other)[:400] or 'of another kind'}); "
-            "give another --out, or --fresh to forget it"
+            "give another --out, or --fresh to discard it"
         )
     return done
 

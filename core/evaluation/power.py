@@ -1,4 +1,4 @@
-"""How many more questions it would take to tell two routes apart."""
+"""How many more questions it would take to distinguish two routes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def more_in_words(n: int, delta: float, sd: float, between: str) -> str:
     """One sentence on `more`; "" where the questions at hand are enough."""
     lacking = more(n, delta, sd)
     if lacking == inf:
-        return f"No feasible number of labels (up to {FEASIBLE:,} more questions) would tell {between} apart."
+        return (
+            f"No feasible number of labels (up to {FEASIBLE:,} more questions) can decide between {between}."
+        )
     if not lacking:
         return ""
     count = _rounded(int(lacking))

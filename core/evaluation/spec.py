@@ -64,4 +64,4 @@ class Spec:
             given |= {name: given.get(name) or () for name in ("routes", "questions")}  # null: none
             return checked(TypeAdapter(cls), given)
         except ValueError as error:
-            raise BadInput(f"this is no description of an evaluation: {error}") from None
+            raise BadInput(f"this is not a valid description of an evaluation: {error}") from None

@@ -1,4 +1,4 @@
-"""How much the figures of routes that ask a model vary by themselves: the same questions asked again."""
+"""How much the figures of routes that call the model vary when the same questions are rerun."""
 
 from __future__ import annotations
 

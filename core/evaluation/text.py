@@ -1,4 +1,4 @@
-"""What an evaluation found, in sentences: the same on its page, in its report and in the terminal."""
+"""The findings of an evaluation in sentences: the same on its page, in its report and in the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
     """Sentences about an evaluation's figures, most important first: who leads in the first of `metrics`,
     what differs from the baseline in all of them, and what could have been detected.
 
-    Figures of an evaluation made before they held all of this tell what they have.
+    Figures of an older evaluation, which lack some of this, give fewer sentences.
     """
     first = _leader(figures["leader"], figures, named) if "leader" in figures else []
     rest = _against(figures, metrics, named) if len(figures["routes"]) > 2 or len(metrics) > 1 else []
@@ -29,99 +29,101 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
 
 
 def counted(figures: Figures, named: Named = str, asked: int | None = None) -> list[str]:
-    """Sentences about what is in the means and what is not; `asked`: the questions that were to be asked."""
+    """Sentences about the questions that the means cover; `asked`: the number of questions planned."""
     rows, n, labelled = figures["routes"], figures["queries"], figures["labelled"]
-    said = f"{count(n)} asked, {labelled} with a relevant passage"
+    total = f"{count(n)} asked, {labelled} with a relevant passage"
     if n > labelled:
-        said += f"; the other {n - labelled} count for time and answers, not for rankings"
+        total += f"; the other {n - labelled} count only towards time and answers"
     failed = {route: row["failed"] for route, row in rows.items() if row["failed"]}
     which = ", ".join(f"{named(route)} {of}" for route, of in failed.items())
-    told = [
-        f"Stopped early: these are figures of {n} of {asked} questions." if asked and n < asked else "",
-        f"{said}.",
-        f"Failed, and in no mean: {which}." if failed else "No route failed on any question.",
-        "Routes failed at different questions, so their means are over different questions; differences are "
-        "over those that both routes ended well."
+    sentences = [
+        f"Stopped early: the figures cover {n} of {asked} questions." if asked and n < asked else "",
+        f"{total}.",
+        f"Failed and excluded from all means: {which}." if failed else "No route failed on any question.",
+        "Routes failed on different questions, so their means cover different questions; differences cover "
+        "the questions that both routes completed."
         if len({row["n"] for row in rows.values()}) > 1
         else "",
         _unjudged(figures),
     ]
-    return [one for one in told if one]
+    return [one for one in sentences if one]
 
 
-def oracle(told: Mapping[str, Any] | None, named: Named = str) -> list[str]:
-    """What choosing the best route for each question would give, as core.evaluation.oracle.block tells it."""
-    if told is None:
+def oracle(block: Mapping[str, Any] | None, named: Named = str) -> list[str]:
+    """The result of choosing the best route for each question, from core.evaluation.oracle.block."""
+    if block is None:
         return []
-    best = mean("", metric_named(told["metric"]), told["mean"], told["ci95"], told["n"])
-    said = [
-        f"Choosing the best route for each question would give {figures(best)}. That takes the labels: no "
-        "router reaches it, and chance alone raises it."
+    best = mean("", metric_named(block["metric"]), block["mean"], block["ci95"], block["n"])
+    sentences = [
+        f"Choosing the best route for each question would give {figures(best)}. This is an upper bound: it "
+        "uses the labels, and chance raises it."
     ]
-    if told["regret"]:
-        route, least = next(iter(told["regret"].items()))
-        said.append(
-            f"{named(route)} comes nearest: it lacks {number(least['mean'])}{_in_brackets(least['ci95'])}, "
-            f"and no route is better on {least['best']} of {count(least['n'])}."
+    if block["regret"]:
+        route, least = next(iter(block["regret"].items()))
+        sentences.append(
+            f"{named(route)} comes closest: it falls short by {number(least['mean'])}"
+            f"{_in_brackets(least['ci95'])}, and no route is better on {least['best']} of "
+            f"{count(least['n'])}."
         )
-    if told["pairs"] and told["pairs"][0]["gain"] > 0:
-        pair = told["pairs"][0]
-        said.append(
+    if block["pairs"] and block["pairs"][0]["gain"] > 0:
+        pair = block["pairs"][0]
+        sentences.append(
             f"{listed([*map(named, pair['routes'])])} complement each other most: the better of the two for "
             f"each question gives {number(pair['mean'])}, {number(pair['gain'])}{_in_brackets(pair['ci95'])} "
             f"more than {named(pair['better'])} alone."
         )
-    return said
+    return sentences
 
 
 def rounds(figures: Figures, named: Named = str, metric: str | None = None) -> list[str]:
-    """How stable each route is that was asked again, in `metric`; without one in the headline metric, or in
-    what its answers are worth where no ranking was scored. Nothing without further rounds.
+    """How stable each rerun route is in `metric`; without one in the headline metric, or in the first metric
+    of its answers where no ranking was scored. Nothing without further rounds.
     """
-    told = figures.get("stability")
-    if told is None:
+    block = figures.get("stability")
+    if block is None:
         return []
-    if not told["routes"]:
-        return [f"Asked {told['rounds']} times, but no question was scored in every round."]
-    baseline = named(told.get("baseline", figures["baseline"]))
+    if not block["routes"]:
+        return [f"No question was scored in every one of the {block['rounds']} rounds."]
+    baseline = named(block.get("baseline", figures["baseline"]))
     return [
         _stable(by[one], named(route), baseline, metric_named(one))
-        for route, by in told["routes"].items()
+        for route, by in block["routes"].items()
         for one in ([metric] if metric else list(by)[:1])
         if one in by
     ]
 
 
-def _leader(told: Mapping[str, Any] | None, figures_: Figures, named: Named) -> list[str]:
-    if told is None:
+def _leader(block: Mapping[str, Any] | None, figures_: Figures, named: Named) -> list[str]:
+    if block is None:
         return ["No route was scored, so none leads."]
-    route, metric, others = named(told["route"]), metric_named(told["metric"]), len(told["others"])
-    top = mean(route, metric, told["mean"], told["ci95"], told["n"])
-    close = "Too close to call: " if told["level"] else ""
-    said = [f"{close}{route} has the highest mean: {figures(top)}."]
+    route, metric, others = named(block["route"]), metric_named(block["metric"]), len(block["others"])
+    top = mean(route, metric, block["mean"], block["ci95"], block["n"])
+    close = "Too close to call: " if block["level"] else ""
+    sentences = [f"{close}{route} has the highest mean: {figures(top)}."]
     if not others:
-        return [f"{said[0]} No other route was scored."]
-    if told["route"] == figures_["baseline"]:
-        said.append(f"{route} is the baseline.")
+        return [f"{sentences[0]} No other route was scored."]
+    if block["route"] == figures_["baseline"]:
+        sentences.append(f"{route} is the baseline.")
     else:
-        row = difference(figures_["routes"][told["route"]], told["metric"])
-        said.append(sentence(compared(row, route, f"the baseline, {named(figures_['baseline'])},", metric)))
-    level, behind = [*map(named, told["level"])], len(told["behind"])
+        row = difference(figures_["routes"][block["route"]], block["metric"])
+        baseline = f"the baseline, {named(figures_['baseline'])},"
+        sentences.append(sentence(compared(row, route, baseline, metric)))
+    level, behind = [*map(named, block["level"])], len(block["behind"])
     if not level:
         every = "the other route" if others == 1 else f"each of the other {others} routes"
-        return [*said, f"In {metric} alone it beats {every}, after Holm's correction."]
-    some = f"it beats {behind} of the other {others} routes" if behind else "it beats none of the others"
-    said.append(f"In {metric} alone {some}; no difference from {listed(level)} found.")
-    nearest = told["others"].get(told["level"][0])
+        return [*sentences, f"In {metric} alone, it beats {every} after Holm's correction."]
+    some = f"it beats {behind} of the other {others} routes" if behind else "it beats no other route"
+    sentences.append(f"In {metric} alone, {some}; no difference from {listed(level)} found.")
+    nearest = block["others"].get(block["level"][0])
     if nearest and nearest.get("sd") is not None:
         between = f"it and {level[0]}"
-        said.append(more_in_words(nearest["n"], nearest["delta"], nearest["sd"], between))
-    return [one for one in said if one]
+        sentences.append(more_in_words(nearest["n"], nearest["delta"], nearest["sd"], between))
+    return [one for one in sentences if one]
 
 
 def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str]:
     """For each metric the routes that are better or worse than the baseline."""
-    base, said, none = named(figures["baseline"]), [], []
+    base, sentences, none = named(figures["baseline"]), [], []
     for metric in metrics:
         kinds: dict[str, list[str]] = {}
         for route in ranked(figures, metric):
@@ -131,12 +133,12 @@ def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str
         same = sum(len(some) for kind, some in kinds.items() if kind not in ("better", "worse"))
         if parts:
             rest = f"; no difference found for {count(same, 'routes')}" if same else ""
-            said.append(f"Against {base}, {metric_named(metric)} is {' and '.join(parts)}{rest}.")
+            sentences.append(f"Compared with {base}, {metric_named(metric)} is {' and '.join(parts)}{rest}.")
         elif same:
             none.append(metric_named(metric))
     if none:
-        said.append(f"No difference from {base} found in {listed(none)}.")
-    return said
+        sentences.append(f"No difference from {base} found in {listed(none)}.")
+    return sentences
 
 
 def _detectable(figures: Figures, metric: str) -> list[str]:
@@ -161,20 +163,20 @@ def _detectable(figures: Figures, metric: str) -> list[str]:
 
 def _stable(one: Mapping[str, Any], route: str, baseline: str, metric: str) -> str:
     """One metric of one route over the rounds."""
-    said = (
-        f"{route}, asked {len(one['means'])} times: mean {metric} {number(min(one['means']))} to "
+    text = (
+        f"{route} over {len(one['means'])} rounds: mean {metric} {number(min(one['means']))} to "
         f"{number(max(one['means']))} (standard deviation {number(one['sd'])}); the value changed on "
         f"{one['changed']:.0%} of {count(one['n'])}."
     )
     if not one["deltas"]:
-        return said
+        return text
     low, high = (number(of(one["deltas"]), signed=True) for of in (min, max))
-    kind = "more" if one["larger"] else "no more"
-    return f"{said} Its difference from {baseline} was {low} to {high}, {kind} than it varies by."
+    kind = "larger" if one["larger"] else "no larger"
+    return f"{text} Its difference from {baseline} was {low} to {high}, {kind} than its variation."
 
 
 def _unjudged(figures: Figures) -> str:
-    """How much of what routes show first nobody has judged: a route that finds new passages pays for it."""
+    """The share of unjudged passages among the first ten: a route that finds new passages scores lower."""
     shares = [
         share for row in figures["routes"].values() if (share := row.get(UNJUDGED[COMPARED[0]])) is not None
     ]
@@ -182,7 +184,7 @@ def _unjudged(figures: Figures) -> str:
         return ""
     low, high = brief(min(shares)), brief(max(shares))
     some = low if low == high else f"{low} to {high}, by route,"
-    return f"Of the first 10 passages {some} have no judgement and count as not relevant."
+    return f"Of the first 10 passages, {some} are unjudged and count as not relevant."
 
 
 def _in_brackets(pair: Sequence[float] | None) -> str:

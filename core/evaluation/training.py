@@ -1,4 +1,4 @@
-"""Trains the lightweight retrieval evaluator on labelled questions, and tells what it is worth on others."""
+"""Trains the lightweight retrieval evaluator on labelled questions, and measures it on others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def measure(
         facts += [(grades.get(h.passage.id, 0) >= labelled.relevant_from, number, rank)
                   for rank, h in enumerate(hits)]  # fmt: skip
     if not rows:
-        raise BadInput(f"{labelled.name}: nothing was found for its {len(labelled.questions)} questions")
+        raise BadInput(f"{labelled.name}: no passage was found for its {len(labelled.questions)} questions")
     relevant, numbers, ranks = zip(*facts, strict=True)
     return Pairs(
         labelled.name, corpus.info.embedder, np.array(rows), np.array(relevant, bool), np.array(numbers),

@@ -64,7 +64,7 @@ def test_the_finding_is_told_first_and_equals_the_calibration(visit, evaluation)
     expected = calibrate(target(), split(asked(40)), "f1")
     assert in_words(expected).split(". ")[0] in html(app)
     assert f"{expected.threshold:.3g} has the highest F1 on 20 dev questions." in html(app)
-    assert "From this threshold on it trusts what was found" in html(app)
+    assert "From this threshold on, the route trusts the results" in html(app)
     dev = [case for case in target().cases if int(case.question[1:]) % 2 == 0]
     assert expected.threshold == choose([case.score for case in dev], [case.positive for case in dev])
     names = [one["name"] for one in json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"]]

@@ -234,7 +234,7 @@ def test_it_is_stopped_and_goes_on(visit, questions, engine):
     app = visit("evaluate.py", evaluation="slow")
     done = one.finished
     assert app.button(key="evaluate_resume").label == f"Resume ({done} of 5 done)"
-    assert f"these are figures of {done} of 5 questions" in shown(app)
+    assert f"the figures cover {done} of 5 questions" in shown(app)
     engine.fake_llm.delay = 0
     app.button(key="evaluate_resume").click().run()
     again = background.under_way(engine, "slow")
@@ -242,7 +242,7 @@ def test_it_is_stopped_and_goes_on(visit, questions, engine):
     assert again.wait(20)
     app = visit("evaluate.py", evaluation="slow")
     assert "evaluate_resume" not in [button.key for button in app.button]
-    assert "these are figures of" not in shown(app)
+    assert "the figures cover" not in shown(app)
 
 
 def test_what_failed_is_counted_and_asked_again(visit, questions, engine):
@@ -253,7 +253,7 @@ def test_what_failed_is_counted_and_asked_again(visit, questions, engine):
     table = frame(app, "scored")
     assert list(table["failed"]) == [0, 5]
     assert table.iloc[1].isna()["nDCG@10"]
-    assert "Failed, and in no mean" in shown(app)
+    assert "Failed and excluded from all means" in shown(app)
     engine.fake_llm.missing = None
     app.button(key="evaluate_retry").click().run()
     assert background.under_way(engine, "gaps").wait(30)

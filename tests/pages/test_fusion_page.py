@@ -81,7 +81,7 @@ def test_the_first_route_that_fuses_is_shown_with_the_share_of_each_list(visit, 
     drawn = [sum(parts) for parts in zip(data[0]["x"], data[1]["x"], strict=True)]
     assert drawn == [pytest.approx(stored[id]) for id, _ in fusion.span.hits[:10]]
     assert [one["name"] for one in data[:2]] == ["search BM25", "search vectors"]
-    assert "The scores of these 7 passages are made of" in shown(app)
+    assert "Composition of the scores of these 7 passages" in shown(app)
     assert app.button(key="keep_parameters").disabled
     assert "Same as in the run." in html(app)
 

@@ -92,7 +92,7 @@ def test_without_an_evaluation_it_says_where_to_get_one(visit):
 def test_too_few_labels_are_refused_in_words_and_cannot_be_fitted(evaluated, visit):
     evaluated("few", 20)
     app = learning(visit, evaluation="few")
-    assert "16 labelled questions, and at least 40 are needed" in shown(app)
+    assert "16 labelled questions, but at least 40 are needed" in shown(app)
     assert "48 relevant passages" in shown(app)
     assert button(app, "fit_begin").disabled
     assert "No weights fitted for tiny yet" in shown(app)

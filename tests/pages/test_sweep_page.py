@@ -107,7 +107,7 @@ def test_a_link_with_the_earlier_names_opens_the_same_view(visit, evaluation):
 
 def test_values_that_take_a_run_are_run_where_no_model_is_asked(visit, evaluation):
     app = settled(sweeps(visit, route="rerank", parameter="candidates", grid="5, 20"))
-    assert "waits for a run" not in html(app)
+    assert "needs a run" not in html(app)
     page = html(app)
     assert "run" in page
     assert "candidates = 50" in page
@@ -123,7 +123,7 @@ def test_a_route_that_asks_a_model_says_what_it_costs_first(visit, engine, evalu
     app.button(key="sweep_ask").click().run()
     settled(app)
     assert len(engine.fake_llm.requests) == asked + 22
-    assert "waits for a run" not in html(app)
+    assert "needs a run" not in html(app)
 
 
 def test_stop_keeps_what_was_found(visit, engine, evaluation):
@@ -135,7 +135,7 @@ def test_stop_keeps_what_was_found(visit, engine, evaluation):
     assert runs[-1].wait(10)
     app.run()
     assert "their results are saved" in shown(app)
-    assert "waits for a run" in html(app)
+    assert "needs a run" in html(app)
 
 
 def test_a_value_is_kept_as_parameters_and_that_can_be_undone(visit, evaluation):
@@ -170,7 +170,7 @@ def test_hostile_labels_and_a_corpus_indexed_again_are_told(visit, engine, evalu
 
     engine.fakes["tiny"] = MemoryCorpus({"a:0-1": HOSTILE[0]})
     app = settled(sweeps(visit, route="rerank", parameter="candidates", grid="5, 50"))
-    assert "indexed again since evaluation mine" in shown(app)
+    assert "reindexed since evaluation mine" in shown(app)
     assert "<script" not in html(app)
 
 

@@ -113,7 +113,7 @@ def test_what_ends_it_is_told(engine, monkeypatch):
 
 def test_routes_that_may_ask_a_model_are_refused_with_the_command(engine):
     with pytest.raises(
-        BadInput, match=r"rewrite may ask a language model .* python -m core eval tiny --routes"
+        BadInput, match=r"rewrite may call a language model .* python -m core eval tiny --routes"
     ):
         survey(engine, "tiny", {"bm25": {}, "rewrite": {}})
     with pytest.raises(BadInput, match="unknown route 'x'"):

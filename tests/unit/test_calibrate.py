@@ -62,7 +62,7 @@ def test_by_hand():
 
 def test_a_wanted_value_that_is_not_reached_is_told():
     cases = judged([(0.1, True), (0.9, False), (0.8, False), (0.2, False)])
-    with pytest.raises(BadInput, match=r"no threshold reaches precision 0\.9 .* the most is 0\.25, at 0\.1"):
+    with pytest.raises(BadInput, match=r"no threshold reaches precision 0\.9 .* the best is 0\.25, at 0\.1"):
         choose(cases, "from", "precision", 0.9)
     with pytest.raises(BadInput, match="0 of 2 cases are positive"):
         choose(judged([(0.1, False), (0.2, False)]))
@@ -235,11 +235,11 @@ def test_a_calibration_in_words():
     # p is .12, though the interval of the difference leaves 0 out: that is not enough
     assert found.difference.interval[0] > 0
     assert not found.shown
-    assert "No difference found between the chosen threshold and the shipped one" in said
+    assert "No difference found between the chosen threshold and the one in use" in said
     assert "p = .120, 20 held-out questions" in said
     assert halves(found) == ""
     assert "two halves" in halves(calibrate(whole(), replace(PARTS, made=True), "f1"))
-    assert "From this threshold on it trusts. That is right where there is one." in about(whole())
+    assert "From this threshold on, it trusts. That is correct if there is one." in about(whole())
     assert "unless there is one" in about(target(HAND, acts="below"))
 
 

@@ -57,7 +57,7 @@ def test_the_same_vectors_give_the_same_map_whatever_their_order():
 @pytest.mark.parametrize("vectors", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3))])
 def test_no_direction_is_no_map(vectors):
     assert plane(vectors).explained == (0.0, 0.0)
-    assert "no direction" in map_in_words(plane(vectors))
+    assert "no variance" in map_in_words(plane(vectors))
 
 
 def test_two_points_have_one_direction():
@@ -68,7 +68,7 @@ def test_two_points_have_one_direction():
 
 @pytest.mark.parametrize(
     ("explained", "said"),
-    [((0.7, 0.2), "90% of the variance (70% and 20%)"), ((0.3, 0.3), "a guide"), ((0.2, 0.1), "rough")],
+    [((0.7, 0.2), "90% of the variance (70% and 20%)"), ((0.3, 0.3), "approximate"), ((0.2, 0.1), "rough")],
 )
 def test_the_map_says_what_it_is_worth(explained, said):
     assert said in map_in_words(Plane(np.zeros((3, 2), np.float32), explained))
@@ -141,7 +141,7 @@ def test_the_chart_places_every_point_and_rings_labels_and_choice():
     placed = Plane(np.arange(2 * len(found), dtype=np.float32).reshape(-1, 2), (0.4, 0.1))
     figure = query_map(found, placed, gold={gold: 3}, chosen=gold)
     traces = {one.name: one for one in figure.data}
-    kinds = ("question", "rewrite", "hypothetical passage", "passage")
+    kinds = ("question", "query variant", "hypothetical passage", "passage")
     assert sum(len(traces[name].x) for name in kinds) == len(found)
     at = next(n for n, one in enumerate(found) if one.key == gold)
     for name in ("labelled", "chosen passage"):

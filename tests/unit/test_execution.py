@@ -115,7 +115,7 @@ def test_what_is_counted_and_what_is_not(database):
         "sql": {"q1": {"execution_accuracy": 1.0}, "q3": {"execution_accuracy": 0.0}},
     }
     assert found.excluded == ("q2",)
-    assert "1 questions are not counted" in found.remark()
+    assert "1 questions are excluded" in found.remark()
 
 
 @pytest.mark.process

@@ -156,10 +156,10 @@ def test_what_is_not_scored_is_counted(evaluation):
     figures = {**evaluation.figures, "routes": {**rows(a=0.1, b=0.2)}}
     figures["routes"]["b"] |= {"n": 7, "failed": 3}
     said = " ".join(sentences.counted(figures, asked=9))
-    assert "figures of 4 of 9 questions" in said
+    assert "the figures cover 4 of 9 questions" in said
     assert "4 questions asked, 3 with a relevant passage; the other 1 " in said
-    assert "in no mean: b 3." in said
-    assert "means are over different questions" in said
+    assert "excluded from all means: b 3." in said
+    assert "means cover different questions" in said
     figures["routes"]["b"] |= {"n": 10, "failed": 0}
     said = sentences.counted({**figures, "labelled": 4}, asked=4)
     assert said == ["4 questions asked, 4 with a relevant passage.", "No route failed on any question."]

@@ -190,7 +190,7 @@ def test_damage_is_told_and_what_is_deleted_is_gone(engine, spec):
     with pytest.raises(BadInput, match="contains no evaluation"):
         experiment_store.opened(copy)
     (one.folder / experiment_store.RUNS).unlink()
-    with pytest.raises(BadInput, match="kept no run"):
+    with pytest.raises(BadInput, match="saved no run"):
         experiment_store.opened(one.folder).run("q1")
     stamp = experiment_store.stamp(one.folder)
     assert stamp == experiment_store.stamp(one.folder)
@@ -215,8 +215,8 @@ def test_one_that_another_process_is_at_is_under_way(engine, spec):
     assert experiment_index.now(engine, experiment_index.entry(one.folder)).state == "finished"
     with alone(one.folder):
         there = experiment_index.now(engine, experiment_index.entry(one.folder))
-        assert (there.state, there.why) == ("under way", "another process is at it")
-        with pytest.raises(BadInput, match="let it end"):
+        assert (there.state, there.why) == ("under way", "another process is running it")
+        with pytest.raises(BadInput, match="wait until it ends"):
             experiment_store.remove(engine.settings, "first")
     assert experiment_index.now(engine, experiment_index.entry(one.folder)).state == "finished"
 

@@ -54,7 +54,7 @@ OPEN = replace(BETTER, estimate=-0.01, interval=(-0.04, 0.02), p=1.0, verdict=NO
             compared({**ROW, "n": 1, "ties": 1}, "A", "B", "MAP"),
             "A and B have the same MAP on 1 question.",
         ),
-        (compared(None, "A", "B", "MAP"), "A and B were scored on no question in common."),
+        (compared(None, "A", "B", "MAP"), "A and B have no scored question in common."),
         (
             mean("BM25", "MAP", 0.5, [0.4, 0.6], 12),
             "BM25 has a mean of .500 MAP (95% interval .400 to .600, 12 questions).",

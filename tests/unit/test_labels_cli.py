@@ -97,8 +97,8 @@ def test_from_questions_to_files_and_back(engine, call, questions, tmp_path):
 def test_for_people_in_words(engine, call, questions):
     assert "There are no label sets" in call("list")[1]
     assert "next: labels pool" in call("create", "s", "--corpus", "tiny", "--questions", questions)[1]
-    assert "passages for 2 of 2 questions, by 1 routes" in call("pool", "s", "--routes", "bm25")[1]
-    assert "Nobody to compare" in call("agreement", "s")[1]
+    assert "passages for 2 of 2 questions, from 1 routes" in call("pool", "s", "--routes", "bm25")[1]
+    assert "Agreement needs two annotators" in call("agreement", "s")[1]
     code, out, err = call("list")
     assert (code, err) == (0, "")
     assert "questions" in out
@@ -109,7 +109,7 @@ def test_the_questions_of_sessions(engine, call):
     code, _, err = call("create", "s", "--corpus", "tiny", "--from-sessions")
     assert (code, err) == (
         2,
-        "error: nothing was asked of corpus tiny yet; ask first, or give --questions FILE\n",
+        "error: no stored session asked corpus tiny a question; ask first, or give --questions FILE\n",
     )
     engine.ask(Request(Query("Does customs hold a parcel?"), "tiny", ("bm25",)))
     assert engine.store.flush()
@@ -129,15 +129,18 @@ def test_stdout_is_the_file(engine, capsysbinary):
         (["pool", "other"], "there is no label set 'other'; there are: s"),
         (["pool", "s", "--depth", "0"], "0 is not in the range 1<=x<=100"),
         (["pool", "s", "--evaluation", "none"], "contains no evaluation"),
-        (["import", "s", "{file}"], "does not say whose judgements it has; give --annotator WHO"),
+        (["import", "s", "{file}"], "does not name an annotator; give --annotator WHO"),
         (["import", "s", "{file}", "--annotator", "A"], "a.qrels line 1: grade '7'; give 0, 1, 2, 3"),
         (["import", "s", "missing.csv"], "missing.csv cannot be read"),
         (["export", "s", "--annotator", "Eve"], "no annotator 'Eve'; there are: none"),
-        (["export", "s", "--out", "{file}"], "already exists; use another --out"),
-        (["export", "s", "--format", "csv", "--annotator", "A"], "--annotator is about qrels"),
-        (["export", "s", "--unjudged"], "--unjudged is about csv"),
-        (["export", "s", "--json", "--out", "-"], "both want stdout"),
-        (["create", "s", "--corpus", "tiny", "--questions", "{file}", "--from-sessions"], "two sources"),
+        (["export", "s", "--out", "{file}"], "is there already; give another --out"),
+        (["export", "s", "--format", "csv", "--annotator", "A"], "--annotator needs --format qrels"),
+        (["export", "s", "--unjudged"], "--unjudged needs --format csv"),
+        (["export", "s", "--json", "--out", "-"], "both write to stdout"),
+        (
+            ["create", "s", "--corpus", "tiny", "--questions", "{file}", "--from-sessions"],
+            "cannot be combined",
+        ),
     ],
 )
 def test_what_is_refused_is_one_line_and_exit_code_2(engine, call, questions, tmp_path, args, told):

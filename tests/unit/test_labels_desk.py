@@ -181,7 +181,7 @@ def test_what_is_not_allowed_is_refused_by_name(store, wrong, told):
     ("given", "told"),
     [
         ({"name": " "}, "label set ' ': give a name"),
-        ({"name": "set"}, "'set' is there already"),
+        ({"name": "set"}, "'set' exists already"),
         ({"questions": []}, "0 questions; a label set has 1 to 10,000"),
         ({"questions": [QUESTIONS[0], QUESTIONS[0]]}, "'q1' belongs to 2 questions"),
         ({"questions": [Question("q", Query(" "))]}, "question 'q': give an id, and a text"),
@@ -206,7 +206,7 @@ def test_a_deleted_set_comes_back_whole(store):
             call(store, "set")
     with pytest.raises(BadInput, match="was deleted"):
         desks.judge(store, "set", said())
-    with pytest.raises(BadInput, match="was deleted; bring it back"):
+    with pytest.raises(BadInput, match="was deleted; restore it"):
         desks.create(store, "set", "tiny", QUESTIONS)
     desks.undelete(store, "set")
     assert current(store) == [("q1", "a:1", "Ann", "person", "grade", 2)]

@@ -235,5 +235,5 @@ def test_a_sheet_filled_in_by_hand_is_read(store):
 def test_a_file_that_is_no_text_is_told(store):
     with pytest.raises(BadInput, match=r"x\.csv: not UTF-8 text \(byte 0\)"):
         exchange.import_table(store, "set", b"\xff\xfe", "x.csv")
-    with pytest.raises(BadInput, match=r"x\.qrels: no judgement in it"):
+    with pytest.raises(BadInput, match=r"x\.qrels contains no judgements"):
         exchange.import_qrels(store, "set", b"\n", "x.qrels", "NIST", TINY)

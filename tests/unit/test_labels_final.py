@@ -152,7 +152,7 @@ def test_same_place_other_words_is_said(store):
     changed = " ".join(word.replace("word", "term") for word in WORDS)
     found, said = labelled_set(store, "set", Cut(30, doc=changed))
     assert found.qrels == {"q1": {ids[1]: 2}}
-    assert "1 judged passage read differently" in said[0]
+    assert "1 judged passage changed" in said[0]
 
 
 def test_what_is_lost_is_counted_and_named_and_all_lost_is_an_error(store):

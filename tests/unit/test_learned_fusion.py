@@ -172,8 +172,8 @@ def test_noise_is_worth_nothing_out_of_fold(two_strengths):
 @pytest.mark.parametrize(
     ("questions", "relevant", "lists", "said"),
     [
-        (LEAST_QUESTIONS - 1, 500, 2, "39 labelled questions, and at least 40 are needed"),
-        (LEAST_QUESTIONS, LEAST_RELEVANT - 1, 2, "99 relevant passages that the lists could find, and at"),
+        (LEAST_QUESTIONS - 1, 500, 2, "39 labelled questions, but at least 40 are needed"),
+        (LEAST_QUESTIONS, LEAST_RELEVANT - 1, 2, "99 relevant passages that the lists found, but at"),
         (200, 119, 4, "at least 120 are needed for 4 lists.*fuse fewer lists"),
         (1, 1, 1, "1 labelled questions.*; 1 relevant passages.*needed for 1 list"),
     ],

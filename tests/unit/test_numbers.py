@@ -43,7 +43,7 @@ def test_real_charts_tell_what_they_were_made_of():
     rows = numbers(tradeoff(points, dict.fromkeys(points, "x"), "one", metric="m", cost="c", time=True))
     assert {(row["m"], row["c"]) for row in rows} == {("0.5", "10"), ("0.6", "90"), ("0.4", "80")}
     rows = numbers(confusion(["a", "b"], [[3, 1], [0, 2]]))
-    assert {"is": "a", "taken for": "b", "value": "0.25", "details": "1"} in rows
+    assert {"true class": "a", "classified as": "b", "value": "0.25", "details": "1"} in rows
     run = make_run(mishaps=False)
     assert len(numbers(waterfall(run))) >= len(run.results)
 

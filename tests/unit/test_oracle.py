@@ -106,7 +106,7 @@ def test_the_oracle_as_figures_and_in_words():
     best, nearest, pair = sentences.oracle(told, str.upper)
     assert "would give .725 m (95% interval" in best
     assert "4 questions)" in best
-    assert nearest.startswith("A comes nearest: it lacks .300 (")
+    assert nearest.startswith("A comes closest: it falls short by .300 (")
     assert pair.startswith("A and B complement each other most")
     assert oracle.block(None) is None
     assert sentences.oracle(None) == []
@@ -153,12 +153,12 @@ def test_what_is_said_of_the_leader():
     mean = leading.leader(values, M).mean
     assert leads.startswith(f"Up has the highest mean: {number(mean)} m (95% interval ")
     assert against.startswith("Up beats the baseline, Base, by .200 m")
-    assert others == "In m alone it beats the other route, after Holm's correction."
+    assert others == "In m alone, it beats the other route after Holm's correction."
     assert said(values, "up", {"base": {}, "up": {}})[1] == "up is the baseline."
     equal = table({"a": [0.1, 0.2], "b": [0.1, 0.2]})
     close = said(equal, "a", {"a": {}, "b": {}})
     assert close[0].startswith("Too close to call: a has the highest mean")
-    assert close[-2] == "In m alone it beats none of the others; no difference from b found."
+    assert close[-2] == "In m alone, it beats no other route; no difference from b found."
     assert close[-1].startswith("No feasible number of labels")
     some = table({"a": [0.1, 0.5, 0.9, 0.4], "b": [0.2, 0.2, 0.8, 0.3]})
     assert re.search(r"Label about \d+ more questions to decide between it and b\.$",

@@ -64,7 +64,7 @@ def test_nothing_is_stable_without_a_further_round():
     assert stability.stability([FIRST, table(asks=[None, None, None, 0.5])], "base", [M]) == {}
     assert sentences.rounds({}) == []
     assert (
-        "no question was scored in every round" in sentences.rounds({"stability": stability.block({}, 2)})[0]
+        "No question was scored in every one of" in sentences.rounds({"stability": stability.block({}, 2)})[0]
     )
 
 
@@ -73,8 +73,8 @@ def test_stability_in_words():
     assert block["rounds"] == 3
     (said,) = sentences.rounds({"stability": block, "baseline": "base"}, str.title)
     assert said == (
-        "Asks, asked 3 times: mean nDCG@10 .400 to .533 (standard deviation .067); the value changed on "
-        "67% of 3 questions. Its difference from Base was +.200 to +.333, more than it varies by."
+        "Asks over 3 rounds: mean nDCG@10 .400 to .533 (standard deviation .067); the value changed on "
+        "67% of 3 questions. Its difference from Base was +.200 to +.333, larger than its variation."
     )
     assert sentences.rounds({"stability": block, "baseline": "base"}, metric="map") == []
 
@@ -150,9 +150,9 @@ def test_what_is_said_of_an_evaluation():
     assert leads.startswith("<good> has the highest mean: ")
     row = figures["routes"]["good"]["vs_baseline"][M]
     assert baseline == sentence(finding.compared(row, "<good>", "the baseline, <base>,", "nDCG@10"))
-    assert others == "In nDCG@10 alone it beats each of the other 2 routes, after Holm's correction."
+    assert others == "In nDCG@10 alone, it beats each of the other 2 routes after Holm's correction."
     assert against_base == [
-        *(f"Against <base>, {name} is better for <good>; no difference found for 1 route."
+        *(f"Compared with <base>, {name} is better for <good>; no difference found for 1 route."
           for name in ("nDCG@10", "MRR@10", "MAP")),
         "No difference from <base> found in recall@10 and recall@100.",
     ]  # fmt: skip
@@ -166,14 +166,13 @@ def test_what_is_said_of_an_evaluation():
     shares = sorted(row["unjudged@10"] for row in figures["routes"].values())
     low, high = f"{shares[0]:.0%}", f"{shares[-1]:.0%}"
     assert counts[3] == (
-        f"Of the first 10 passages {low} to {high}, by route, have no judgement and count as not relevant."
+        f"Of the first 10 passages, {low} to {high}, by route, are unjudged and count as not relevant."
     )
     assert counts[:2] == [
-        "30 questions asked, 24 with a relevant passage; the other 6 count for time and answers, not for "
-        "rankings.",
-        "Failed, and in no mean: <asks> 2.",
+        "30 questions asked, 24 with a relevant passage; the other 6 count only towards time and answers.",
+        "Failed and excluded from all means: <asks> 2.",
     ]
-    assert "means are over different questions" in counts[2]
+    assert "means cover different questions" in counts[2]
     pair = summary.summarise(labelled, outcomes, ["base", "asks"])
     assert (
         "No difference from base found in nDCG@10, recall@10, recall@100, MRR@10 and MAP."
@@ -186,7 +185,9 @@ def test_what_is_said_of_an_evaluation():
             for route, row in figures["routes"].items()
         },
     }
-    assert "Against base, nDCG@10 is worse for good and asks." in sentences.found({**every, "leader": None})
+    assert "Compared with base, nDCG@10 is worse for good and asks." in sentences.found(
+        {**every, "leader": None}
+    )
     alone = summary.summarise(labelled, outcomes, ["base"])
     assert len(sentences.found(alone)) == 1
     assert sentences.counted(alone)[1] == "No route failed on any question."
@@ -230,4 +231,4 @@ def test_answers_of_further_rounds_are_compared_too():
     assert answer_figures.measured(labelled, later, ["asks"])["asks"]["q3"]["correct"] == 0.0
     assert figures["leader"] is None
     assert sentences.found(figures)[0] == "No route was scored, so none leads."
-    assert sentences.rounds(figures)[0].startswith("asks, asked 2 times: mean")
+    assert sentences.rounds(figures)[0].startswith("asks over 2 rounds: mean")

@@ -23,7 +23,7 @@ def test_the_first_thing_that_is_wrong_is_told_with_its_place():
     "document", [{}, {"corpus": "tiny", "more": 1}, {"corpus": 3}, {"corpus": "a", "repeats": "x"}, []]
 )
 def test_what_describes_no_evaluation_is_refused(document):
-    with pytest.raises(BadInput, match="this is no description of an evaluation: ") as told:
+    with pytest.raises(BadInput, match="this is not a valid description of an evaluation: ") as told:
         Spec.read(document)
     assert "\n" not in str(told.value)
 

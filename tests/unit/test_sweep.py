@@ -181,7 +181,7 @@ def test_one_route_is_read_as_the_whole_run_is(evaluation):
                 (h.passage.id, h.score) for h in whole.hits
             ]
     (evaluation.folder / "elsewhere").mkdir(exist_ok=True)
-    with pytest.raises(BadInput, match=r"kept no runs \(runs.sqlite is missing\)"):
+    with pytest.raises(BadInput, match=r"has no stored runs \(runs.sqlite is missing\)"):
         sweep_load.results(replace(evaluation, folder=evaluation.folder / "elsewhere"), "mmr")
 
 
@@ -323,7 +323,7 @@ def test_questions_are_divided_by_their_split_or_in_halves():
 
     both = sweep_split.split(*made(["dev", "test", "dev", "train"]))
     assert (both.chosen_on, both.held_out) == (("q0", "q2"), ("q1",))
-    assert "1 of other splits are left out" in both.said
+    assert "1 of other splits are excluded" in both.said
     halves = sweep_split.split(*made(["test"] * 21))
     assert (len(halves.chosen_on), len(halves.held_out)) == (10, 11)
     assert not set(halves.chosen_on) & set(halves.held_out)
@@ -402,7 +402,7 @@ def test_a_corpus_indexed_again_is_not_compared(engine, evaluation, tmp_path):
     running = sweep_run.running(other, sweep_subject.subject(evaluation, "rerank", ["candidates"]))
     running.ask({(5,): ["q1"]})
     assert running.wait(20)
-    assert "was indexed again since evaluation tiny" in running.error
+    assert "was reindexed since evaluation tiny" in running.error
     assert running.rankings == {}
 
 
@@ -434,7 +434,7 @@ def test_charts_draw_what_is_known_and_escape_names(evaluation):
     assert drawn["data"][0]["z"][0][1] is None, "the value in use is another column"
     waits = sweep_subject.subject(evaluation, "rerank", ["candidates"])
     alone = sweep.curve(sweep_subject.Rankings(waits), [(5,)])
-    assert "5: waits for a run" in sweep_in_words(alone, in_words(alone))
+    assert "5: needs a run" in sweep_in_words(alone, in_words(alone))
     assert len(sweep_curve(alone).data[0].x) == 1
 
 
@@ -471,11 +471,11 @@ def test_the_command_asks_no_model_unless_told_to(home, engine, capsys):
     assert main(["sweep", "mine", "rag_fusion.n", "--grid", "1"]) == 0
     out, err = capsys.readouterr()
     assert "about 7 calls" in err
-    assert "questions wait for a run" in out
+    assert "questions need a run" in out
     assert len(engine.fake_llm.requests) == asked
     assert main(["sweep", "mine", "rag_fusion.n", "--grid", "1", "--ask"]) == 0
     assert len(engine.fake_llm.requests) == asked + 7
-    assert "wait for a run" not in capsys.readouterr().out
+    assert "need a run" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -394,10 +394,10 @@ def test_the_chart_says_what_it_shows():
     assert label(run, replace(table[0], before=4)) == "1 (was 4)  B 0–9"
     parts = [part for _, part in given_shares(table, names)]
     assert in_words(table, names) == (
-        f"The scores of these 3 passages are made of: {parts[0]:.0%} from search BM25, "
+        f"Composition of the scores of these 3 passages: {parts[0]:.0%} from search BM25, "
         f"{parts[1]:.0%} from search vectors: “how”."
     )
-    assert in_words([], names) == "No passage has a score that is made of parts."
+    assert in_words([], names) == "No passage has a score that is a sum of parts."
     assert len(set(colours(fusion))) == 2
     many = replace(fusion, sources=fusion.sources * 8)
     assert len(set(colours(many))) == 16

@@ -432,8 +432,8 @@ def test_the_strip_draws_every_grade_once_with_labels_and_both_thresholds():
     lines = [(line.x0, line.line.dash) for line in figure.layout.shapes]
     assert lines == [(0.3, None), (0.2, "dot"), (0.8, None)], "the stored ones where they differ"
     assert strip_in_words(grades, {"p4": 3}, 0.3, 0.8, "correct") == (
-        "Passages graded from 0.8 on: 1, in between: 2, below 0.3: 1, without a grade: 1; ◆ marks 1 labelled."
-        " Decided: correct."
+        "Passages graded 0.8 or higher: 1, in between: 2, below 0.3: 1, without a grade: 1; ◆ marks 1 "
+        "labelled. Decision: correct."
     )
 
 

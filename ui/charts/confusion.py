@@ -27,7 +27,7 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]], *, dark: b
             z=shares, x=list(range(len(kept))), y=list(range(len(kept))), text=rows, texttemplate="%{text}",
             colorscale=scale(dark=dark), zmin=0, zmax=1, showscale=False, xgap=2, ygap=2,
             customdata=[[[names[n], names[m]] for m in range(len(kept))] for n in range(len(kept))],
-            hovertemplate="%{customdata[0]}, taken for %{customdata[1]}: %{text}<extra></extra>",
+            hovertemplate="%{customdata[0]}, classified as %{customdata[1]}: %{text}<extra></extra>",
         )
     )  # fmt: skip
     axis: dict[str, Any] = {
@@ -36,7 +36,11 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]], *, dark: b
     }  # fmt: skip
     figure.update_layout(
         **base(dark=dark, height=120 + 34 * max(1, len(kept))),
-        xaxis={**axis, "side": "top", "title": {"text": "taken for", "font": {"size": 12}}},
-        yaxis={**axis, "range": [len(kept) - 0.5, -0.5], "title": {"text": "is", "font": {"size": 12}}},
+        xaxis={**axis, "side": "top", "title": {"text": "classified as", "font": {"size": 12}}},
+        yaxis={
+            **axis,
+            "range": [len(kept) - 0.5, -0.5],
+            "title": {"text": "true class", "font": {"size": 12}},
+        },
     )
     return figure

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LOOK: Mapping[Kind, tuple[str, str, str, int]] = {
     "passage": ("passage", "circle", "#0072B2", 8),
     "imagined": ("hypothetical passage", "square", "#CC79A7", 11),
-    "text": ("rewrite", "diamond", "#E69F00", 11),
+    "text": ("query variant", "diamond", "#E69F00", 11),
     "question": ("question", "star", "", 17),
 }
 ON_DARK = "#56B4E9"  # passages are small: the darker blue would drown
@@ -90,28 +90,28 @@ def query_map(
 
 
 def hover(point: Point, gold: Mapping[str, int]) -> list[str]:
-    """What a point says of itself: its label, and where it is from."""
+    """The hover text of a point: its label and its origin."""
     by = f"{len(point.routes)} routes" if len(point.routes) > 2 else ", ".join(point.routes)
     if point.kind == "passage":
-        said = f"in the top of {by}" if by else "in the top of no route"
-        said += f" · labelled {gold[point.key]}" if gold.get(point.key) else ""
+        origin = f"in the top of {by}" if by else "in the top of no route"
+        origin += f" · grade {gold[point.key]}" if gold.get(point.key) else ""
     elif point.kind == "question":
-        said = point.key
+        origin = point.key
     else:
-        said = f"by {by}"
-    return [words(point.label, 90), words(said, 140)]
+        origin = f"by {by}"
+    return [words(point.label, 90), words(origin, 140)]
 
 
 def map_in_words(placed: Plane) -> str:
-    """What the axes show, and so what distances on the map are worth."""
+    """The variance that the axes show, and how far distances on the map can be trusted."""
     share = sum(placed.explained)
     if not share:
-        return "All points have the same vector, so there is no direction to draw."
+        return "All points have the same vector, so there is no variance to show."
     if share >= 0.8:
         worth = "distances on the map are close to the real ones"
     elif share >= 0.5:
-        worth = "distances on the map are a guide, not a measure"
+        worth = "distances on the map are approximate"
     else:
-        worth = "distances on the map are rough, and what looks near may be far"
+        worth = "distances on the map are rough: points that look close may be far apart"
     first, second = placed.explained
     return f"The two axes show {share:.0%} of the variance ({first:.0%} and {second:.0%}): {worth}."

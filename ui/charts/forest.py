@@ -18,7 +18,7 @@ SYMBOLS = {"better": "circle", "worse": "square", NONE: "circle-open"}
 
 def forest(found: Sequence[Finding], *, dark: bool = False) -> Figure:
     """A line each for differences from one baseline in one metric, the largest first: a point at the mean
-    difference on its interval. Colour and symbol tell the verdict.
+    difference on its interval. Colour and symbol show the verdict.
     """
     import plotly.graph_objects as go
 

@@ -53,7 +53,7 @@ def weight_bars(fitted: FittedWeights, *, dark: bool = False) -> Figure:
         **{**base(dark=dark, height=100 + ROW * len(rows)), "barmode": "relative", "bargap": 0.35},
         xaxis={
             "range": [1.1 * least, 1.2 * most],
-            "title": "what the first passage of a list gets from it",
+            "title": "score that a list adds to its first passage",
             "gridcolor": faint(dark=dark),
             "zerolinecolor": ink(dark=dark),
             "automargin": True,

@@ -88,14 +88,14 @@ def strip_in_words(
     """The strip in words."""
     found = bands(grades, low, high)
     labelled = sum(gold.get(one.id, 0) > 0 for one in (*found.above, *found.between, *found.below))
-    told = (
-        f"Passages graded from {high:.3g} on: {len(found.above)}, in between: {len(found.between)}, "
+    counts = (
+        f"Passages graded {high:.3g} or higher: {len(found.above)}, in between: {len(found.between)}, "
         f"below {low:.3g}: {len(found.below)}"
     )
     if found.without:
-        told += f", without a grade: {len(found.without)}"
+        counts += f", without a grade: {len(found.without)}"
     marked = f"; ◆ marks {labelled} labelled" if labelled else ""
-    return f"{told}{marked}. Decided: {decision or 'nothing'}."
+    return f"{counts}{marked}. Decision: {decision or 'none'}."
 
 
 def threshold_curves(

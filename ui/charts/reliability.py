@@ -38,22 +38,22 @@ def reliability_curve(curves: Mapping[str, Reliability], *, dark: bool = False) 
             mode="lines+markers",
             line={"color": COLOURS[at % len(COLOURS)]},
             marker={"size": [6 + 12 * (one.n / most) ** 0.5 for one in curve.bins]},
-            hovertemplate="graded %{x:.2f}, right %{y:.2f}<br>%{customdata} cases"
+            hovertemplate="grade %{x:.2f}, correct %{y:.2f}<br>%{customdata} cases"
             "<extra>%{fullData.name}</extra>",
         )
     axis = {"range": [-0.03, 1.03], "fixedrange": True, "gridcolor": faint(dark=dark), "zeroline": False}
     figure.update_layout(
         **base(dark=dark, height=360),
         xaxis={**axis, "title": "mean grade", "automargin": True},
-        yaxis={**axis, "title": "share that is right", "automargin": True},
+        yaxis={**axis, "title": "share correct", "automargin": True},
     )
     return figure
 
 
 def reliability_in_words(curves: Mapping[str, Reliability]) -> str:
     """The curves in words, for those who do not see them."""
-    told = "; ".join(
-        f"{name}: {curve.n} cases, off by {curve.ece:.2f} on average, Brier score {curve.brier:.3f}"
+    figures = "; ".join(
+        f"{name}: {curve.n} cases, calibration error {curve.ece:.2f}, Brier score {curve.brier:.3f}"
         for name, curve in curves.items()
     )
-    return f"Share of cases that are right by their grade. {told or 'none'}."
+    return f"Share of correct cases by grade. {figures or 'none'}."

@@ -140,11 +140,11 @@ def in_words(rows: Sequence[Row], names: Sequence[str]) -> str:
     """The finding of the chart in words."""
     parts = given(rows, names)
     if not parts:
-        return "No passage has a score that is made of parts."
-    said = ", ".join(
+        return "No passage has a score that is a sum of parts."
+    shares = ", ".join(
         f"{part:.0%} from {name}" if part >= 0 else f"less {-part:.0%} for {name}" for name, part in parts
     )
-    return f"The scores of these {len(rows)} passages are made of: {said}."
+    return f"Composition of the scores of these {len(rows)} passages: {shares}."
 
 
 def _place(row: Row, n: int) -> str:

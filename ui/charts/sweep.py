@@ -102,7 +102,7 @@ def sweep_in_words(curve: Curve, sentences: list[str]) -> str:
     """The chart in words, for those who do not see it."""
     points = "; ".join(
         f"{', '.join(map(shown, one.point))}: {one.effect.mean:.3f}" if one.effect else
-        f"{', '.join(map(shown, one.point))}: waits for a run"
+        f"{', '.join(map(shown, one.point))}: needs a run"
         for one in curve.tried
     )  # fmt: skip
     return f"{' '.join(sentences)} {METRICS[curve.metric]} by {' and '.join(curve.subject.names)}: {points}."
@@ -144,11 +144,11 @@ def _cell(one: Tried | None) -> str:
 
 def _hover(one: Tried | None, curve: Curve) -> str:
     if one is None or one.effect is None:
-        return "not tried" if one is None else "waits for a run"
-    said = f"{words(named(curve.subject, one.point), 80)}: {one.effect.mean:.3f}"
+        return "not tried" if one is None else "needs a run"
+    value = f"{words(named(curve.subject, one.point), 80)}: {one.effect.mean:.3f}"
     if one.point == curve.subject.now:
-        return f"{said}, in use"
-    return f"{said}<br>{figures(found(curve, one))}<br>{one.verdict}"
+        return f"{value}, in use"
+    return f"{value}<br>{figures(found(curve, one))}<br>{one.verdict}"
 
 
 def _places(values: list[Any]) -> tuple[list[float], dict[str, Any]]:

@@ -20,6 +20,7 @@ from ui.components import tables
 
 BEGUN = "evaluate_begun"  # an evaluation that was begun here, to be chosen when it is there
 FOLLOWED = "evaluate_followed"  # the names of those that were running when the page was drawn last
+STATES = {"under way": "running"}  # what people read for the state that is stored
 EVERY = 1.0  # seconds between looks at those that are running
 
 
@@ -93,7 +94,7 @@ def table(found: Sequence[Entry]) -> None:
             "Questions": one.split,
             "Routes": one.routes,
             "Done": f"{one.done} of {one.total}",
-            "State": one.state,
+            "State": STATES.get(one.state, one.state),
             "Failed results": one.failed,
             "Changed (UTC)": one.changed[:16].replace("T", " "),
             "Error": one.why,
@@ -145,7 +146,7 @@ def _facts(one: Entry, evaluation: Evaluation) -> str:
         f"Corpus {one.corpus}", source, mode, sample, f"{one.done} of {one.total} questions done",
         f"{one.routes} routes", timing.get(str(figures.get("timing")), ""),
         "with answers" if spec.get("answers") else "", f"parameters: {parameters}" if parameters else "",
-        one.state, f"{one.changed[:16].replace('T', ' ')} UTC",
+        STATES.get(one.state, one.state), f"{one.changed[:16].replace('T', ' ')} UTC",
     ]  # fmt: skip
     return " · ".join(part for part in parts if part)
 

@@ -83,7 +83,7 @@ def table(known: Space, chosen: str) -> pd.DataFrame:
     )
 
 
-_KINDS = {"question": "question", "text": "rewrite", "imagined": "hypothetical passage"}
+_KINDS = {"question": "question", "text": "query variant", "imagined": "hypothetical passage"}
 
 
 def _cosines(known: Space, chosen: str | None) -> None:

@@ -37,6 +37,12 @@ ROUTE, PARAMETER, SECOND, METRIC, GRID = (
     "sweep_grid",
 )
 NONE = "none"
+SOURCES = {  # what people read for where a figure is from
+    "in use": "the evaluation",
+    "done again": "recomputed",
+    "done again and run": "recomputed and run",
+    "waits for a run": "needs a run",
+}
 Where = tuple[str, tuple[float, ...]]  # an evaluation's folder and stamp
 
 
@@ -203,7 +209,7 @@ def _table(found: Curve) -> Markup:
 
 
 def _from(by: str, waiting: int, failed: int) -> str:
-    source = "the evaluation" if by == "in use" else by
+    source = SOURCES.get(by, by)
     source += f", {waiting} questions" if waiting else ""
     return f"{source}; {failed} failed" if failed else source
 

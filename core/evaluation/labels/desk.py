@@ -34,9 +34,9 @@ MAX_QUESTIONS = 10_000
 MAX_QUESTION = 10_000  # characters
 RELEVANT_FROM = 2  # background helps nDCG, but is not what a yes-or-no measure should call found
 DEFAULT = "\n".join(
-    ["Judge the passage by itself: what it says, not what you know, and not where it stands."]
+    ["Judge the passage on its text alone, not on what you know or where it appears."]
     + [f"{grade}: {meaning}." for grade, meaning in GRADES.items()]
-    + ["If its words do not settle it, say that you cannot tell."]
+    + ["If the text does not decide it, choose “Can't tell”."]
 )
 
 

@@ -106,7 +106,7 @@ def import_qrels(
         if said.setdefault(one.pair, one).grade != grade:
             raise BadInput(f"{where}: passage {short(id)} is graded {said[one.pair].grade} in a line above")
     if not said:
-        raise BadInput(f"{file}: no judgement in it")
+        raise BadInput(f"{file} contains no judgements")
     return _add(store, name, list(said.values()), found)
 
 
@@ -135,7 +135,7 @@ def import_table(
             raise BadInput(f"{where}: kind 'withdrawn'; give grade, cannot or later")
         who = row["annotator"].strip() or annotator
         if not who:
-            raise BadInput(f"{where}: no annotator; name the one whose judgements these are")
+            raise BadInput(f"{where}: no annotator; give the annotator of these judgements")
         one = _checked(
             Judgement(
                 question, id, who, row["source"].strip() or "import", kind,  # type: ignore[arg-type]

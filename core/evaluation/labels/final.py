@@ -135,31 +135,33 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
 
 
 def in_words(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) -> list[str]:
-    """What is to be said about labels that are measured with, a line each."""
-    name, said = f"label set {desk.set.name}", []
+    """Warnings about the labels of an evaluation, a line each."""
+    name, warnings = f"label set {desk.set.name}", []
     if desk.set.corpus != corpus:
-        said.append(f"{name} was made over corpus {desk.set.corpus}, not {corpus}")
+        warnings.append(f"{name} was made over corpus {desk.set.corpus}, not {corpus}")
     if tied.carried:
         by_place = f", {len(tied.moved)} of them by place alone" if tied.moved else ""
-        said.append(
-            f"{name}: {_count(len(tied.carried), 'label')} carried over to other passages, as {corpus} was "
-            f"cut anew since{by_place}; for example {_pair(next(iter(tied.carried)))}"
+        warnings.append(
+            f"{name}: {_count(len(tied.carried), 'label')} carried over to other passages, because {corpus} "
+            f"has been chunked differently since{by_place}; for example {_pair(next(iter(tied.carried)))}"
         )
     if tied.changed:
-        said.append(
-            f"{name}: {_count(len(tied.changed), 'judged passage')} read differently in {corpus} now, for "
+        warnings.append(
+            f"{name}: {_count(len(tied.changed), 'judged passage')} changed in {corpus} since, for "
             f"example {_pair(tied.changed[0])}"
         )
     if tied.lost:
         named = ", ".join(map(_pair, tied.lost[:3])) + (", ..." if len(tied.lost) > 3 else "")
-        said.append(f"{name}: {_count(len(tied.lost), 'label')} lost, as {corpus} has no such text: {named}")
+        warnings.append(
+            f"{name}: {_count(len(tied.lost), 'label')} lost, because {corpus} no longer has it: {named}"
+        )
     split = [one for one in finals.values() if one.how == "median"]
     if split:
-        said.append(
-            f"{name}: annotators disagree on {_count(len(split), 'passage')} that nobody adjudicated; the "
+        warnings.append(
+            f"{name}: annotators disagree on {_count(len(split), 'passage')} without adjudication; the "
             "lower median counts"
         )
-    return said
+    return warnings
 
 
 def _final(pair: Pair, settled: Mapping[Pair, Judgement], given: Mapping[Pair, Sequence[Judgement]]) -> Final:

@@ -65,7 +65,7 @@ def insert(connection: sqlite3.Connection, fresh: LabelSet, questions: Sequence[
     """Write a new set; BadInput where its name is taken or there are too many."""
     row = connection.execute("SELECT deleted FROM label_sets WHERE name = ?", (bind(fresh.name),)).fetchone()
     if row is not None:
-        what = "was deleted; bring it back or give another name" if row["deleted"] else "is there already"
+        what = "was deleted; restore it or give another name" if row["deleted"] else "exists already"
         raise BadInput(f"label set {short(fresh.name)} {what}")
     (count,) = connection.execute("SELECT count(*) FROM label_sets").fetchone()
     if count >= MAX_SETS:

@@ -1,4 +1,4 @@
-"""What labelling keeps: sets of questions, the passages found for them, and what annotators said of them."""
+"""The records of labelling: sets of questions, the passages found for them, and their judgements."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 SOURCES: tuple[Source, ...] = get_args(Source)
 GRADES = {
     3: "answers the question",
-    2: "answers a part of it, or is a needed step to the answer",
-    1: "background: about the same, without an answer",
+    2: "answers part of it, or is a necessary step to the answer",
+    1: "background: same topic, without an answer",
     0: "not relevant",
 }
 MODEL = "model:"  # what the names of annotators that are models begin with, and no other

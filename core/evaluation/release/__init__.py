@@ -1,1 +1,1 @@
-"""Which route to ship: criteria, the gate, how sure it is, report and snapshot."""
+"""Which measured route to ship: criteria, the decision, how sure it is, and its snapshot."""

@@ -1,4 +1,4 @@
-"""What is kept of a release in one JSON file: figures, values by question, criteria and decision."""
+"""A release in one JSON file: figures, values by question, criteria and decision."""
 
 from __future__ import annotations
 

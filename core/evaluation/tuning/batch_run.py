@@ -99,7 +99,7 @@ class BatchRun(BackgroundJob):
 
 
 def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun:
-    """The survey of `routes` (name -> parameters, those left out at their defaults) over the labelled
+    """The batch run of `routes` (name -> parameters, those left out at their defaults) over the labelled
     questions of
     `corpus`: the known one, or begun now. One that failed or was stopped is begun anew. Without `models` a
     route that only makes use of a model or the web goes without.
@@ -120,13 +120,13 @@ def survey(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tr
 
 
 def begun(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> BatchRun | None:
-    """The survey of `routes` if it was begun in this process, else None; begins nothing."""
+    """The batch run of `routes` if it was begun in this process, else None; begins none."""
     settled = {route.name: route.settle(routes[route.name]) for route in pick(list(routes))}
     return jobs.latest(BatchRun, _key(engine, corpus, engine.corpus(corpus).fingerprint, settled, models))
 
 
 def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = True) -> None:
-    """Whether `routes` can be surveyed; raises BadInput or Unavailable with the reason and what to do."""
+    """Whether `routes` can be run over all questions; raises BadInput or Unavailable with the reason."""
     chosen = pick(list(routes))
     settled = {route.name: route.settle(routes[route.name]) for route in chosen}
     asking = [
@@ -136,7 +136,7 @@ def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tru
     ]
     if asking:
         raise BadInput(
-            f"{', '.join(asking)} may ask a language model for every question, which takes too long here; "
+            f"{', '.join(asking)} may call a language model for every question, which takes too long here; "
             f"measure with: python -m core eval {corpus} --routes {','.join(asking)} --split all"
         )
     gaps = availability.missing(engine, corpus)
@@ -158,7 +158,7 @@ def questions(engine: Engine, corpus: str) -> Found:
         return sets.read(origin.name, origin.path, split="all")
     except BadInput as error:
         raise BadInput(
-            f"corpus {corpus} has no labelled questions, so the effect on many cannot be told. Labels "
+            f"corpus {corpus} has no labelled questions, so the effect cannot be measured. Labels "
             f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
             f"python -m core eval {corpus} --questions FILE ({error})"
         ) from None

@@ -164,11 +164,12 @@ def compared(
 
 def _enough(name: str, cases: Sequence[Judged], target: Target) -> None:
     positive = sum(case.positive for case in cases)
-    for count, told in ((positive, "where"), (len(cases) - positive, "where it is not so that")):
+    unit = "piece" if target.unit == "strip" else target.unit
+    for count, where in ((positive, "where"), (len(cases) - positive, "where it is not true that")):
         if count < LEAST:
             raise BadInput(
-                f"the {name} have {count} {target.unit}{'' if count == 1 else 's'} {told} {target.positive};"
-                f" at least {LEAST} are needed to say anything"
+                f"the {name} have {count} {unit}{'' if count == 1 else 's'} {where} {target.positive};"
+                f" at least {LEAST} are needed"
             )
 
 

@@ -21,10 +21,10 @@ NAMES: dict[Objective, str] = {
 
 def about(target: Target) -> str:
     """What is calibrated."""
-    right = "" if target.acts == "from" else "not "
-    where = "From this threshold on" if target.acts == "from" else "Below this threshold"
+    where = "From this threshold on," if target.acts == "from" else "Below this threshold,"
+    condition = "if" if target.acts == "from" else "unless"
     return (
-        f"{where} {target.act}. That is right {'where' if not right else 'unless'} {target.positive}."
+        f"{where} {target.act}. That is correct {condition} {target.positive}."
         f" Each case is one {_unit(target)}."
     )
 

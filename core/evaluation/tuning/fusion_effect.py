@@ -1,4 +1,4 @@
-"""What a changed fusion does to the metrics: of one question, and of all labelled ones of a survey."""
+"""The effect of a changed fusion on the metrics: of one question, and of all labelled ones of a batch run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = Mapping[str, Mapping[str, float]]  # question -> metric -> value
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question of a survey: the step to change, None where this run went another way, and the ranking."""
+    """One question of a batch run: the step to change, None where the run has none, and the ranking."""
 
     fusion: Fusion | None
     hits: Scored
@@ -87,7 +87,7 @@ def compare(before: Values, after: Values) -> list[Finding]:
         shown = interval is not None and (interval[0] > 0 or interval[1] < 0)
         delta = sum(moved) / count
         found.append(Finding(
-            "the changed route", SHOWN[name], delta, interval, n=len(ids), baseline="the route as it ran",
+            "the changed route", SHOWN[name], delta, interval, n=len(ids), baseline="the original route",
             verdict=NONE if not shown else "better" if delta > 0 else "worse",
             before=sum(before[id][name] for id in ids) / count,
             wins=sum(one > 0 for one in moved), losses=sum(one < 0 for one in moved),

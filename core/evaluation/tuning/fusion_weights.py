@@ -207,8 +207,8 @@ def _origin(engine: Engine, wanted: Wanted) -> tuple[LabelledSet, Mapping[str, M
     made_of = one.figures.get("fingerprint")
     if made_of is not None and made_of != engine.corpus(wanted.corpus).fingerprint:
         raise BadInput(
-            f"corpus {wanted.corpus} was indexed again since the evaluation {one.name}: its labels are of "
-            "passages as they were. Evaluate again, or fit on the labels themselves"
+            f"corpus {wanted.corpus} was reindexed since evaluation {one.name}; its labels refer to earlier "
+            "passages. Evaluate again, or fit on the labels themselves"
         )
     known = routes()
     rivals = {

@@ -1,4 +1,4 @@
-"""Fits weights of lists on labels, and tells what they are worth on questions they were not fitted on."""
+"""Fits weights of lists on labels, and measures them on questions they were not fitted on."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def refusal(questions: int, relevant: int, lists: int) -> str | None:
     needed = max(LEAST_RELEVANT, EACH_COEFFICIENT * len(FEATURES) * lists)
     lacks = []
     if questions < LEAST_QUESTIONS:
-        lacks.append(f"{questions} labelled questions, and at least {LEAST_QUESTIONS} are needed")
+        lacks.append(f"{questions} labelled questions, but at least {LEAST_QUESTIONS} are needed")
     if relevant < needed:
         lacks.append(
-            f"{relevant} relevant passages that the lists could find, and at least {needed} are needed for "
+            f"{relevant} relevant passages that the lists found, but at least {needed} are needed for "
             f"{lists} {'list' if lists == 1 else 'lists'}"
         )
     if not lacks:

@@ -1,4 +1,4 @@
-"""A chosen threshold as a parameter or setting, and named settings that hold it."""
+"""A chosen threshold as a parameter or setting, and a preset that holds it."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def setting(target: Target, threshold: float) -> Setting:
 
 
 def merged(before: Preset | None, name: str, corpus: str, chosen: Setting, note: str) -> Preset:
-    """Named settings with `chosen` put in; what else `before` sets stays. `note` is a line on where it comes
-    from and stands in place of an earlier one on the same parameter.
+    """A preset with `chosen` added; the other values of `before` stay. `note` is a line on its origin and
+    replaces an earlier one on the same parameter.
 
-    BadInput for settings of another corpus, or two thresholds the wrong way round.
+    BadInput for a preset of another corpus, or a lower threshold above its upper one.
     """
     kept = before or Preset(name, corpus)
     if kept.corpus != corpus:
@@ -97,7 +97,7 @@ def settled(preset: Preset) -> dict[str, dict[str, Any]]:
 
 
 def in_words(preset: Preset) -> str:
-    """What named settings set, in one line."""
+    """The values of a preset, in one line."""
     return ", ".join(f"{name} = {_text(value)}" for name, value in _values(preset).items())
 
 

@@ -35,8 +35,8 @@ def results(
     path = evaluation.folder / RUNS
     if not path.is_file():
         raise BadInput(
-            f"evaluation {evaluation.name} kept no runs ({RUNS} is missing), so nothing can be done again; "
-            "measure it again"
+            f"evaluation {evaluation.name} has no stored runs ({RUNS} is missing) to recompute from; "
+            "evaluate again"
         )
     asked = [id for id in evaluation.questions if questions is None or id in questions]
     found: dict[str, RouteResult] = {}

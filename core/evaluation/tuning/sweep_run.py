@@ -126,8 +126,8 @@ def _comparable(engine: Engine, subject: Subject) -> None:
     )
     if engine.corpus(corpus).fingerprint != then:
         raise BadInput(
-            f"corpus {corpus} was indexed again since evaluation {evaluation.name}, so what runs find now "
-            "cannot be compared with it; measure it again"
+            f"corpus {corpus} was reindexed since evaluation {evaluation.name}, so new runs cannot be "
+            "compared with it; evaluate again"
         )
 
 

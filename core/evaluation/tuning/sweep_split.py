@@ -47,7 +47,7 @@ def split(labelled: LabelledSet, ids: Sequence[str] | None = None, on: str | Non
     dev, test = ([id for id in ids if of[id] == name] for name in (DEV, TEST))
     if dev and test:
         other = len(ids) - len(dev) - len(test)
-        rest = f"; {other} of other splits are left out" if other else ""
+        rest = f"; {other} of other splits are excluded" if other else ""
         return Split(tuple(dev), tuple(test), f"split dev to choose on, split test held out{rest}")
     if len(ids) < LEAST:
         return Split(tuple(ids), (), f"fewer than {LEAST} questions: none are held out",
@@ -55,7 +55,7 @@ def split(labelled: LabelledSet, ids: Sequence[str] | None = None, on: str | Non
     drawn = set(random.Random(SEED).sample(sorted(ids), len(ids) // 2))
     return Split(
         tuple(id for id in ids if id in drawn), tuple(id for id in ids if id not in drawn),
-        "not of both splits, dev and test: halves drawn with a fixed seed",
+        "dev or test is missing: two halves, split with a fixed seed",
         ("questions of the first half", "questions of the second half"), True,
     )  # fmt: skip
 
@@ -67,5 +67,5 @@ def _on(labelled: LabelledSet, ids: Sequence[str], on: str) -> Split:
     of = {question.id: question.split for question in labelled.questions}
     own = tuple(id for id in ids if on in (ALL, of[id]))
     rest = tuple(id for id in ids if on not in (ALL, of[id]))
-    said = "all questions to choose on: none are held out" if on == ALL else f"split {on} to choose on"
+    said = "all questions to choose on, none held out" if on == ALL else f"split {on} to choose on"
     return Split(own, rest, said, (f"{on} questions", "held-out questions"))

@@ -128,13 +128,11 @@ def subject(
         )
     labelled = [id for id in evaluation.questions if evaluation.labelled.labelled(id)]
     if not labelled:
-        raise BadInput(
-            f"no question of evaluation {evaluation.name} has a relevant passage, so no metric can be told"
-        )
+        raise BadInput(f"no question of evaluation {evaluation.name} has a relevant passage to measure with")
     found = loaded if loaded is not None else results(evaluation, route, labelled, progress)
     good = {id: result for id, result in found.items() if result.status == "ok"}
     if not good:
-        raise BadInput(f"route {route} ended well at no labelled question of {evaluation.name}")
+        raise BadInput(f"route {route} completed no labelled question of {evaluation.name}")
     (known_route,) = pick([route])
     ran = known_route.settle(evaluation.spec.get("knobs", {}).get(route, {}))
     path = way(known_route, parameters, good, ran)

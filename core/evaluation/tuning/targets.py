@@ -11,11 +11,11 @@ from core.domain.types import Span
 from core.evaluation.calibration import Acts
 
 Unit = Literal["question", "passage", "strip"]
-UNLABELLED = "labels do not say whether the corpus answers them"
-NO_GRADE = "no grade could be had"
+UNLABELLED = "no labels on whether the corpus answers them"
+NO_GRADE = "no grade is available"
 NO_GOLD = "no gold answer to judge by"
-NOT_TOLD = "the step does not tell which passages it read"
-BEST = "each passage's best piece is kept whatever the floor"
+NOT_TOLD = "the step does not record which passages it read"
+BEST = "the best piece of each passage passes whatever the floor"
 NO_QUOTE = "no quote is labelled"
 
 

@@ -1,4 +1,4 @@
-"""The thresholds of a kept evaluation, and which routes have any."""
+"""The thresholds of a saved evaluation, and which routes have any."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DECIDED = frozenset((*GRADED, "threshold"))
 
 
 def gathered(settings: Settings, evaluation: Evaluation, progress: Progress = lambda _, __: None) -> Found:
-    """Every threshold in the spans that an evaluation kept; none where it kept no runs."""
+    """Every threshold in the stored spans of an evaluation; none where it saved no runs."""
     return found(results(evaluation, progress), evaluation.labelled, quoted(settings, evaluation.spec))
 
 

@@ -86,12 +86,14 @@ def _graded(result: RouteResult, asked: _Asked) -> Iterator[Told]:
                          positive="a passage labelled relevant is among those graded")  # fmt: skip
         judged = by_mean(one)
         if judged is not None:
-            made = target("threshold", "from", "it takes what was found as good enough")
+            made = target("threshold", "from", "the route accepts the results")
             yield _one(made, judged.threshold, asked, judged.mean, present)
         elif by_best(one):
             best = max((value for _, value in values), default=None)
-            yield _one(target("high", "from", "it trusts what was found"), one.high, asked, best, present)
-            yield _one(target("low", "below", "it discards what was found"), one.low, asked, best, present)
+            yield _one(target("high", "from", "the route trusts the results"), one.high, asked, best, present)
+            yield _one(
+                target("low", "below", "the route discards the results"), one.low, asked, best, present
+            )
             yield _passages(result, step, values, asked)
 
 
@@ -122,7 +124,7 @@ def _gated(result: RouteResult, asked: _Asked, unjudged: dict[tuple[str, str], s
         target = _target(result, gate.span, unit="question", probability=True, positive=positive)
         # What holds an answer back is a setting of all routes, unless a parameter of this one set it.
         everywhere = gate.ways == ENOUGH and gate.name == "threshold" and "threshold" not in gate.span.set_by
-        made = target(gate.name, "from", f"it decides “{gate.ways[0]}”", by_settings=everywhere)
+        made = target(gate.name, "from", f"the route decides “{gate.ways[0]}”", by_settings=everywhere)
         if isinstance(right, str):
             yield Told(made, gate.threshold, left_out={right: 1})
         else:
@@ -177,7 +179,7 @@ def _floored(result: RouteResult, asked: _Asked) -> Iterator[Told]:
     for near in nears(result):
         target = _target(result, near.span, unit="passage", probability=False,
                          positive="it is labelled relevant")  # fmt: skip
-        made, floor = target("floor", "from", "it keeps a passage"), near.output.floor or 0.0
+        made, floor = target("floor", "from", "a passage passes the filter"), near.output.floor or 0.0
         cosines = near.output.cosines
         judged = tuple((score, asked.relevant(id)) for id, score in cosines.items()) if asked.known else ()
         yield Told(made, floor, judged, {} if asked.known else {UNLABELLED: len(cosines)})
@@ -191,8 +193,8 @@ def _stripped(result: RouteResult, asked: _Asked) -> Iterator[Told]:
         if (floor := floor_of(one.output)) is None:
             continue
         target = _target(result, one.span, unit="strip", probability=False,
-                         positive="it holds a labelled quote or is a part of one")  # fmt: skip
-        made = target("floor", "from", "it keeps a piece")
+                         positive="it contains a labelled quote or is part of one")  # fmt: skip
+        made = target("floor", "from", "a piece passes the filter")
         if not asked.quotes:
             yield Told(made, floor, left_out={NO_QUOTE: len(one.output.sentences)})
             continue
