@@ -101,7 +101,7 @@ def test_a_threshold_is_saved_with_words_of_what_changes_and_undone(visit, engin
     assert "Saved as “for tiny”" in shown(app)
     first = presets.named(engine.store, "for tiny")
     assert first.parameters == {"crag": {"high": threshold}}
-    assert first.note.startswith(f"crag.high: {threshold:.3g} chosen on 20 dev questions")
+    assert first.note.startswith(f"crag.high: {threshold:.3g} has the highest F1 on 20 dev questions")
     assert "This preset already has this value." in shown(app)
     assert app.button(key="cal_save").disabled
     app.selectbox(key="cal_step").set_value("is the answer in the passages:threshold:question").run()

@@ -222,7 +222,7 @@ def test_the_map_is_honest_and_its_table_true(look, stored, engine):
     assert "The two axes show" in said(app)
     assert "by true cosine" in said(app)
     table = app.dataframe[0].value
-    assert set(table["Kind"]) == {"question", "rewrite", "hypothetical passage"}
+    assert set(table["Kind"]) == {"question", "query variant", "hypothetical passage"}
     assert list(table["Cosine"]) == sorted(table["Cosine"], reverse=True)
     embed = engine.embedder("hash").embed_query
     true = cosine(embed(STANDALONE), embed(f"{chosen.title} {chosen.text}"))

@@ -133,7 +133,7 @@ def test_stdout_is_the_file(engine, capsysbinary):
         (["import", "s", "{file}", "--annotator", "A"], "a.qrels line 1: grade '7'; give 0, 1, 2, 3"),
         (["import", "s", "missing.csv"], "missing.csv cannot be read"),
         (["export", "s", "--annotator", "Eve"], "no annotator 'Eve'; there are: none"),
-        (["export", "s", "--out", "{file}"], "is there already; give another --out"),
+        (["export", "s", "--out", "{file}"], "already exists; use another --out"),
         (["export", "s", "--format", "csv", "--annotator", "A"], "--annotator needs --format qrels"),
         (["export", "s", "--unjudged"], "--unjudged needs --format csv"),
         (["export", "s", "--json", "--out", "-"], "both write to stdout"),
