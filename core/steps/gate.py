@@ -147,7 +147,7 @@ class Gatekeeper(StepBase):
         """
         terms = exact_terms(text)
         if not terms:
-            return Gate(terms, "hyde", "it has no exact identifier: an imagined answer may be nearer")
+            return Gate(terms, "hyde", "it has no exact identifier: a hypothetical answer may be nearer")
         return Gate(
             terms, "hybrid", f"it has exact identifiers: {', '.join(repr(t.text) for t in terms[:3])}"
         )

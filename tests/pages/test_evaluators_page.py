@@ -88,7 +88,7 @@ def test_it_begins_with_what_was_graded_and_decided(page, corrected):
     first = html(app).split("\n")[0]
     assert "1 route graded 2 passages in 1 step." in first
     assert "<b>CRAG</b>: correct → use what was found" in first
-    assert [one.label for one in app.tabs] == ["Grades", "Decisions", "Kept and dropped"]
+    assert [one.label for one in app.tabs] == ["Grades", "Decisions", "Passed and dropped"]
     assert "Not in this run: drafts, branches." in shown(app)
 
 
@@ -171,7 +171,7 @@ def test_every_tab_draws_and_hostile_text_is_text(page, stored, engine, run_id):
     keep(engine, replace(run, results=(replace(run.results[0], spans=spans), *run.results[1:])))
     app = page(run_id)
     assert len(app.tabs) == 5
-    for tab in ("Grades", "Decisions", "Kept and dropped", "Drafts", "Branches"):
+    for tab in ("Grades", "Decisions", "Passed and dropped", "Drafts", "Branches"):
         app.session_state["evaluators_tab"] = tab
         app.run()
         assert not app.exception, (tab, app.exception)

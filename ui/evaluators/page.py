@@ -32,10 +32,12 @@ def draw(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
         st.page_link("compare.py", label="Go to Compare")
         return
     words(run, gold)
+    if st.query_params.get("tab") == "Kept and dropped":  # what links called it before
+        st.query_params["tab"] = "Passed and dropped"
     tabs(views, TAB)
     lacking = [
         name
-        for name in ("Grades", "Decisions", "Kept and dropped", "Drafts", "Branches")
+        for name in ("Grades", "Decisions", "Passed and dropped", "Drafts", "Branches")
         if name not in views
     ]
     if lacking:
@@ -82,7 +84,7 @@ def _views(run: Run, gold: Mapping[str, int], *, dark: bool) -> dict[str, Callab
     if any(decisions(result) or warned(result) for result in run.results):
         views["Decisions"] = lambda: _decisions(run)
     if sentence_filter.steps(run):
-        views["Kept and dropped"] = lambda: sentence_filter.draw(run, gold, gold_quotes(run))
+        views["Passed and dropped"] = lambda: sentence_filter.draw(run, gold, gold_quotes(run))
     if any(writing(result) for result in run.results):
         views["Drafts"] = lambda: show(drafts(run))
     if trees(run):

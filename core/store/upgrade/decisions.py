@@ -93,7 +93,7 @@ def _analysis(span: Earlier) -> Document:
 def _terms(span: Earlier) -> Document:
     terms = rows(table(span.output)["terms"])
     named = ", ".join(repr(table(one)["text"]) for one in terms[:3])
-    why = "it has no exact identifier: an imagined answer may be nearer"
+    why = "it has no exact identifier: a hypothetical answer may be nearer"
     return {**decision(span), "why": f"it has exact identifiers: {named}" if terms else why}
 
 
