@@ -57,6 +57,7 @@ def question(sql):
         (None, "SELECT name FROM t", None),
     ],
 )
+@pytest.mark.slow
 def test_a_query_is_right_if_its_rows_are(database, gold, given, right):
     assert execution_accuracy(question(gold), given, database) == right
 

@@ -145,6 +145,7 @@ def test_who_asks_to_be_asked_again_is(caller: str) -> None:
     assert (got.text, len(row.asked)) == ("Hello", 4)
 
 
+@pytest.mark.slow
 def test_what_was_asked_to_be_waited_is_waited_and_is_no_time_of_the_call() -> None:
     row = Row(later(429, "1"), said())
     with loopback(row) as server:

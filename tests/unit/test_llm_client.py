@@ -182,6 +182,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
     assert "larger than" in failure(http(b" " * (MAX_BYTES + 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", [drip, hold])
 def test_the_deadline_is_total_and_closes_the_connection(reply: Any) -> None:
     with loopback(reply) as server:

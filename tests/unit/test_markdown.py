@@ -78,6 +78,7 @@ def test_hostile_text_becomes_nothing_but_allowed_elements(text, with_marker):
     read(text, Marker("alert img script onerror", (), analyzer("english")) if with_marker else None)
 
 
+@pytest.mark.slow
 @pytest.mark.trust
 def test_every_known_payload_stays_text():
     for text in payloads():
@@ -119,6 +120,7 @@ def test_words_of_the_question_are_marked_in_every_part():
     assert rendered("# fee\n\n| fees |\n|---|\n| fee |\n\n`fee`", marker).count("<mark>") == 4
 
 
+@pytest.mark.slow
 def test_what_is_long_or_made_to_be_slow_is_soon_there():
     for text in (
         "[" * LONGEST,

@@ -27,6 +27,8 @@ from core.evaluation.release.text import headline, lacking, sure, why
 from core.evaluation.statistics import holm, paired_p
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 
+pytestmark = pytest.mark.slow
+
 OPEN = Criteria(max_failed=None, no_loss=False)
 
 

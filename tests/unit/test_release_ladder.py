@@ -17,6 +17,8 @@ from core.evaluation.release.ladder import RUNGS, climb, in_words
 from core.evaluation.release.measured import of_evaluation
 from core.routes.registry import routes
 
+pytestmark = pytest.mark.slow
+
 COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}
 
 

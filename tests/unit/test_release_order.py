@@ -20,6 +20,8 @@ from core.evaluation.release.rule import choose, passes
 from core.evaluation.release.selection_stability import resamples
 from tests.released import evaluation, failed, figures_of, outcome
 
+pytestmark = pytest.mark.slow
+
 BEST = Criteria(max_failed=None, no_loss=False, cheaper=False)
 OPEN = replace(BEST, cheaper=True)
 PRICES = (1.0, 10.0)  # of a million prompt and completion tokens

@@ -19,6 +19,8 @@ from core.evaluation.templating import markdown
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 from tests.runs import HOSTILE
 
+pytestmark = pytest.mark.slow
+
 EASY = Criteria(no_loss=False)
 
 

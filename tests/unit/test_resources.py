@@ -14,6 +14,8 @@ from core.engine.engine import Engine
 from core.engine.request import Request
 from tests.fakes import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 QUESTION = Query("When is the refund paid?")
 ROUTES = ("bm25", "dense", "hybrid_rrf")
 TEXTS = ("The refund is paid within five days.", "Customs may hold a parcel.", "Send it back in its box.")

@@ -12,6 +12,8 @@ from core.domain.settings import PROJECT
 from core.routes.registry import routes
 from scripts.new_route import create
 
+pytestmark = pytest.mark.process
+
 PARTS = ("core", "ui", "pages", "tests", "scripts")
 
 

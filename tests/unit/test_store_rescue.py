@@ -260,6 +260,7 @@ def test_an_earlier_schema_is_saved_and_brought_up_to_date(tmp_path):
             assert store.session("usual").tags == ("demo", "customer A")
 
 
+@pytest.mark.slow
 def test_a_whole_file_and_one_in_use_are_left_alone(path, capsys):
     before = path.read_bytes()
     assert main(["sessions", "recover"]) == 0

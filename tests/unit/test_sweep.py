@@ -32,6 +32,8 @@ from core.routes.registry import routes
 from tests.fakes import FakeEngine, ScriptedLLM
 from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
 
+pytestmark = pytest.mark.slow
+
 WORDS = (
     "parcel", "fragile", "refund", "customs", "express", "invoice", "box", "photo", "carrier", "claim",
     "vase", "return", "label", "hour",
