@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.analysis import waits as reading_waits
+from core.analysis import waits as recorded_waits
 from core.analysis.answers import being_written
 from core.domain.background_job import BackgroundJob
 from core.domain.errors import BadInput, ModelFailed
@@ -50,7 +50,7 @@ class Answering(BackgroundJob):
     @property
     def waits(self) -> str:
         """What it waits for, in words; "" where it does not."""
-        return reading_waits.now(self._trace.spans()) if self._trace is not None else ""
+        return recorded_waits.now(self._trace.spans()) if self._trace is not None else ""
 
     def _do(self) -> None:
         self._write(self)

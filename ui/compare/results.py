@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.analysis import waits as reading_waits
+from core.analysis import waits as recorded_waits
 from core.analysis.answers import being_written
 from core.analysis.run_view import worked
 from core.analysis.searches import rewrites
@@ -19,7 +19,7 @@ from ui.app.markup import cut, join, md, show
 from ui.app.plot import dark
 from ui.app.routes import title
 from ui.app.tabs import tabs
-from ui.compare import answers as written
+from ui.compare import answers as answers_tab
 from ui.compare import late_answer, matches, overlap, ranks
 from ui.compare.steps import steps
 from ui.components import cost, passage
@@ -29,8 +29,8 @@ from ui.components.view import controls
 
 TAB = "tab"  # key of the tabs
 WAITS = (
-    (reading_waits.loading, "for a model to load"),
-    (reading_waits.waited, "for a busy model"),
+    (recorded_waits.loading, "for a model to load"),
+    (recorded_waits.waited, "for a busy model"),
 )
 SHOWN_FROM_MS = 50.0  # a wait that is worth a word
 PAGES = {
@@ -76,7 +76,7 @@ def _tabs(run: Run, view: View, exactly: DeltaGenerator) -> None:
         "Side by side": lambda: _side_by_side(run, view),
         "Ranks": lambda: ranks.draw(run, view),
         "Overlap": lambda: overlap.draw(run, view),
-        "Answers": lambda: written.draw(run),
+        "Answers": lambda: answers_tab.draw(run),
         "Matches": lambda: matches.draw(run, dark=dark()),
         "Cost": lambda: show(cost.costs(run)),
         "Steps": lambda: show(steps(run)),
@@ -98,7 +98,7 @@ def pending(job: Job) -> list[Waiting]:
         Waiting(
             title(name),
             at == "running",
-            reading_waits.now(spans) or (step.name if (step := current(spans)) else ""),
+            recorded_waits.now(spans) or (step.name if (step := current(spans)) else ""),
             being_written(spans),
         )
         for name, at, spans in job.pending()
@@ -109,7 +109,7 @@ def at_work(job: Job) -> str:
     """Which step runs now and for how long, for the progress line."""
     for name, at, spans in job.pending():
         if at == "running":
-            if waits := reading_waits.now(spans):
+            if waits := recorded_waits.now(spans):
                 return f"{title(name)} {waits}"
             step = current(spans)
             return f"{title(name)}: {step.name}, {step.ms / 1000:.0f} s" if step else title(name)

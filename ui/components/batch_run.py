@@ -10,7 +10,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.types import RouteResult
-from core.evaluation.tuning import batch_run as surveys
+from core.evaluation.tuning import batch_run as batches
 from core.evaluation.tuning.batch_run import BatchRun
 from ui.app import opening, redraw, state
 from ui.app.markup import md
@@ -37,21 +37,21 @@ def batch_ran(
     opening.wait_for(corpus)
     engine, routes = state.engine(), {result.route: parameters}
     try:
-        known = surveys.begun(engine, corpus, routes, models=models)
+        known = batches.begun(engine, corpus, routes, models=models)
         if known is None:
-            surveys.check(engine, corpus, routes, models=models)
+            batches.check(engine, corpus, routes, models=models)
             count = _count(corpus, str(engine.settings.home))
-            seconds = surveys.seconds(result, count)
+            seconds = batches.seconds(result, count)
             label = f"Run all {count} labelled questions (about {milliseconds(1000 * seconds)})"
             if seconds > AT_ONCE and not st.button(label, key=f"{key}:begin"):
                 return None
-            known = surveys.survey(engine, corpus, routes, models=models)
+            known = batches.survey(engine, corpus, routes, models=models)
         elif known.done and not known.complete:
             why = f"The batch run failed: {known.error}." if known.error else "The batch run was stopped."
             st.caption(md(f"{why} It ran {known.finished} of {known.total} labelled questions."))
             if not st.button("Run again", key=f"{key}:again"):
                 return None
-            known = surveys.survey(engine, corpus, routes, models=models)
+            known = batches.survey(engine, corpus, routes, models=models)
     except RouteScopeError as error:
         st.info(md(str(error)))
         return None
@@ -71,4 +71,4 @@ def _follow(survey: BatchRun, key: str) -> None:
 
 @st.cache_data(ttl=60, max_entries=16, show_spinner="Reading the labelled questions")
 def _count(corpus: str, home: str) -> int:  # noqa: ARG001 - part of the cache key
-    return len(surveys.labelled(state.engine(), corpus).questions)
+    return len(batches.labelled(state.engine(), corpus).questions)

@@ -15,7 +15,7 @@ from ui.app.markup import md
 from ui.app.routes import title
 from ui.app.tabs import tabs
 from ui.evaluate import differences, modes, new, questions, saved, stability, tradeoffs
-from ui.evaluate import leaderboard as evaluating_leaders
+from ui.evaluate import leaderboard as leaderboard_view
 from ui.evaluate.view import Look, figures
 
 NEW = "evaluate_new"
@@ -82,7 +82,7 @@ def _open(entries: list[Entry]) -> None:
 def _views(look: Look) -> None:
     tabs(
         {
-            "Leaderboard": lambda: evaluating_leaders.draw(look),
+            "Leaderboard": lambda: leaderboard_view.draw(look),
             "Differences": lambda: differences.draw(look),
             "By failure mode": lambda: modes.draw(look),
             "Questions": lambda: questions.draw(look),

@@ -26,8 +26,8 @@ from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.tabs import tabs
 from ui.charts.release import draws, ranked
-from ui.release import against as releasing_against
-from ui.release import criteria as releasing_criteria
+from ui.release import against as against_view
+from ui.release import criteria as criteria_view
 from ui.release import ladder, module, table, worse
 
 
@@ -47,7 +47,7 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
     verdict = st.container()
     with st.expander("What a route must meet", expanded=True, key="release_criteria"):
         st.caption("A route that misses one of these limits is not shipped.", help=term("release criteria"))
-        criteria = releasing_criteria.chosen(measured)
+        criteria = criteria_view.chosen(measured)
     decision = _decision(
         str(evaluation.folder), experiment_store.stamp(evaluation.folder), measured.prices, criteria, measured
     )
@@ -59,7 +59,7 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
             "How sure": partial(_sure, decision),
             "What it does worse": partial(worse.draw, measured, decision),
             "Ladder": partial(ladder.draw, measured, decision),
-            "Against a release": partial(releasing_against.draw, measured, decision),
+            "Against a release": partial(against_view.draw, measured, decision),
             "Report and build": partial(_taken, measured, decision),
             "Python module": partial(module.draw, measured, decision),
         },
@@ -96,7 +96,7 @@ def _sure(decision: Decision) -> None:
 
 
 def _taken(measured: Measured, decision: Decision) -> None:
-    against = releasing_against.found(measured, decision)
+    against = against_view.found(measured, decision)
     stem = f"release-{measured.name}"
     with st.container(horizontal=True):
         st.download_button(

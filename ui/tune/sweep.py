@@ -26,7 +26,7 @@ from ui.app.choice import choice
 from ui.app.markup import cut, md, show, table_of, tag
 from ui.app.plot import dark, plot
 from ui.charts.sweep import sweep_curve, sweep_in_words, sweep_map
-from ui.tune import sweep_run as sweeping_run
+from ui.tune import sweep_run as sweep_runs
 from ui.tune import sweep_save
 
 ROUTE, PARAMETER, SECOND, METRIC, GRID = (
@@ -91,7 +91,7 @@ def _of(evaluation: Evaluation) -> None:
     fresh = dict(running.rankings)
     _measure(rankings, points, metric)
     todo = waiting(rankings, points, metric, fresh)
-    sweeping_run.draw(running, todo)
+    sweep_runs.draw(running, todo)
     found = _curve((*where, name, chosen, points, metric, tuple(fresh)), rankings, points, metric, fresh)
     _shown(found)
     sweep_save.draw(found, route)
