@@ -6,6 +6,7 @@ cannot carry a name.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,6 +46,19 @@ def carry(value: T, given: object) -> T:
     """`value` as that of the parameter that `given` is of, in whose place it stands."""
     parameter = parameter_of(given)
     return value if parameter is None else named(value, parameter)
+
+
+def member(args: Mapping[str, Any], name: str) -> Any:
+    """An argument or a part of it by its dotted name ("weights.1"); None where there is none."""
+    value: Any = args
+    for part in name.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
 
 
 def _plain_type(value: object) -> type:

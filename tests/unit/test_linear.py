@@ -57,7 +57,7 @@ READ: list[tuple[Callable[[str], Any], str]] = [
     (lambda text: list(analyzer("english").terms(text)), times("a")),
     (lambda text: list(analyzer("english").terms(text)), times("ab-")),
 ]
-SHORTER = 100_000  # of which the square still takes a minute and more
+SHORTER = 200_000  # of which the square still takes minutes
 UNITS = [
     ("A", "A", "b"), ("X-A", "Aa-Aa-", ""), ("", "1'", ""), ("", "a.a ", ""), ("", "#1234 ", ""),
     ("v", "1.", ""), ("", "Dr. ", ""), ("", ".", ""), ("[", "1, ", ""), ("", "[1 ", ""), ("", "[1] ", ""),
@@ -77,7 +77,7 @@ SAID: list[tuple[Callable[[str], Any], str]] = [
 @pytest.mark.slow
 @pytest.mark.trust
 @pytest.mark.parametrize(("function", "text"), [*READ, *SAID], ids=map(str, range(len([*READ, *SAID]))))
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_texts_are_looked_through_in_linear_time(function: Callable[[str], Any], text: str) -> None:
     function(text)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.analysis.what_if.fusion import Fusion
+from core.domain.parameters import member
 from core.domain.types import Span
 from core.routes.declare import ParameterSpec, Route
 
@@ -73,15 +74,7 @@ def as_parameters(route: Route, span: Span, changes: Mapping[str, Any]) -> dict[
 
 def argument(span: Span, name: str) -> Any:
     """An argument of a step by its dotted name, None where it has no such argument."""
-    value: Any = span.args
-    for part in name.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
+    return member(span.args, name)
 
 
 def controls(route: Route | None, fusion: Fusion, names: Sequence[str]) -> list[Control]:

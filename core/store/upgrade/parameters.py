@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from core.domain.parameters import member
+
 _WEIGHTS = "weights.relevance=w_rel weights.support=w_sup weights.utility=w_use"
 # By route and step: the argument, dotted for members, and its parameter if that has another name.
 SET: Mapping[str, Mapping[str, str]] = {
@@ -84,22 +86,9 @@ def set_by(route: str, parameters: Mapping[str, Any], step: str, args: Mapping[s
     for one in arguments.split():
         arg, _, named = one.partition("=")
         name = named or arg
-        value = _member(args, arg)
+        value = member(args, arg)
         if name in parameters and value is not None:
             given = parameters[name]
             if value == given or (given == 0 and arg in CALIBRATED):
                 found[arg] = name
     return found
-
-
-def _member(args: Mapping[str, Any], arg: str) -> Any:
-    """An argument or a part of it; None where there is none."""
-    value: Any = args
-    for part in arg.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return value
