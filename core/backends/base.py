@@ -33,6 +33,8 @@ class LLMRequest:
     token. `schema` asks for JSON of that JSON schema. `reuse_prefix` lets an endpoint keep what it made of
     the prompt's start for the next call that starts the same; it decides the cost, and is no part of the key.
     With `logprobs_optional` an endpoint that gives no alternatives is no failure: their list is empty.
+    `grammar` (GBNF, as llama.cpp reads it) bounds what the embedded server can write; other endpoints are not
+    sent it, so a reply has to be checked all the same.
     """
 
     prompt: str
@@ -45,6 +47,7 @@ class LLMRequest:
     stop: tuple[str, ...] = ()
     reuse_prefix: bool = False
     logprobs_optional: bool = False
+    grammar: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ class Contexts(Resources):
         models: bool = True,
         mode: Mode | None = None,
         draw: int = 0,
+        forced: Mapping[str, str] | None = None,
         asker: Asker | None = None,
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
@@ -59,7 +61,8 @@ class Contexts(Resources):
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
             other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
             prepared=lambda need: self._prepared(corpus, need), rerankers=self.rerankers(),
-            draw=draw, answering=answering, evidence=answering.evidence if answering else now.answer_evidence,
+            draw=draw, forced=forced or {}, answering=answering,
+            evidence=answering.evidence if answering else now.answer_evidence,
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
             turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),

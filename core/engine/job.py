@@ -75,6 +75,7 @@ class Job(BackgroundJob):
                 "llm mode": request.mode or engine.settings.llm_mode,
                 "embedder": "",
                 **({"draw": request.draw} if request.draw else {}),
+                **({"forced": dict(request.forced)} if request.forced else {}),
             },
             status="running",
         )
@@ -228,7 +229,8 @@ class Job(BackgroundJob):
         def found() -> Answer | None:
             return context.found if context is not None else None
 
-        memo = self._memo if self._request.timing == "shared" else Memo()
+        shares = self._request.timing == "shared" and not self._request.forced
+        memo = self._memo if shares else Memo()
         try:
             corpus = self._corpus or plan.opening.result()  # raises why it cannot be opened
             with asker.waiting():
@@ -246,6 +248,7 @@ class Job(BackgroundJob):
                 models=self._request.models,
                 mode=self._request.mode,
                 draw=self._request.draw,
+                forced=self._request.forced,
                 asker=asker,
             )
             trace.begin()

@@ -32,7 +32,8 @@ class Request:
     asks no language model and no web, and routes do without them where they can. `mode` stands in for the
     setting `llm_mode` in this run alone: with "replay" no language model is called, and a step whose answer
     is not stored ends its route. A `draw` from 1 on gives every model call another seed: the same run by
-    another chance.
+    another chance. `forced` gives, by a step's name, how its first decision in a route is to fall: an audit
+    asks what the other way would have given.
     """
 
     query: Query
@@ -48,6 +49,7 @@ class Request:
     models: bool = True
     mode: Mode | None = None
     draw: int = 0
+    forced: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from core.backends.rerankers import Rerankers
 from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.outputs import Reply
 from core.domain.types import EVIDENCE, Answer, AnswerStyle, Query, Remembered, Tokens
+from core.steps.decisions import Decided
 from core.steps.memo import Charge, Memo, Work, under_way
 from core.steps.trace import OpenSpan, Trace
 
@@ -77,9 +78,11 @@ class Context:
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
+    forced: Mapping[str, str] = field(default_factory=dict)  # by step: how its first decision is to fall
     found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0
     tokens: int = 0
+    turned: set[str] = field(default_factory=set)  # steps whose decision was forced
     used: set[str] = field(default_factory=set)  # steps this route has already had, hence already paid for
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -107,6 +110,13 @@ class Context:
             if left < seconds:
                 self.trace.cut_short()
             raise
+
+    def decided(self, step: str, outcome: Any) -> Any:
+        """`outcome` of `step`, or the same decided otherwise where the step's first decision is forced."""
+        if step not in self.forced or step in self.turned or not isinstance(outcome, Decided):
+            return outcome
+        self.turned.add(step)
+        return outcome.turned(self.forced[step])
 
     def take_call(self) -> Charge:
         """Count a model call; raises BudgetSpent when no further one is allowed. One look, as parallel calls
@@ -203,6 +213,7 @@ class StepBase:
         logprobs_optional: bool = False,
         schema: Mapping[str, Any] | None = None,
         stop: tuple[str, ...] = (),
+        grammar: str = "",
         reuse_prefix: bool = False,
         stream: bool = False,
         unusable: Callable[[str], str | None] = lambda _: None,
@@ -221,7 +232,7 @@ class StepBase:
         for attempt, name in enumerate((prompt.name, f"{prompt.name}/firmer")):
             request = LLMRequest(
                 name, messages, max_tokens, temperature, seed, top_logprobs, schema, stop, reuse_prefix,
-                logprobs_optional,
+                logprobs_optional, grammar,
             )  # fmt: skip
             completion = self._complete(request, stream=stream, attempt=attempt + 1)
             wrong = "the model refused" if looks_refused(completion.text) else unusable(completion.text)

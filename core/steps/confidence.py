@@ -66,6 +66,7 @@ class Confidence(Decided):
     threshold: float
 
     SCORE = "confidence"
+    FIRES = (("answer without retrieval", "retrieve"),)
 
 
 def token_confidence(tokens: Sequence[TokenLogprob]) -> tuple[float, float] | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
+from core.domain.errors import BadInput
 from core.domain.outputs import Decision
 from core.steps.trace import plain
 
@@ -15,11 +16,24 @@ _KNOWN: dict[type, tuple[str, ...]] = {}
 class Decided:
     """Base of outcomes with a `decision` (a Literal) and a `why`. `SCORE` and `TEXT` name the fields with the
     score that was held against `threshold`, and with the text to go on with.
+
+    `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the one that leaves
+    things as they are. An audit runs a question both ways: a decision that fired as the one that did not, and
+    the other way round.
     """
 
     __slots__ = ()
     SCORE: ClassVar[str] = ""
     TEXT: ClassVar[str] = ""
+    FIRES: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    def turned(self, decision: str) -> Self:
+        """The same outcome decided as `decision`, one of `ways`; the reason says that it was forced."""
+        if decision not in ways(type(self)):
+            raise BadInput(f"{decision!r} is no decision; expected one of {', '.join(ways(type(self)))}")
+        given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of dataclasses
+        was = f"{given['decision']}: {given['why']}"
+        return type(self)(**given | {"decision": decision, "why": f"forced; it was {was}"})
 
     def recorded(self) -> Decision:
         """The outcome as readers take it; fields of its own are its details."""

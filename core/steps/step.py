@@ -96,7 +96,7 @@ def _do(context: Context, work: Work, known: _Step, given: Arguments, method: Ca
             trace.span(known.name, known.kind, given.args, given.links, given.set_by) as opened,
             Doing(work),
         ):
-            result = work.result = method()
+            result = work.result = context.decided(known.name, method())
             _record(trace, opened, result, known.ranks)
         return _traced(result, opened.id, trace)
     except BaseException as error:

@@ -83,7 +83,7 @@ def test_a_completion_survives_json(made: Completion) -> None:
     [
         {"prompt": "test/2"}, {"messages": (Message("system", "Hi"),)}, {"messages": ASK.messages * 2},
         {"max_tokens": 6}, {"temperature": 0.1}, {"seed": 1}, {"top_logprobs": 1}, {"schema": {}},
-        {"stop": ("x",)},
+        {"stop": ("x",)}, {"grammar": 'root ::= "a"'},
     ],
 )  # fmt: skip
 def test_everything_that_decides_the_answer_is_in_the_key(change: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ def test_the_key_names_endpoint_and_model_and_covers_every_field() -> None:
     assert len({base, key_of(ASK, endpoint="f", model="m"), key_of(ASK, endpoint="e", model="n")}) == 3
     assert {f.name for f in fields(LLMRequest)} == {
         "prompt", "messages", "max_tokens", "temperature", "seed", "top_logprobs", "schema", "stop",
-        "reuse_prefix", "logprobs_optional",
+        "reuse_prefix", "logprobs_optional", "grammar",
     }  # fmt: skip
     # The fields that do not decide the answer: what was made without them stays good.
     for field in COST_ONLY:

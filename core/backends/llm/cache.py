@@ -36,6 +36,8 @@ COST_ONLY = ("reuse_prefix", "logprobs_optional")  # fields of a request that do
 def key_of(request: LLMRequest, *, endpoint: str, model: str) -> str:
     """The content hash of a call: everything that decides the answer, nothing that does not."""
     asked = {name: value for name, value in asdict(request).items() if name not in COST_ONLY}
+    if not request.grammar:  # which requests stored before there were grammars do not have
+        del asked["grammar"]
     facts = {"form": 1, "endpoint": endpoint, "model": model, "request": asked}
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
 

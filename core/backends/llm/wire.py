@@ -49,6 +49,8 @@ def body(request: LLMRequest, *, model: str, embedded: bool = False, openai: boo
     if embedded:
         keep = request.top_logprobs > 0 or request.reuse_prefix
         fields["extra_body"] = {"id_slot": 0, "cache_prompt": keep}
+        if request.grammar:
+            fields["extra_body"]["grammar"] = request.grammar
     return fields
 
 
