@@ -344,12 +344,15 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A piece of a passage, its similarity to the question if that was computed, and whether it was kept."""
+    """A piece of a passage, its similarity to the question if that was computed, and whether it was kept.
+    `heading` is the last one above it in its passage.
+    """
 
     id: str
     text: str
     score: float | None
     kept: bool
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,11 +427,17 @@ class ShortAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Criticised:
-    """One claim of a draft; `supported` and `passage` (a number from 1) are None where that was not told."""
+    """One claim of a draft; `supported` and `passage` (a number from 1) are None where that was not told.
+
+    `probability` is P(Yes) that `evidence`, the sentences it was held against, states it.
+    """
 
     claim: str
     supported: bool | None
     passage: int | None = None
+    probability: float | None = None
+    evidence: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from core.backends import calibrations
 from core.backends.llm.none import WHY as NO_MODEL
 from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
 from core.routes.declare import Route
 from core.routes.registry import routes
 from core.steps.base import OtherRoute
+from core.steps.calibrated import worth
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -100,6 +102,25 @@ def other_routes(
 def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
     """The reason a route cannot run, or None."""
     return next((gaps[need] for need in route.needs if need in gaps), None)
+
+
+def cautions(engine: Resources, route: Route) -> tuple[str, ...]:
+    """What its model's judgements are not worth, a sentence each: without signal, or never calibrated."""
+    if not route.decides:
+        return ()
+    try:
+        model = engine.llm().model
+    except RouteScopeError:
+        return ()  # `why_not` says so
+    found = []
+    for about in route.decides:
+        try:
+            state, why = worth(about, model, calibrations.read(about, model, engine.settings.home))
+        except RouteScopeError as error:
+            state, why = "not calibrated", str(error)
+        if state != "calibrated":
+            found.append(why)
+    return tuple(found)
 
 
 def _no_weights(engine: Resources, corpus: str, gaps: Mapping[Need, str]) -> str | None:

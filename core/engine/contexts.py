@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from core.backends import evaluators
+from core.backends import calibrations, evaluators
 from core.backends.admission import Asker
 from core.backends.base import WebSearch
 from core.backends.embedding_cache import EmbeddingCache
@@ -54,9 +54,10 @@ class Contexts(Resources):
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
         now = self.settings
+        llm = self.llm(mode) if models else NoLLM()
         return Context(
             corpus=corpus, embedder=self.embedder(corpus.info.embedder),
-            llm=self.llm(mode) if models else NoLLM(), web=web, trace=trace, memo=memo, cancel=cancel,
+            llm=llm, web=web, trace=trace, memo=memo, cancel=cancel,
             deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
             other_route=availability.other_routes(self, corpus.name, models=models, mode=mode),
@@ -66,6 +67,7 @@ class Contexts(Resources):
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
             turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
+            calibration=lambda about: calibrations.read(about, llm.model, now.home),
             asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from core.steps.generate import SHOWN
     family="agentic",
     paper="Jiang et al. 2023, arXiv:2305.06983 (probabilities); Tian et al. 2023, arXiv:2305.14975 (stated)",
     needs=[Need.LLM],
+    decides=["closed-book answer"],
 )
 def confidence(
     query: Query,
@@ -25,17 +26,21 @@ def confidence(
         ),
     ] = "mean",
     threshold: Annotated[
-        float, Parameter(0, 1, "minimum confidence to answer without a search", tunes="threshold")
-    ] = 0.9,
+        float,
+        Parameter(0, 1, "minimum confidence to answer without a search; 0: calibrated", tunes="threshold"),
+    ] = 0.0,
 ) -> Answer:
     """Answer from the model's own knowledge; retrieve only when its confidence is low.
 
-    An answer without a search has no passages and cites none. The threshold was not fitted: a small
-    model is often sure of what is wrong.
+    An answer without a search has no passages and cites none. Without a threshold, and where the model's
+    confidence could not be calibrated, it is not asked: a small model is often sure of what is wrong.
     """
-    unaided = do.answer_unsearched(query.text)
-    if do.decide_by_confidence(query.text, unaided, how, threshold).decision == "answer without retrieval":
-        return unaided.over()
+    worth = do.calibrated("closed-book answer", threshold, 1.0)
+    if worth.decision == "calibrated" or threshold > 0:
+        unaided = do.answer_unsearched(query.text)
+        sure = do.decide_by_confidence(query.text, unaided, how, worth.cut)
+        if sure.decision == "answer without retrieval":
+            return unaided.over()
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)
     return do.write_answer(query.text, hits[:SHOWN]).over(hits)

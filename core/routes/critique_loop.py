@@ -11,6 +11,7 @@ from core.steps import Steps
     family="corrective",
     paper="after Asai et al. 2023, arXiv:2310.11511, prompted; the model is not trained for it",
     needs=[Need.LLM],
+    decides=["look up", "passage relevance"],
 )
 def critique_loop(
     query: Query,
@@ -18,7 +19,16 @@ def critique_loop(
     *,
     passages: Annotated[int, Parameter(1, 5, "number of passages, each of which gets a separate answer")] = 3,
     search_from: Annotated[
-        float, Parameter(0, 1, "minimum P(Yes, look it up) to search", tunes="threshold")
+        float,
+        Parameter(
+            0, 1, "minimum P(Yes) that it has to be looked up, to search; 0: calibrated", tunes="threshold"
+        ),
+    ] = 0.0,
+    relevant_from: Annotated[
+        float, Parameter(0, 1, "minimum P(Yes) that a passage states the answer, to write; 0: calibrated")
+    ] = 0.0,
+    supported_from: Annotated[
+        float, Parameter(0, 1, "minimum support of a segment by its passage, to be the answer")
     ] = 0.5,
     w_rel: Annotated[float, Parameter(0, 5, "weight of the critique that the passage is relevant")] = 1.0,
     w_sup: Annotated[
@@ -26,16 +36,18 @@ def critique_loop(
     ] = 1.0,
     w_use: Annotated[float, Parameter(0, 5, "weight of the critique that the segment is useful")] = 0.5,
 ) -> Answer:
-    """Decide whether to search, answer from each passage separately, judge each answer, return the best.
+    """Answer from each relevant passage separately, judge each answer, and return the best that is supported.
 
     This imitates Self-RAG by prompts and is not Self-RAG: the model was not trained to reflect, its
     judgements are replies to questions instead of tokens in the text, one segment is written per passage, no
     beam goes on from it, and how likely a segment was is no part of its score.
     """
-    if do.worth_searching(query.text, search_from).decision == "no retrieval":
+    look_up = do.calibrated("look up", search_from, 0.5)
+    relevance = do.calibrated("passage relevance", relevant_from, 0.5)
+    if do.worth_searching(query.text, look_up.cut).decision == "no retrieval":
         return do.unaided(query.text).over(())
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     head, weights = found[:passages], {"relevance": w_rel, "support": w_sup, "utility": w_use}
-    segments = do.judged_segments(query.text, head)
+    segments = do.judged_segments(query.text, head, relevance.cut)
     hits = do.append(do.by_judged(head, segments, weights), found)
-    return do.choose_segment(segments, weights).over(hits)
+    return do.choose_segment(segments, weights, supported_from).over(hits)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from core.backends.calibrations import Decision
 from core.domain.errors import BadInput
 from core.domain.needs import Family, Need
 from core.domain.parameters import named
@@ -95,6 +96,7 @@ class Route:
     needs_if: tuple[tuple[tuple[str, Any], Need], ...] = ()  # ((parameter, its value), need)
     first: bool = False  # among those that a first visit runs
     uses: tuple[Need, ...] = ()  # what it makes use of where it is there, and does without where it is not
+    decides: tuple[Decision, ...] = ()  # the model's judgements that it goes by, each calibrated for a model
 
     def needed(self, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
         """What has to be there to run with these parameters."""
@@ -131,13 +133,15 @@ def route(
     needs: Sequence[Need] = (),
     needs_if: Mapping[tuple[str, Any], Need] | None = None,
     uses: Sequence[Need] = (),
+    decides: Sequence[Decision] = (),
     first: bool = False,
 ) -> Callable[[Callable[..., Answer]], Route]:
     """Declare a function `(query, do, *, parameters) -> Answer` a route; its module's name is the route's
     name.
 
     `needs_if` gives what only a parameter's value needs: a route is not held back for what it does not use.
-    `uses` names what it works without, but better or further with.
+    `uses` names what it works without, but better or further with; `decides` the judgements of the model
+    that it goes by.
     `first` puts it among the routes that are chosen until somebody chooses.
     """
 
@@ -157,6 +161,7 @@ def route(
             also,
             first,
             tuple(uses),
+            tuple(decides),
         )
 
     return declare

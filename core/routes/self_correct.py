@@ -5,45 +5,52 @@ from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import Parameter, route
 from core.steps import Steps
+from core.steps.claims import Checked, Revision
 from core.steps.generate import SHOWN
-from core.steps.self_refine import Ended, Weighed
 
 
 @route(
     "Self-correction",
     family="corrective",
-    paper="Madaan et al. 2023, arXiv:2303.17651; Gao et al. 2023, arXiv:2210.08726 (claims)",
+    paper="Gao et al. 2023 (RARR), arXiv:2210.08726; Madaan et al. 2023, arXiv:2303.17651",
     needs=[Need.LLM],
+    decides=["claim support", "evidence"],
 )
 def self_correct(
     query: Query,
     do: Steps,
     *,
-    rounds: Annotated[int, Parameter(0, 3, "maximum number of revisions")] = 2,
+    evidence: Annotated[
+        float, Parameter(0, 1, "minimum P(Yes) that the passages hold the answer, to draft one")
+    ] = 0.3,
+    threshold: Annotated[
+        float, Parameter(0, 1, "minimum P(Yes) that a claim is supported; 0: the calibrated threshold")
+    ] = 0.0,
+    rounds: Annotated[int, Parameter(0, 3, "maximum number of revisions")] = 1,
 ) -> Answer:
-    """Draft an answer, check it claim by claim, and revise it until it stops improving.
+    """Draft an answer, check each claim against the sentences it cites, and rewrite only unsupported ones.
 
-    Always writes an answer. Every draft is checked, including the last, so a revision that is supported less
-    gives way to the previous draft.
+    A draft is also written where other routes abstain for doubt, from `evidence` on: the check of its claims
+    decides. A claim that stays unsupported is left out; where none is supported the route abstains.
     """
     hits = do.rrf((do.sparse(query.text), do.dense(query.text)))
     do.ranked(hits)
     shown = hits[:SHOWN]
-    drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown),)
-    weighed: tuple[Weighed, ...] = ()
-    reason: Ended | None = None
-    while reason is None:
-        texts = tuple(draft.text for draft in drafts)
-        one = do.afford(do.weigh, query.text, shown, texts, weighed, rounds)
+    cut = do.calibrated("claim support", threshold, 0.5).cut
+    drafts: tuple[Draft, ...] = (do.write_answer(query.text, shown, evidence=evidence),)
+    checked: tuple[Checked, ...] = ()
+    plan: Revision | None = None
+    while plan is None or plan.decision == "rewrite":
+        one = do.afford(do.check_claims, query.text, shown, drafts[-1], cut)
         if one is None:
-            reason = "budget spent"
+            plan = None
             break
-        weighed += (one,)
-        reason = one.reason
-        if reason is None:
-            better = do.afford(do.refine, query.text, shown, one.draft, one.feedback, one.claims)
+        checked += (one,)
+        plan = do.revise(one, len(checked) - 1, rounds, do.lacking(2 * len(one.claims)))
+        if plan.decision == "rewrite":
+            better = do.afford(do.rewrite_claims, query.text, shown, one)
             if better is None:
-                reason = "budget spent"
-            else:
-                drafts += (better,)
-    return do.keep_draft(drafts, weighed, reason).over(hits)
+                plan = None
+                break
+            drafts += (better,)
+    return do.keep_supported(drafts, checked, plan, shown).over(hits)

@@ -6,6 +6,8 @@ May import the domain, backends and corpus.
 from core.steps.agent import Agent
 from core.steps.analyse import Analyse
 from core.steps.base import Context
+from core.steps.calibrated import Calibrated
+from core.steps.claims import CheckClaims
 from core.steps.classify import Classify
 from core.steps.compress import Compress
 from core.steps.confidence import AskConfidence
@@ -31,7 +33,6 @@ from core.steps.retrieve import POOL
 from core.steps.samples import Samples
 from core.steps.select import Select
 from core.steps.self_rag import SelfRag
-from core.steps.self_refine import SelfRefine
 from core.steps.tables import AskTables
 
 __all__ = ["POOL", "Context", "Memo", "Steps"]
@@ -55,10 +56,11 @@ class Steps(
     Iterate,
     Judge,
     Remember,
-    SelfRefine,
     PromptedReflection,
     Reflect,
     AskConfidence,
+    Calibrated,
+    CheckClaims,
     SelfRag,
     FusionInDecoder,
     FullContext,

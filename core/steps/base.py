@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from core.backends.admission import Asker
 from core.backends.base import LLM, Completion, Embedder, LLMRequest, WebSearch
+from core.backends.calibrations import Calibration, Decision
 from core.backends.embedding_cache import EmbeddingCache
 from core.backends.evaluators import Evaluator, Which
 from core.backends.evaluators import read as read_evaluator
@@ -78,6 +79,7 @@ class Context:
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
+    calibration: Callable[[Decision], Calibration | None] = lambda _about: None  # for the model in use
     forced: Mapping[str, str] = field(default_factory=dict)  # by step: how its first decision is to fall
     found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0

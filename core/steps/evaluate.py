@@ -36,16 +36,18 @@ class Evaluate(Rerank):
         evaluator: Which = LIGHTWEIGHT,
         low: float = 0.0,
         high: float = 0.0,
+        margin: float = 0.0,
     ) -> Grading:
         """Grade each hit with `evaluator` and choose CRAG's action.
 
         `others` are what the search found next, against which the lightweight one holds the hits. A
-        threshold of 0 is the one calibrated for the evaluator. Raises Unavailable with the way to get what
+        threshold of 0 is the one calibrated for the evaluator, moved outwards by `margin`: what lies near it
+        is ambiguous. Raises Unavailable with the way to get what
         is missing, ModelFailed when nothing could be graded.
         """
         known = self.context.evaluator(evaluator)
         given = low, high
-        low, high = (carry(*one) for one in zip(thresholds(known, low, high), given, strict=True))
+        low, high = (carry(*one) for one in zip(thresholds(known, low, high, margin), given, strict=True))
         if evaluator == "llm":
             return self.judge(text, hits, low, high)
         if evaluator == "cross-encoder":
@@ -138,15 +140,16 @@ class Evaluate(Rerank):
                     self.context.prepared(Need.TOKENS)
 
 
-def thresholds(known: Evaluator, low: float, high: float) -> tuple[float, float]:
-    """The thresholds to use: those given, and for 0 the calibrated one, moved to a given other one where it
-    lies beyond it. BadInput where both are given the wrong way round.
+def thresholds(known: Evaluator, low: float, high: float, margin: float = 0.0) -> tuple[float, float]:
+    """The thresholds to use: those given, and for 0 the calibrated one, `margin` further out and moved to a
+    given other one where it lies beyond it. BadInput where both are given the wrong way round.
     """
     if low and high and low > high:
         raise BadInput(f"the lower threshold {low:g} is above the upper one {high:g}")
+    wide_low, wide_high = max(0.0, known.low - margin), min(1.0, known.high + margin)
     if low:
-        return low, high or max(known.high, low)
-    return min(known.low, high or known.high), high or known.high
+        return low, high or max(wide_high, low)
+    return min(wide_low, high or wide_high), high or wide_high
 
 
 def in_words(values: Sequence[float]) -> str:

@@ -15,7 +15,7 @@ from core.domain.errors import BudgetSpent, ModelFailed
 from core.domain.outputs import Rerank, Reranked, Segment, SegmentTree
 from core.domain.types import Hit, Passage, Ranking
 from core.steps.base import StepBase
-from core.steps.beam import score_of
+from core.steps.beam import score_of, support_of
 from core.steps.decisions import Decided
 from core.steps.step import step
 
@@ -33,6 +33,7 @@ class LookUp(Decided):
     by: By | None
 
     SCORE = "probability"
+    FIRES = (("no retrieval", "retrieve"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,13 @@ class PromptedReflection(StepBase):
         reply = self._ask(UNAIDED, max_tokens=100, stream=True, question=text)
         return Draft(unmarked(reply.text), unaided=True)
 
-    def judged_segments(self, text: str, hits: Ranking) -> tuple[Judged | None, ...]:
+    def judged_segments(self, text: str, hits: Ranking, relevant_from: float) -> tuple[Judged | None, ...]:
         """`judged_segment` for each hit; None from where the budget was spent. A model on this machine takes
         one passage after another, so that it reads each once.
         """
 
         def write(hit: Hit) -> Judged | None:
-            return self.afford(self.judged_segment, text, hit.passage)
+            return self.afford(self.judged_segment, text, hit.passage, relevant_from)
 
         written = tuple(map(write, hits)) if self.context.llm.local else self.each(write, hits)
         if written and all(one is None for one in written):
@@ -98,11 +99,12 @@ class PromptedReflection(StepBase):
         return written
 
     @step("CHAIN", "answer from one passage and judge it")
-    def judged_segment(self, text: str, passage: Passage) -> Judged:
+    def judged_segment(self, text: str, passage: Passage, relevant_from: float) -> Judged:
         """Relevance of `passage`, a sentence from it, and how far that is supported and useful.
 
-        A segment that says that the passage does not answer is not judged; nor is one with a reply that
-        cannot be used, which is neither pass nor fail.
+        From a passage below P(Yes) `relevant_from` nothing is written. A segment that says that the passage
+        does not answer is not judged; nor is one with a reply that cannot be used, which is neither pass nor
+        fail.
         """
         shown, segment = between(1, passage.title, passage.text), ""
 
@@ -118,6 +120,9 @@ class PromptedReflection(StepBase):
 
         try:
             relevance = judge("relevance", RELEVANT, ("yes", "no"))
+            if (share := relevance.of["yes"]) < relevant_from:
+                why = f"P(Yes) {share:.2f} that it states the answer is below {relevant_from:.2f}"
+                return Judged(passage.id, NOT_ANSWERED, share, by=(relevance.by,), why=why)
             segment = self._ask(
                 SEGMENT, max_tokens=80, reuse_prefix=True, passages=shown, question=text
             ).text.strip()
@@ -154,17 +159,25 @@ class PromptedReflection(StepBase):
         return tuple(Hit(hit.passage, 1 / rank) for rank, (_, hit) in enumerate(order, 1))
 
     @step("EVALUATOR", "choose the best segment")
-    def choose_segment(self, segments: tuple[Judged | None, ...], weights: Mapping[str, float]) -> Draft:
+    def choose_segment(
+        self, segments: tuple[Judged | None, ...], weights: Mapping[str, float], supported_from: float
+    ) -> Draft:
         """The segment with the highest weighted sum of its judgements, cited as [1]: its passage comes first.
 
-        The span keeps all of them (see `core.steps.beam`). Those not judged in full are listed apart and are
-        never chosen. If all say that their passages do not answer, so does this; if they failed, so does the
-        step.
+        The span keeps all of them (see `core.steps.beam`). Those not judged in full, or whose passage
+        supports them less than `supported_from`, are listed apart and are never chosen. If none is left, this
+        says that the passages do not answer; if all failed, so does the step.
         """
-        full = [one for one in segments if judged_in_full(one)]
+        written = [one for one in segments if judged_in_full(one)]
+        full = [one for one in written if (support_of(one.support) or 0.0) >= supported_from]
         rest = [one for one in segments if one is not None and not judged_in_full(one)]
-        failed = [one for one in rest if not one.text or not abstains(one.text)]
-        if failed and not full:
+        rest += [
+            replace(one, why=f"its passage supports it by less than {supported_from:g}")
+            for one in written
+            if one not in full
+        ]
+        failed = [one for one in rest if one not in written and (not one.text or not abstains(one.text))]
+        if failed and not written and not any(abstains(one.text) for one in rest):
             raise ModelFailed(f"none of {len(rest)} segments could be judged: {failed[0].why}")
         scores = [score_of(one.as_segment(), weights) for one in full]
         best = scores.index(max(scores)) if scores else None
@@ -173,7 +186,7 @@ class PromptedReflection(StepBase):
             f"its weighted score {scores[best]:.2f} is the highest of {len(full)}"
             if best is not None
             else "no passage was found to write from" if not segments
-            else f"{len(rest)} segments say that their passages do not answer"
+            else f"none of {len(rest)} passages supports an answer"
         )  # fmt: skip
         if spent:
             why += f"; the budget was spent before {spent} more"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from core.backends.prompting.citations import sentences
 from core.corpus.chunk import pieces
 from core.corpus.enrichments.keys import KeyIndex
 from core.domain.errors import Unavailable
@@ -21,6 +22,35 @@ STRIP = (60, 220)  # characters: about one or two sentences, as the paper's stri
 
 class Refine(Retrieve):
     """Decompose, filter, recompose."""
+
+    @step("EVALUATOR", "keep the sentences that matter")
+    def whole_sentences(self, text: str, hits: Ranking, floor: float) -> tuple[Sentence, ...]:
+        """Cut passages into whole sentences and keep those whose cosine with the question is at least
+        `floor`, and each passage's best.
+
+        A sentence is compared with its passage's title and the heading above it, as one alone often does not
+        say what it is about.
+        Source: Yan et al. 2024, arXiv:2401.15884, section 4.4; there a trained evaluator scores strips of a
+        few sentences, here the embedder scores single ones.
+        """
+        found = [(hit, *one) for hit in hits for one in headed(hit.passage.text)]
+        if not found:
+            self.span.output = SentenceFilter((), float(floor))
+            return ()
+        texts = [
+            searchable(" ".join(filter(None, (hit.passage.title, heading))), sentence)
+            for hit, heading, sentence in found
+        ]
+        scores = (self.context.embedder.embed(texts) @ self.embed(text)).tolist()
+        kept = keep(
+            [(hit.passage.id, score) for (hit, _, _), score in zip(found, scores, strict=True)], floor
+        )
+        strips = tuple(
+            Sentence(hit.passage.id, sentence, score, keeps, heading)
+            for (hit, heading, sentence), score, keeps in zip(found, scores, kept, strict=True)
+        )
+        self.span.output = SentenceFilter(strips, float(floor))
+        return strips
 
     @step("EVALUATOR", "keep the strips that matter")
     def strips(self, text: str, hits: Ranking, floor: float, titled: bool = False) -> tuple[Sentence, ...]:
@@ -86,10 +116,28 @@ def cut(text: str) -> list[str]:
     return [text[start:end] for start, end in pieces(text, STRIP)]
 
 
+def headed(text: str) -> list[tuple[str, str]]:
+    """The sentences of a text, each with the Markdown heading above it; rows of a table and items of a list
+    are sentences.
+    """
+    found: list[tuple[str, str]] = []
+    heading = ""
+    for line in text.splitlines():
+        if line.startswith("#"):
+            heading = line.strip("# \t")
+        else:
+            found += [(heading, sentence) for sentence in sentences(line)]
+    return found
+
+
 def recompose(strips: tuple[Sentence, ...]) -> dict[str, str]:
-    """The kept strips of each passage, in their old order."""
+    """The kept strips of each passage, in their old order, each heading once before those under it."""
     kept: dict[str, list[str]] = {}
+    said: dict[str, str] = {}
     for strip in strips:
         if strip.kept:
+            if strip.heading and said.get(strip.id) != strip.heading:
+                kept.setdefault(strip.id, []).append(f"{strip.heading}:")
+            said[strip.id] = strip.heading
             kept.setdefault(strip.id, []).append(strip.text)
     return {id: " ".join(texts) for id, texts in kept.items()}

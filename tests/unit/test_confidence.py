@@ -28,11 +28,11 @@ class Sure(ScriptedLLM):
         return Completion(done.text, done.model, "stop", 1.0, 10, 5, 0, tokens)
 
 
-def ask(tmp_path, odds=None, closed=KNOWN, stated="85", **parameters):
+def ask(tmp_path, odds=None, closed=KNOWN, stated="85", threshold=0.9, **parameters):
     llm = Sure({"closed-answer": closed, "confidence": stated, "answer": "It is 48 hours [1]."})
     llm.odds = odds
     request = Request(
-        Query("How many minutes has an hour?"), "tiny", ("confidence",), {"confidence": parameters}
+        Query("How many minutes has an hour?"), "tiny", ("confidence",), {"confidence": parameters | {"threshold": threshold}}
     )
     result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
     assert (result.status, result.error) == ("ok", None)
@@ -117,3 +117,15 @@ def test_only_tokens_with_letters_or_digits_count():
     assert (mean, least) == (pytest.approx(math.sqrt(0.4)), pytest.approx(0.5))
     assert token_confidence([TokenLogprob("?!", -1.0)]) is None
     assert token_confidence([]) is None
+
+
+def test_without_a_calibration_the_model_is_not_asked_what_it_knows(tmp_path):
+    llm = Sure({"answer": "It is 48 hours [1]."})
+    llm.odds = None
+    request = Request(Query("How many minutes has an hour?"), "tiny", ("confidence",))
+    result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
+    assert result.hits
+    assert "closed-answer/1" not in [one.prompt for one in llm.requests]
+    (worth,) = [span.output for span in result.spans if span.name == "check the calibration"]
+    assert worth.decision == "not calibrated"
+    assert "python -m core calibrate" in worth.why

@@ -62,12 +62,15 @@ def test_all_three_scores_of_each_branch_are_kept_and_the_best_is_the_answer(tmp
 def test_what_is_asked_of_a_passage_begins_alike(tmp_path):
     _, llm = run(tmp_path, {}, passages=1)
     asked = [request for request in llm.requests if request.prompt != "look-up/1"]
-    start = asked[0].messages[-1].content.split("Does the passage")[0]
+    start = asked[0].messages[-1].content.split("Is the answer")[0]
     assert start.startswith("<passage 1>")
     for request in asked:
         assert request.messages[0] == asked[0].messages[0]
         assert request.messages[-1].content.startswith(start)
         assert request.reuse_prefix
+
+
+ALL = {"relevant_from": 1e-9, "supported_from": 0.0}  # every segment is written and may be chosen
 
 
 @pytest.mark.slow
@@ -78,7 +81,7 @@ def test_the_weights_choose_as_the_page_ranks_anew(tmp_path_factory, w_rel, w_su
         "supported": by_passage({"no": 1.0}, {"fully": 0.5, "no": 0.5}),
         "useful": by_passage({"2": 1.0}, {"3": 0.5, "4": 0.5}),
     }
-    made, _ = run(tmp_path_factory.mktemp("w"), replies, w_rel=w_rel, w_sup=w_sup, w_use=w_use)
+    made, _ = run(tmp_path_factory.mktemp("w"), replies, w_rel=w_rel, w_sup=w_sup, w_use=w_use, **ALL)
     tree = output(made, "choose the best segment")
     scores = [branch.score for branch in tree.branches]
     assert tree.branches[scores.index(max(scores))].chosen
@@ -134,7 +137,7 @@ def test_a_segment_that_could_not_be_judged_is_never_chosen_and_kept_apart(tmp_p
             raise bad
         return bad
 
-    made, _ = run(tmp_path, {"supported": supported, "useful": {"1": 1.0}})
+    made, _ = run(tmp_path, {"supported": supported, "useful": {"1": 1.0}}, **ALL)
     tree = output(made, "choose the best segment")
     assert [one.passage for one in tree.unjudged] == ["crushed:0-80"]
     assert tree.unjudged[0].why
@@ -168,3 +171,22 @@ def test_with_no_segment_written_a_spent_budget_ends_the_route(tmp_path):
     made, _ = run(tmp_path, {}, settings={"route_max_calls": 3})
     assert made.results[0].status == "timeout"
     assert "before any segment" in made.results[0].error
+
+
+def test_nothing_is_written_from_a_passage_that_does_not_state_the_answer(tmp_path):
+    made, llm = run(tmp_path, {"relevant": {"yes": 0.2, "no": 0.8}})
+    result = made.results[0]
+    assert (result.abstained, result.citations) == (True, ())
+    assert [r.prompt for r in llm.requests] == ["look-up/1", *["relevant/2"] * 3]
+    unjudged = output(made, "choose the best segment").unjudged
+    assert {one.why for one in unjudged} == {"P(Yes) 0.20 that it states the answer is below 0.50"}
+    assert result.hits
+
+
+def test_a_segment_that_its_passage_does_not_support_is_no_answer(tmp_path):
+    made, _ = run(tmp_path, {"supported": {"no": 0.9, "fully": 0.1}})
+    result = made.results[0]
+    assert (result.abstained, result.citations) == (True, ())
+    tree = output(made, "choose the best segment")
+    assert not tree.branches
+    assert "none of 3 passages supports an answer" in tree.why

@@ -61,9 +61,9 @@ def taken(call: Call) -> list[Given]:
     lists = [one for one in call.given if one.lists]
     if call.name != "best_round":
         return lists
-    means = [one.mean for one in call.values["rounds"]]
-    known = [mean for mean in means if mean is not None]
-    best = means.index(max(known)) if known else len(call.values["found"]) - 1
+    scores = [one.score for one in call.values["rounds"]]
+    known = [score for score in scores if score is not None]
+    best = scores.index(max(known)) if known else 0
     return [one for one in lists if one.arg == f"found[{best}]"]
 
 

@@ -9,41 +9,20 @@ from core.backends.prompting.untrusted import GROUNDED
 
 _ASKED = "{passages}\n\nQuestion: {question}\n\n"
 
-SCALE = Prompt(
-    "scale/1",
-    GROUNDED,
-    _ASKED + "How much of the answer does the passage state? 5: all of it. 4: most of it. 3: a part. 2: only "
-    "the topic fits. 1: nothing. Reply with one digit:",
-)
 REFORMULATE = Prompt(
-    "reformulate/1",
+    "reformulate/2",
     GROUNDED,
-    "{passages}\n\nQuestion: {question}\n\nA search for the question found these passages, and they hardly "
-    "help: {grades}.\nAlready searched for:\n{tried}\n\nWrite one other search question for the same "
-    "information, with other words than those searched for: the terms that a document with the answer would "
-    "use. Reply with the question only:",
+    "{passages}\n\nQuestion: {question}\n\nA search found these passages, and the answer is not in them.\n"
+    "Already searched for:\n{tried}\n\nWrite one other short search query for the same information, in the "
+    "terms that a document with the answer would use. Query:",
 )
-CHECK = Prompt(
-    "check-answer/1",
+MEND = Prompt(
+    "mend/1",
     GROUNDED,
-    _ASKED + "Answer, by sentences:\n{sentences}\n\nSay as JSON: supported, for each sentence in order true "
-    "if the passages state what it says, else false; relevant, true if the answer answers the question. "
-    "JSON:",
-)
-CRITIQUE = Prompt(
-    "critique/1",
-    GROUNDED,
-    _ASKED + "Draft answer: {draft}\n\nCheck the draft against the passages. Split it into claims, each one "
-    "short statement. For each give the number of the passage that states it, or null, and whether it is "
-    "supported. Then say in one sentence what to change (feedback), empty if nothing, and whether the draft "
-    "is good as it is. Reply as JSON, like this one about another draft:\n{form}\n\nJSON:",
-)
-REFINE = Prompt(
-    "refine/1",
-    GROUNDED,
-    _ASKED + "Draft answer: {draft}\n\nWhat a reviewer found: {feedback}\n\nWrite the answer to the question "
-    "again and mend what the reviewer found: one to three sentences, with what the passages say. After each "
-    "sentence put the number of its passage, like [1].",
+    _ASKED
+    + "This sentence of an answer is not what the passages say:\n{claim}\n\nWrite the one sentence that "
+    "the passages do say about it and that answers the question, with the number of its passage, like [1]. "
+    "If they say nothing about it, reply: none\nSentence:",
 )
 LOOK_UP = Prompt(
     "look-up/1",
@@ -58,9 +37,9 @@ UNAIDED = Prompt(
     "{question}",
 )
 RELEVANT = Prompt(
-    "relevant/1",
+    "relevant/2",
     GROUNDED,
-    _ASKED + "Does the passage hold something that helps to answer the question? Yes or No:",
+    _ASKED + "Is the answer to the question stated in the passage? Yes or No:",
 )
 SEGMENT = Prompt(
     "segment/1",
@@ -72,6 +51,12 @@ SUPPORTED = Prompt(
     GROUNDED,
     _ASKED + "Answer: {segment}\n\nHow much of this answer is stated in the passage? Reply with one word, "
     "fully, partially or no:",
+)
+CLAIM = Prompt(
+    "claim/1",
+    GROUNDED,
+    "{passages}\n\nQuestion: {question}\nAnswer: {claim}\n\nDoes the passage state this answer, with the "
+    "same numbers and names? Yes or No:",
 )
 USEFUL = Prompt(
     "useful/1",

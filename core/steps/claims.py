@@ -1,0 +1,230 @@
+"""Steps that check an answer claim by claim against what it cites, and write again what is not supported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from core.backends.prompting.citations import NOT_ANSWERED, Draft, markers, resolve, sentences, unmarked
+from core.backends.prompting.prompts_corrective import CLAIM, MEND
+from core.backends.prompting.replies import first_line
+from core.backends.prompting.token_probabilities import odds
+from core.backends.prompting.untrusted import between, in_line
+from core.domain.errors import ModelFailed
+from core.domain.outputs import Criticised, Critique, DraftChoice
+from core.domain.types import Ranking
+from core.steps.decisions import Decided, ways
+from core.steps.generate import Generate
+from core.steps.step import step
+from core.steps.transform import wording
+
+HELD_AGAINST = 3  # sentences of the cited passages that a claim is checked against
+MENDED_FROM = 4  # sentences of all passages that it is written again from
+NOTHING = "none"  # the model's word for a claim about which the passages say nothing
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a draft, `text` with its markers.
+
+    `passages` are the numbers it cites, from 1. `probability` is P(Yes) that the sentences `evidence` state
+    it, None where it could not be had; such a claim counts as supported, as nothing speaks against it.
+    """
+
+    text: str
+    passages: tuple[int, ...]
+    evidence: str
+    probability: float | None
+    supported: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A draft with the verdict on each of its claims."""
+
+    draft: str
+    claims: tuple[Claim, ...]
+    decision: Literal["all supported", "some unsupported", "none supported", "no claim"]
+    why: str
+
+    @property
+    def share(self) -> float | None:
+        """The share of the claims that are supported; None where there are none."""
+        return sum(one.supported for one in self.claims) / len(self.claims) if self.claims else None
+
+    def recorded(self) -> Critique:
+        """The verdicts as readers take them."""
+        return Critique(
+            self.draft,
+            tuple(
+                Criticised(
+                    unmarked(one.text), one.supported, one.passages[0] if one.passages else None,
+                    one.probability, one.evidence, one.why,
+                )
+                for one in self.claims
+            ),
+            self.share, "", None, self.decision, ways(type(self)), self.why,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Revision(Decided):
+    """What is done about unsupported claims."""
+
+    decision: Literal["keep", "rewrite", "leave out", "abstain"]
+    why: str
+
+    FIRES = (("rewrite", "keep"), ("leave out", "keep"), ("abstain", "keep"))
+
+
+class CheckClaims(Generate):
+    """Attribution of each claim, and revision of those without.
+
+    Source: Gao et al. 2023, "RARR: Researching and Revising What Language Models Say", arXiv:2210.08726,
+    section 3 (agreement, then editing); Rashkin et al. 2023, "Measuring Attribution in Natural Language
+    Generation Models", arXiv:2112.12870 (a sentence is held against what it cites).
+    """
+
+    @step("EVALUATOR", "check the claims")
+    def check_claims(self, text: str, hits: Ranking, draft: Draft, threshold: float) -> Checked:
+        """Each sentence of `draft`, an answer to `text` from `hits`, held against the best `HELD_AGAINST`
+        sentences of the passages it cites, of all where it cites none.
+
+        A claim is supported from P(Yes) `threshold` on, unless it names a number that neither its passages
+        nor the question have: what an invented figure looks like, and what a small model does not see.
+        """
+        if draft.abstained:
+            return Checked(draft.text, (), "no claim", "the draft says that the passages do not answer")
+        claims = tuple(self.check_claim(text, one, hits, threshold) for one in sentences(draft.text))
+        right = sum(one.supported for one in claims)
+        why = f"{right} of {len(claims)} claims supported"
+        if not claims:
+            return Checked(draft.text, (), "no claim", "the draft has no sentence")
+        if right == len(claims):
+            return Checked(draft.text, claims, "all supported", why)
+        return Checked(draft.text, claims, "some unsupported" if right else "none supported", why)
+
+    @step("EVALUATOR", "check a claim")
+    def check_claim(self, text: str, sentence: str, hits: Ranking, threshold: float) -> Claim:
+        """The verdict on one sentence."""
+        cited = tuple(n for n in markers(sentence) if 1 <= n <= len(hits)) or tuple(range(1, len(hits) + 1))
+        said = unmarked(sentence)
+        read = {n: hits[n - 1] for n in cited}
+        shown = self._nearest(said, {n: hit.passage.text for n, hit in read.items()}, HELD_AGAINST)
+        quotes = "\n".join(between(n, read[n].passage.title, quote) for n, quote in shown.items())
+        evidence = " … ".join(shown.values())
+        numbers = tuple(n for n in markers(sentence) if n in read)
+        whole = " ".join((text, *(f"{hit.passage.title} {hit.passage.text}" for hit in read.values())))
+        if made_up := unknown_numbers(said, whole):
+            why = f"{', '.join(made_up)} stands neither in the passages cited nor in the question"
+            return Claim(sentence, numbers, evidence, None, False, why)
+        reply = self._ask(
+            CLAIM, max_tokens=1, top_logprobs=10, logprobs_optional=True, reuse_prefix=True,
+            passages=quotes, question=text, claim=in_line(said),
+        )  # fmt: skip
+        found = odds(reply, ("yes", "no"))
+        if found is None:
+            why = f"not checked: neither Yes nor No but {reply.text[:40]!r}"
+            return Claim(sentence, numbers, evidence, None, True, why)
+        share = found.of["yes"]
+        enough = share >= threshold
+        why = f"P(Yes) {share:.2f} is {'at least' if enough else 'below'} {threshold:.2f}, by {found.by}"
+        return Claim(sentence, numbers, evidence, share, enough, why)
+
+    @step("CHAIN", "revise or keep")
+    def revise(self, checked: Checked, done: int, rounds: int, lacking: str) -> Revision:
+        """What follows from the verdicts after `done` of at most `rounds` revisions."""
+        if checked.decision in ("all supported", "no claim"):
+            return Revision("keep", checked.why)
+        if done < rounds and not lacking:
+            return Revision("rewrite", f"{checked.why}; revision {done + 1} of {rounds}")
+        ended = lacking or f"{done} of {rounds} revisions are made"
+        if checked.decision == "none supported":
+            return Revision("abstain", f"{checked.why}; {ended}")
+        return Revision("leave out", f"{checked.why}; {ended}")
+
+    @step("LLM", "rewrite the unsupported claims")
+    def rewrite_claims(self, text: str, hits: Ranking, checked: Checked) -> Draft:
+        """The draft with each unsupported claim written again from the sentences nearest to it, or left out
+        where the passages say nothing about it; supported claims stay to the letter.
+        """
+        parts: list[str] = []
+        for claim in checked.claims:
+            better = claim.text if claim.supported else self._mended(text, hits, claim)
+            if better and wording(better) not in map(wording, parts):
+                parts.append(better)
+        return self._draft(parts, hits)
+
+    def _mended(self, text: str, hits: Ranking, claim: Claim) -> str:
+        """Another sentence with its marker; "" where the model has none."""
+        wanted = f"{text} {unmarked(claim.text)}"
+        texts = {n: hit.passage.text for n, hit in enumerate(hits, 1)}
+        shown = self._nearest(wanted, texts, MENDED_FROM)
+        quotes = "\n".join(between(n, hits[n - 1].passage.title, quote) for n, quote in shown.items())
+        try:
+            reply = self._ask(
+                MEND, max_tokens=60, stop=("\n",), reuse_prefix=True, stream=True,
+                passages=quotes, question=text, claim=in_line(unmarked(claim.text)),
+            )  # fmt: skip
+        except ModelFailed as error:
+            self.span.attributes["note"] = f"left out, as the model failed: {error}"
+            return ""
+        said = first_line(reply.text)
+        return "" if wording(said) == NOTHING else next(iter(sentences(said)), "")
+
+    @step("CHAIN", "keep what is supported")
+    def keep_supported(
+        self, drafts: tuple[Draft, ...], checked: tuple[Checked, ...], plan: Revision | None, hits: Ranking
+    ) -> Draft:
+        """The answer: the last draft, without its unsupported claims or not at all, as `plan` says. Without a
+        plan the budget was spent, and the last draft that was checked, or else the first, stands.
+        """
+        at = max(len(checked) - 1, 0) if plan is None else len(drafts) - 1
+        draft, reason = drafts[at], "budget spent" if plan is None else plan.decision
+        if plan is not None and plan.decision == "leave out":
+            draft = self._draft([one.text for one in checked[-1].claims if one.supported], hits)
+        elif plan is not None and plan.decision == "abstain":
+            draft = Draft(NOT_ANSWERED, abstained=True, shown=draft.shown)
+        shares = tuple(one.share for one in checked)
+        told = ", ".join("none" if share is None else f"{share:.0%}" for share in shares) or "none"
+        self.span.output = DraftChoice(
+            at + 1, len(drafts), f"draft {at + 1} of {len(drafts)}", reason,
+            f"{reason}; claims supported by draft: {told}", shares,
+        )  # fmt: skip
+        return draft
+
+    def _draft(self, parts: Sequence[str], hits: Ranking) -> Draft:
+        if not parts:
+            return Draft(NOT_ANSWERED, abstained=True, shown=tuple(hit.passage.id for hit in hits))
+        return resolve(" ".join(parts), [hit.passage.id for hit in hits])
+
+    def _nearest(self, wanted: str, texts: Mapping[int, str], most: int) -> dict[int, str]:
+        """Of `texts` by number the `most` sentences nearest to `wanted`, joined in their order."""
+        pairs = [(n, sentence) for n, text in texts.items() for sentence in sentences(text)]
+        if not pairs:
+            return {}
+        vectors = self.context.embedder.embed([sentence for _, sentence in pairs])
+        best = np.argsort(-(vectors @ self.context.embedder.embed_query(wanted)), kind="stable")[:most]
+        shown: dict[int, list[str]] = {}
+        for at in sorted(best):
+            shown.setdefault(pairs[at][0], []).append(pairs[at][1])
+        return {n: " ".join(some) for n, some in shown.items()}
+
+
+def unknown_numbers(claim: str, text: str) -> tuple[str, ...]:
+    """The numbers of `claim` that `text` has not, digits and decimal point compared: "1,000" is "1000"."""
+    known = {_plain(number) for number in _NUMBER.findall(text)}
+    return tuple(number for number in dict.fromkeys(_NUMBER.findall(claim)) if _plain(number) not in known)
+
+
+def _plain(number: str) -> str:
+    """Without separators of thousands: a group of three digits after a comma or point that is not the last
+    of a fraction cannot be told from one, so both are left out.
+    """
+    return re.sub(r"[.,]", "", number).lstrip("0") or "0"
