@@ -31,6 +31,7 @@ class Evidence(Decided):
     threshold: float
 
     SCORE = "score"
+    FIRES = (("abstain", "answer"),)
 
 
 class Generate(Extract):
