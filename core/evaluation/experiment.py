@@ -126,7 +126,7 @@ def perform(
         again, whole = _repeated(
             engine, ready, out, whole, fresh=fresh, ended=ended, warn=in_words, progress=progress
         )
-    executed = _executed(drawn, outcomes, plan.routes, engine, plan.corpus)
+    executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
     figures = {
@@ -236,8 +236,8 @@ def _repeated(
     return rounds, whole
 
 
-def _executed(
-    labelled: LabelledSet, outcomes: Outcomes, names: tuple[str, ...], engine: Engine, corpus: str
+def executed_of(
+    labelled: LabelledSet, outcomes: Outcomes, names: Sequence[str], engine: Engine, corpus: str
 ) -> Executed:
     """How the routes' SQL does on the corpus' database; nothing without one, or without gold SQL."""
     if not any(question.sql for question in labelled.questions):

@@ -87,23 +87,23 @@ class Lines(ABC, Generic[T]):
             yield journal
 
 
-class Journal(Lines[Mapping[str, Outcome]]):
+class Journal(Lines[dict[str, Outcome]]):
     """What each route did with each question."""
 
     name = JOURNAL
 
     @staticmethod
-    def plain(item: Mapping[str, Outcome]) -> dict[str, Any]:
+    def plain(item: dict[str, Outcome]) -> dict[str, Any]:
         """See Lines."""
         return {"routes": {route: plain(one) for route, one in item.items()}}
 
     @staticmethod
-    def read(line: Mapping[str, Any], ids: Ids) -> Mapping[str, Outcome]:
+    def read(line: Mapping[str, Any], ids: Ids) -> dict[str, Outcome]:
         """See Lines."""
         return _outcomes(line["routes"], ids)
 
     @staticmethod
-    def well(item: Mapping[str, Outcome]) -> bool:
+    def well(item: dict[str, Outcome]) -> bool:
         """Whether every route, and its answer, ended well."""
         return all(one.status == "ok" and not one.error for one in item.values())
 
@@ -146,8 +146,13 @@ def outcomes_of(path: Path) -> Outcomes:
     """The outcomes in a journal, whatever it was begun under; FileNotFoundError without one, ValueError,
     KeyError or TypeError for what is none.
     """
+    return lines_of(path, Journal.read)
+
+
+def lines_of(path: Path, read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:
+    """The same of any such file, whose lines `read` reads; of two lines on one question the later counts."""
     ids = Ids()
-    return {item["question"]: _outcomes(item["routes"], ids) for item in islice(_items(path), 1, None)}
+    return {item["question"]: read(item, ids) for item in islice(_items(path), 1, None)}
 
 
 def _read(path: Path, wanted: Mapping[str, Any], read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:

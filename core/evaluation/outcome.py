@@ -50,6 +50,7 @@ class Outcome:
     shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
     said: Mapping[str, str] = field(default_factory=dict)  # of "class", "sql" and "stop" what its steps tell
     run: str = ""  # the id of the run it was asked in, where that was kept
+    began: str = ""  # when that run began, ISO 8601, UTC
     decided: tuple[Taken, ...] = ()  # in the order of the steps
     asked: tuple[Asked, ...] = ()  # the model calls, those of steps that another route did with them
 

@@ -136,7 +136,9 @@ def outcomes_of(
     own = question.id if labelled.drop_self else None
     by = {result.route: result for result in asked.results}
     return {
-        route: replace(_outcome(result, by, own, labelled, ids), run=asked.id if kept else "")
+        route: replace(
+            _outcome(result, by, own, labelled, ids), run=asked.id if kept else "", began=asked.created
+        )
         for route, result in by.items()
     }
 

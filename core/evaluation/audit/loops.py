@@ -29,7 +29,7 @@ def fires() -> Mapping[str, Pairs]:
     found: dict[str, Pairs] = {}
     for name, method in MADE.values():
         hints = SimpleNamespace(__annotations__={"return": method.__annotations__.get("return")})
-        given = get_type_hints(hints, globalns=method.__globals__)["return"]  # type: ignore[attr-defined] # a function
+        given = get_type_hints(hints, globalns=method.__globals__)["return"]
         for kind in (given, *get_args(given)):
             if isinstance(kind, type) and issubclass(kind, Decided) and kind.FIRES:
                 found[name] = kind.FIRES
