@@ -82,11 +82,14 @@ class Evaluation:
 
     def run(self, question: str) -> Run:
         """The run in which a question was asked, with its spans; BadInput where none was kept."""
+        return self.stored(self.run_id(question), question)
+
+    def stored(self, id: str, question: str) -> Run:
+        """A run of a question by its id, "" where there is none; an audit keeps several of one question."""
         from contextlib import closing
 
         from core.store import Store
 
-        id = self.run_id(question)
         if not id or not (self.folder / RUNS).is_file():
             raise BadInput(f"evaluation {self.name} saved no run of question {question!r}")
         with closing(Store(self.folder / RUNS)) as store:
