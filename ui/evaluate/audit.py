@@ -190,8 +190,8 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
             "Precision": found.get("precision"), "Recall": found.get("recall"), "Better": found.get("better"),
             "Tied": found.get("tied"), "Worse": found.get("worse"), "Missed": found.get("missed"),
             "Gain": gain.get("delta"), "95 % from": ends[0], "to": ends[1], "p (Holm)": gain.get("p_holm"),
-            "Had it fired": found.get("gain_had_it_fired"), "+ calls": price["calls"],
-            "+ tokens": price["tokens"], "+ seconds": price["seconds"], "timed": price["timed"],
+            "Had it fired": found.get("gain_had_it_fired"), "More calls": price["calls"],
+            "More tokens": price["tokens"], "More seconds": price["seconds"], "timed": price["timed"],
             "Left out": sum(row["left_out"].values()),
         })  # fmt: skip
     tables.show(
@@ -209,14 +209,15 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
             "Had it fired": st.column_config.NumberColumn(
                 format="%+.3f", help="Mean gain of firing on the questions where it did not fire"
             ),
-            "+ calls": _number("%+.1f", "price when fired"), "+ tokens": _number("%+.0f", "price when fired"),
-            "+ seconds": _number("%+.2f", "price when fired"),
+            "More calls": _number("%+.1f", "price when fired"),
+            "More tokens": _number("%+.0f", "price when fired"),
+            "More seconds": _number("%+.2f", "price when fired"),
         },
         alt=f"Decisions by what firing gave in {named(metric)}",
     )  # fmt: skip
     st.caption(
         f"In {named(metric)}. n and Fired count all questions; the other columns those where the figure is "
-        "known both ways. An empty + seconds means not measured: the model calls came from the cache."
+        "known both ways. Where More seconds is empty, the model calls came from the cache: not measured."
     )
 
 
@@ -243,7 +244,7 @@ def _questions(
             f"{named(metric)} fired": case.fired.get(metric),
             "not fired": case.quiet.get(metric),
             "Gain of firing": case.gain(metric),
-            "+ calls": case.calls,
+            "More calls": case.calls,
             "Left out": case.left_out,
         }
         for case in some

@@ -220,7 +220,10 @@ def _audited(spec: Spec) -> Spec:
         help=term("decision audit", f"Of {', '.join(map(title, deciding))}. Hybrid (RRF) and Hybrid + rerank "
                   "are asked, too. It takes longer than estimated; equal model calls are free."),
     )  # fmt: skip
-    return replace(spec, audit=True) if wanted else spec
+    if not wanted:
+        return spec
+    baseline = loops.BASELINE if spec.baseline in deciding else spec.baseline
+    return replace(spec, audit=True, baseline=baseline)
 
 
 def _begin(spec: Spec, count: int) -> None:
