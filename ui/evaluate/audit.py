@@ -27,6 +27,7 @@ from ui.evaluate.view import Look, sentences
 
 FIGURE, KIND, SIDE = "evaluate_audit_figure", "evaluate_audit_kind", "evaluate_audit_side"
 OPEN = "evaluate_audit_open"
+TOLD = 8  # gains that are told in words; the table has all
 SIDES = {"all": "All", "better": "Firing is better", "worse": "Firing is worse", "tied": "No difference"}
 
 
@@ -42,7 +43,7 @@ def draw(look: Look) -> None:
     if not document["decisions"]:
         st.info("No decision that can be turned came up on these questions, so there is none to judge.")
         return
-    st.subheader("Decisions", anchor=False)
+    st.subheader("Decisions", anchor=False, help=term("decision audit"))
     figures = list(dict.fromkeys(name for kind in document["decisions"] for name in kind["figures"]))
     if not figures:
         st.info("No figure could be measured both ways on these questions.")
@@ -170,10 +171,8 @@ def _gains(document: Mapping[str, Any], metric: str) -> None:
     if not rows:
         st.caption("No decision fired on a question where this figure is known both ways.")
         return
-    texts = [finding.sentence(one) for one in rows if one.shown]
-    if none := [one.subject for one in rows if not one.shown]:
-        texts.append(f"No gain and no loss shown for {finding.listed(none)}.")
-    show(sentences(texts))
+    texts = [f"{one.subject}: {finding.figures(one)} when fired." for one in rows]
+    show(sentences(texts[:TOLD]))
     plot(forest(rows, dark=dark()), "evaluate_audit_forest", " ".join(texts))
 
 
@@ -217,7 +216,8 @@ def _decisions(document: Mapping[str, Any], metric: str) -> None:
     )  # fmt: skip
     st.caption(
         f"In {named(metric)}. n and Fired count all questions; the other columns those where the figure is "
-        "known both ways. Where More seconds is empty, the model calls came from the cache: not measured."
+        "known both ways. p is corrected for the number of kinds. Where More seconds is empty, the model "
+        "calls came from the cache: not measured."
     )
 
 

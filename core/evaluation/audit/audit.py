@@ -129,7 +129,7 @@ def perform(
         "turned": _counted(found),
     }
     document["routes"] = routes.table(outcomes, values, ready.baseline, document["baselines"])
-    document["decisions"] = decisions.table(found)
+    document |= {"decisions": decisions.table(found), "unpaired": decisions.unpaired(outcomes)}
     report.write(out, document, values, found)
     return document
 

@@ -9,10 +9,29 @@ from typing import Any
 from core.evaluation import effects
 from core.evaluation.answers import ANSWERS
 from core.evaluation.audit.cases import FIGURES, Case
+from core.evaluation.audit.loops import other_way
+from core.evaluation.audit.turning import first_of
 from core.evaluation.effects import SAME
+from core.evaluation.outcome import Outcomes
 from core.evaluation.statistics import interval
 
 Kind = tuple[str, str]  # route, step
+
+
+def unpaired(outcomes: Outcomes) -> list[dict[str, Any]]:
+    """How often each route's deciding steps first came to a decision that no pair names, so that it was not
+    turned: a row for each route and step.
+    """
+    found: dict[Kind, Counter[str]] = {}
+    for by in outcomes.values():
+        for route, outcome in by.items():
+            for taken in first_of(route, outcome):
+                if other_way(taken.step, taken.decision) is None:
+                    found.setdefault((route, taken.step), Counter())[taken.decision] += 1
+    return [
+        {"route": route, "step": step, "decisions": dict(counts.most_common())}
+        for (route, step), counts in found.items()
+    ]
 
 
 def table(cases: Sequence[Case]) -> list[dict[str, Any]]:

@@ -88,6 +88,7 @@ def tables(document: Mapping[str, Any]) -> list[tuple[str, list[Cells]]]:
         *((f"Differences from {name}", difference_rows(document, name)) for name in document["baselines"]),
         ("Decisions", decision_rows(document)),
         ("Price when fired", price_rows(document)),
+        ("Decisions that no pair names, which were not turned", unpaired_rows(document)),
     ]
 
 
@@ -183,6 +184,18 @@ def price_rows(document: Mapping[str, Any]) -> list[Cells]:
             "left out": ", ".join(f"{n} {why}" for why, n in kind["left_out"].items()),
         }
         for kind in document["decisions"]
+    ]
+
+
+def unpaired_rows(document: Mapping[str, Any]) -> list[Cells]:
+    """How often steps decided what has no other way."""
+    return [
+        {
+            "route": row["route"],
+            "decision": row["step"],
+            "times": ", ".join(f"{n} {decision}" for decision, n in row["decisions"].items()),
+        }
+        for row in document["unpaired"]
     ]
 
 

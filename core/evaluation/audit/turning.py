@@ -72,13 +72,13 @@ class Turns(Lines[BothWays]):
         return all(one.outcome.status == "ok" and not one.outcome.error for one in item.turned)
 
 
-def decided(route: str, found: Outcome) -> list[Taken]:
-    """The first decision of each of the route's own deciding steps, where it can be turned."""
+def first_of(route: str, found: Outcome) -> list[Taken]:
+    """The first decision of each of the route's own deciding steps."""
     first: dict[str, Taken] = {}
     for taken in found.decided:
         if taken.step in own(route):
             first.setdefault(taken.step, taken)
-    return [taken for taken in first.values() if other_way(taken.step, taken.decision)]
+    return list(first.values())
 
 
 def turning(
@@ -110,8 +110,11 @@ def turning(
                     return True
                 turned = []
                 for route, found in outcomes.items():
-                    for taken in decided(route, found) if found.status == "ok" else ():
-                        one = again(question, route, taken, runs)
+                    for taken in first_of(route, found) if found.status == "ok" else ():
+                        way = other_way(taken.step, taken.decision)
+                        if way is None:
+                            continue
+                        one = again(question, route, taken, way, runs)
                         if one is None:
                             return False
                         turned.append(one)
@@ -123,8 +126,10 @@ def turning(
 
             yield after
 
-    def again(question: Question, route: str, taken: Taken, runs: Store | None) -> Turned | None:
-        fired, decision = other_way(taken.step, taken.decision) or (False, "")
+    def again(
+        question: Question, route: str, taken: Taken, way: tuple[bool, str], runs: Store | None
+    ) -> Turned | None:
+        fired, decision = way
         own_parameters = {name: values for name, values in plan.parameters.items() if name == route}
         forced = replace(plan, routes=(route,), parameters=own_parameters, forced={taken.step: decision})
         run = None if ended() else runner.ask(engine, question, forced, warn, ended)
