@@ -127,13 +127,19 @@ def _performed(
     for warning in (*said, *ready.warnings):
         note(f"warning: {warning}")
     note(f"{len(ready.labelled.questions)} questions, {len(ready.plan.routes)} routes; results in {folder}")
-    with stoppable() as asked:
-        figures = audit.perform(
-            engine, ready, folder, fresh=fresh, retry=retry, progress=Pace(), said=said, ended=asked.is_set
-        )
+    stopped = f"stopped by the user; results so far are in {folder}, and the same command resumes from them"
+    try:
+        with stoppable() as asked:
+            figures = audit.perform(
+                engine, ready, folder, fresh=fresh, retry=retry, progress=Pace(), said=said,
+                ended=asked.is_set,
+            )  # fmt: skip
+    except KeyboardInterrupt:  # a second Ctrl-C, which does not wait for the figures
+        note(stopped)
+        return INTERRUPTED
     emit(figures, lambda: _text(figures, folder), as_json=as_json)
     if figures["interrupted"]:
-        note(f"stopped by the user; results so far are in {folder}, and the same command resumes from them")
+        note(stopped)
         return INTERRUPTED
     good = any(row["use"]["failed"] < row["use"]["asked"] for row in figures["routes"].values())
     return 0 if good else 1

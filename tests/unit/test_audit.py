@@ -20,7 +20,7 @@ from core.domain.types import Query
 from core.engine import engine as engine_module
 from core.engine.engine import Request
 from core.evaluation.audit import audit, decisions, loops, report
-from core.evaluation.audit.cases import MISSED, OTHER, Case, timed
+from core.evaluation.audit.cases import MISSED, OTHER, Case, measuring, timed
 from core.evaluation.audit.cases import cases as paired
 from core.evaluation.audit.turning import BothWays, Turned, read
 from core.evaluation.dataset import Question
@@ -29,7 +29,7 @@ from core.evaluation.outcome import Asked, Outcome, Taken
 from core.evaluation.spec import Spec
 from core.steps.decisions import ways
 from tests.audited import ASKED, FIRED, STEP, Doubt, engine, known_to, labelled_set
-from tests.fakes import TEXTS
+from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
 SPEC = Spec("tiny", ("wary",), split="test")
 
@@ -170,6 +170,29 @@ def test_crag_runs_the_way_it_is_forced(tmp_path, decision):
     assert len(set(map(tuple, seen.values()))) == 2, "the two ways find something else"
 
 
+@pytest.mark.parametrize(
+    ("route", "step"),
+    [
+        ("hybrid_rrf", "is the answer in the passages"),
+        ("hyde_gated", "look for exact terms"),
+        ("self_rag", "decide whether to retrieve"),
+        ("structured_hybrid", "choose the side"),
+    ],
+)
+def test_a_route_runs_either_way_of_a_pair(tmp_path, route, step):
+    replies = {"evidence": "0.9", "answer": "Said [1].", "sql": "SELECT name FROM items", "hyde": "customs"}
+    made = FakeEngine(tmp_path, llm=ScriptedLLM(replies))
+    ((fired, quiet),) = loops.fires()[step]
+    found = []
+    for forced in (fired, quiet):
+        request = Request(Query("fragile items"), "tiny", (route,), answers="all", forced={step: forced})
+        (result,) = made.ask(request).results
+        span = next(span for span in result.spans if span.name == step)
+        assert (result.status, span.output.decision) == ("ok", forced), result.error
+        found.append((result.answer, [hit.passage.id for hit in result.hits]))
+    assert found[0] != found[1]
+
+
 # --- an oracle
 
 
@@ -263,6 +286,19 @@ def test_what_did_not_come_to_the_same_decision_counts_nowhere(again, why):
     values = lambda _outcomes, names: {name: {"q": {"recall@10": float(name == "a")}} for name in names}  # noqa: E731
     (case,) = paired({"q": {"a": itself}}, both, values)
     assert (case.left_out, case.gain("recall@10")) == (why, None if why else 1.0)
+
+
+def test_what_is_measured_of_database_queries_is_a_figure_too():
+    itself = Outcome("ok", 1.0, run="r", decided=(Taken("s", "x"),))
+    again = Outcome("ok", 1.0, decided=(Taken("s", "y", forced="x"),))
+    both = {"better": BothWays("r", (Turned("a", "s", "x", "y", True, again),))}
+    executed = lambda outcomes, names: {  # noqa: E731
+        name: {id: {"execution_accuracy": float(name == "a")} for id in outcomes} for name in names
+    }
+    found = paired({"better": {"a": itself}}, both, measuring(labelled_set(), executed))
+    (row,) = decisions.table(found)
+    assert row["figures"]["execution_accuracy"]["gain"]["delta"] == 1.0
+    assert row["figures"]["recall@10"]["tied"] == 1, "neither found anything"
 
 
 def test_a_question_that_was_asked_anew_since_counts_once(wary, tmp_path):
@@ -454,19 +490,22 @@ def test_bad_input_is_one_line(call, args, told):
     assert told in line
 
 
-def test_ctrl_c_ends_the_command_with_130_and_says_how_to_go_on(call, wary, tmp_path):
+@pytest.mark.parametrize(("after", "times"), [(0, 1), (3, 1), (3, 2)])
+def test_ctrl_c_ends_the_command_with_130_and_says_how_to_go_on(call, wary, tmp_path, after, times):
     start = wary.start
 
     def interrupted(request):
-        if interrupted.left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
         interrupted.left -= 1
+        for _ in range(times if interrupted.left == -1 else 0):
+            os.kill(os.getpid(), signal.SIGINT)
         return start(request)
 
-    interrupted.left, wary.start = 3, interrupted
+    interrupted.left, wary.start = after, interrupted
     args = ("--routes", "wary", "--answers", "none", "--out", tmp_path / "out")
     code, _, err = call(*args, "--json")
     assert code == 130
     assert "the same command resumes" in err
-    assert json.loads((tmp_path / "out" / report.AUDIT).read_text())["interrupted"]
-    assert call(*args)[0] == 0
+    if times == 1:
+        assert json.loads((tmp_path / "out" / report.AUDIT).read_text())["interrupted"]
+    code, told, _ = call(*args, "--json")
+    assert (code, json.loads(told)["queries"]) == (0, 7)
