@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
-from core.evaluation import experiment
 from core.evaluation.audit import audit
-from core.evaluation.experiment import Prepared
+from core.evaluation.experiment import Prepared, perform, prepare
 from core.evaluation.experiment_store import LABELLED, opened, place
 from core.evaluation.spec import Spec
 
@@ -52,7 +51,7 @@ class Evaluating(BackgroundJob):
                 warn=self.warnings.append, ended=self._cancel.is_set, said=self._said,
             )  # fmt: skip
         else:
-            experiment.perform(
+            perform(
                 self._engine, self.ready, out=self.folder, retry=self._retry, progress=self._follow,
                 warn=self.warnings.append, ended=self._cancel.is_set,
             )  # fmt: skip
@@ -78,7 +77,7 @@ def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Eval
                 raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
         if spec.audit:
             return Evaluating(engine, name, folder, *audit.prepare(engine, spec), retry=retry)
-        return Evaluating(engine, name, folder, experiment.prepare(engine, spec), (), retry=retry)
+        return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry)
 
     return jobs.begin(Evaluating, folder, made)
 
