@@ -82,6 +82,7 @@ def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
     return frozenset(found)
 
 
+@cache
 def _taken(function: Callable[..., Any], variable: str) -> set[str]:
     """What a function's text takes from a variable: the `name` of each `variable.name`."""
     text = ast.parse(textwrap.dedent(inspect.getsource(function)))
