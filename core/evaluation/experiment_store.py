@@ -161,7 +161,9 @@ def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any])
             "qrels": {q.id: labelled.qrels[q.id] for q in labelled.questions if q.id in labelled.qrels},
         },
     }
-    (folder / LABELLED).write_text(json.dumps(document), encoding="utf-8")
+    draft = folder / f"{LABELLED}.tmp"
+    draft.write_text(json.dumps(document), encoding="utf-8")
+    draft.replace(folder / LABELLED)  # whole or not at all: a process that was killed goes on
 
 
 @cache

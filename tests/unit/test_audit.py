@@ -387,7 +387,9 @@ def test_another_audit_is_not_mixed_in(wary, tmp_path):
         with pytest.raises(BadInput, match="holds another audit or evaluation") as error:
             audited(wary, tmp_path / "out", spec)
         assert told in str(error.value)
-    assert the_row(audited(wary, tmp_path / "out", replace(SPEC, seed=4), fresh=True))["n"] == 8
+    stopped = audited(wary, tmp_path / "out", replace(SPEC, seed=4), fresh=True, ended=lambda: True)
+    assert (stopped["interrupted"], stopped["queries"], stopped["decisions"]) == (True, 0, [])
+    assert the_row(audited(wary, tmp_path / "out", replace(SPEC, seed=4)))["n"] == 8
 
 
 def test_what_cannot_be_audited_is_told_before_anything_is_asked(wary, tmp_path):

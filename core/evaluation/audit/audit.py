@@ -103,8 +103,9 @@ def perform(
     pairs = {step: fires()[step] for step in sorted({step for some in turned.values() for step in some})}
     conditions = {**experiment.conditions_of(plan, engine), "turned": turned, "pairs": pairs}
     beside = turning(
-        engine, ready.labelled, plan, out, conditions, fresh=fresh, retry=retry, ended=ended, warn=warn
-    )
+        engine, ready.labelled, plan, out, conditions, fresh=fresh, retry=retry, stale=report.FILES,
+        ended=ended, warn=warn,
+    )  # fmt: skip
     figures, labelled, outcomes = experiment.perform(
         engine, ready, out=out, fresh=fresh, retry=retry, progress=progress, warn=warn, ended=ended,
         beside=beside,

@@ -20,6 +20,7 @@ from core.evaluation.templating import render
 
 AUDIT, TABLES = "audit.json", "audit.md"
 BY_ROUTE, BY_DECISION = "audit-routes.jsonl", "audit-decisions.jsonl"
+FILES = (AUDIT, TABLES, BY_ROUTE, BY_DECISION)
 TAKEN = ("dataset", "corpus", "fingerprint", "queries", "labelled", "baseline", "split", "sample", "timing",
          "machine", "interrupted", "statistics")  # fmt: skip
 SHOWN = ("ndcg@10", "recall@10", "correct", "supported_accuracy", "abstention_precision", "abstention_recall",

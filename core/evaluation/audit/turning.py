@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,18 +90,21 @@ def turning(
     *,
     fresh: bool,
     retry: bool,
+    stale: Sequence[str],
     ended: Ended,
     warn: Callable[[str], None],
 ) -> Callable[[Store | None], AbstractContextManager[After]]:
     """What an evaluation is to do beside each question; see core.evaluation.experiment.perform.
 
-    A question that was turned before, and not asked anew since, is not turned again. `folder` has to be this
-    process's alone.
+    A question that was turned before, and not asked anew since, is not turned again. `fresh` also deletes the
+    files `stale`, which were made of what is discarded.
     """
     ids = Ids()
 
     @contextmanager
     def beside(runs: Store | None) -> Iterator[After]:
+        for name in stale if fresh else ():
+            (folder / name).unlink(missing_ok=True)
         with Turns.within(folder, conditions, fresh=fresh, retry=retry) as lines:
 
             def after(question: Question, outcomes: Mapping[str, Outcome]) -> bool:
