@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from core.backends.prompting.prompts import Prompt
-from core.domain.types import Answer, Query
+from core.domain.types import Answer, Query, Ranking
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.declare import Route, _parameters
 from core.steps import Steps
@@ -51,11 +51,14 @@ class Doubting(StepBase):
         return self._ask(AGAIN, max_tokens=8, question=text).text
 
 
+def _search(text: str, steps: Steps) -> Ranking:
+    if steps.doubt(text).decision == "search again":
+        return steps.sparse(steps.other_words(text))
+    return steps.sparse(text)
+
+
 def _wary(query: Query, do: Steps) -> Answer:
-    found = do.sparse(query.text)
-    if do.doubt(query.text).decision == "search again":
-        found = do.sparse(do.other_words(query.text))
-    return do.answer(query.text, found)
+    return do.answer(query.text, _search(query.text, steps=do))
 
 
 WARY = Route("wary", "Wary", "query", "Doubts its question.", None, (), _parameters(_wary), _wary)

@@ -132,6 +132,10 @@ def test_pairs_name_decisions_of_their_steps():
     assert loops.fires()["act on the grades"][0] == ("knowledge gap", "go on without the web")
 
 
+def test_a_step_is_found_in_what_the_route_hands_its_steps_to(wary):
+    assert loops.own("wary") == {STEP}
+
+
 def test_what_every_answer_decides_is_no_decision_of_a_loop():
     assert "is the answer in the passages" in loops.own("hybrid_rrf")
     assert "act on the grades" in loops.own("crag")

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeGuard, get_args, get_type_hints
 
 from core.routes.declare import Route
 from core.routes.registry import routes
@@ -64,7 +64,9 @@ def loops() -> list[Route]:
 
 
 def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
-    """The names of the steps that a function takes from its variable `owner`, and those that they take."""
+    """The names of the steps that a function takes from its variable `owner`, and those that they take, or
+    functions that it hands the variable to.
+    """
     found: set[str] = set()
     seen: set[Callable[..., Any]] = set()
     waiting = [(function, owner)]
@@ -79,15 +81,36 @@ def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
             method = getattr(Steps, name, None)
             if inspect.isfunction(method):
                 waiting.append((inspect.unwrap(method), "self"))
+        waiting += _handed_on(one, variable)
     return frozenset(found)
 
 
-@cache
 def _taken(function: Callable[..., Any], variable: str) -> set[str]:
     """What a function's text takes from a variable: the `name` of each `variable.name`."""
-    text = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return {
-        node.attr
-        for node in ast.walk(text)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == variable
-    }
+    nodes = ast.walk(_text(function))
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is(node.value, variable)}
+
+
+def _handed_on(function: Callable[..., Any], variable: str) -> list[tuple[Callable[..., Any], str]]:
+    """The functions of its module that are called with the variable, and what they call it."""
+    found = []
+    for node in ast.walk(_text(function)):
+        other = function.__globals__.get(node.func.id) if _calls_a_name(node) else None
+        if inspect.isfunction(other):
+            names = list(inspect.signature(other).parameters)
+            places = [*zip(names, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
+            found += [(other, name) for name, given in places if name and _is(given, variable)]
+    return found
+
+
+def _calls_a_name(node: ast.AST) -> TypeGuard[Any]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def _is(node: ast.AST, variable: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == variable
+
+
+@cache
+def _text(function: Callable[..., Any]) -> ast.Module:
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))
