@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, TypeGuard, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from core.routes.declare import Route
 from core.routes.registry import routes
@@ -93,18 +93,16 @@ def _taken(function: Callable[..., Any], variable: str) -> set[str]:
 
 def _handed_on(function: Callable[..., Any], variable: str) -> list[tuple[Callable[..., Any], str]]:
     """The functions of its module that are called with the variable, and what they call it."""
-    found = []
+    found: list[tuple[Callable[..., Any], str]] = []
     for node in ast.walk(_text(function)):
-        other = function.__globals__.get(node.func.id) if _calls_a_name(node) else None
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        other = function.__globals__.get(node.func.id)
         if inspect.isfunction(other):
-            names = list(inspect.signature(other).parameters)
-            places = [*zip(names, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
-            found += [(other, name) for name, given in places if name and _is(given, variable)]
+            given = [*zip(inspect.signature(other).parameters, node.args, strict=False)]
+            given += [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
+            found += [(other, name) for name, value in given if _is(value, variable)]
     return found
-
-
-def _calls_a_name(node: ast.AST) -> TypeGuard[Any]:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def _is(node: ast.AST, variable: str) -> bool:
