@@ -99,9 +99,9 @@ def audit_(
     engine = shared_engine()
     wanted = answers == "all" or (answers is None and (answer_by == "extract" or audit.answers_here(engine)))
     spec = Spec(
-        source.name, tuple(route.name for route in chosen), given, split, mode, queries, seed=seed,
+        source.name, (), given, split, mode, queries, seed=seed,
         labels=labels, questions=tuple(map(str, questions)), qrels=str(qrels) if qrels else None,
-        answers=wanted, answer_by=answer_by, baseline=baseline, audit=True,
+        answers=wanted, answer_by=answer_by, baseline=baseline, audit=tuple(route.name for route in chosen),
     )  # fmt: skip
     return _performed(engine, spec, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json)
 

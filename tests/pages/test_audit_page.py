@@ -13,7 +13,7 @@ from tests.fakes import ScriptedLLM
 from tests.pages.reading import address, html, shown
 
 TAB = "Decision audit"
-SPEC = Spec("tiny", ("wary",), split="test", audit=True)
+SPEC = Spec("tiny", audit=("wary",), split="test")
 
 
 @pytest.fixture

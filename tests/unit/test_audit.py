@@ -31,7 +31,7 @@ from core.steps.decisions import ways
 from tests.audited import ASKED, FIRED, STEP, Doubt, engine, known_to, labelled_set
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 
-SPEC = Spec("tiny", ("wary",), split="test")
+SPEC = Spec("tiny", audit=("wary",), split="test")
 
 
 @pytest.fixture
@@ -122,6 +122,24 @@ def test_the_runs_of_both_ways_are_kept_and_say_what_was_forced(wary, tmp_path):
     outcome = read(tmp_path / "out")["missed"].turned[0].outcome
     assert outcome.decided == (Taken(STEP, "search again", forced="keep"),)
     assert opened(tmp_path / "out").outcomes["missed"]["wary"].decided == (Taken(STEP, "keep"),)
+
+
+def test_what_every_answer_decides_is_turned_where_a_baseline_is_named(wary, tmp_path):
+    wary.fake_llm.replies |= {"evidence": "0.9", "answer": "Said [1]."}
+    spec = replace(SPEC, answers=True, queries=2)
+    alone = audited(wary, tmp_path / "alone", spec)
+    assert {row["route"] for row in alone["decisions"]} == {"wary"}
+    named = audited(wary, tmp_path / "named", replace(spec, audit=("hybrid_rrf", "wary")))
+    row = the_row(named, "is the answer in the passages")
+    assert (row["route"], row["decisions"]) == ("hybrid_rrf", {"answer": 2})
+    assert "claim" not in named["routes"]["hybrid_rrf"]
+
+
+def test_a_claim_is_a_figure_that_the_baseline_has(wary, tmp_path):
+    """CRAG says what is missing where no answer is asked for; the baseline then says nothing."""
+    spec = replace(SPEC, audit=("crag",), parameters={"crag": {"low": 1.0, "high": 1.0}})
+    row = audited(wary, tmp_path / "out", spec)["routes"]["crag"]
+    assert (row["claim"], row["planned"]["n"]) == ("recall@10", 7)
 
 
 # --- the declarations
@@ -386,7 +404,7 @@ def test_another_audit_is_not_mixed_in(wary, tmp_path):
     for spec, told in [
         (replace(SPEC, seed=4), "seed: 13 there, 4 now"),
         (replace(SPEC, queries=3), "queries: None there, 3 now"),
-        (replace(SPEC, routes=("wary", "crag")), "routes: "),
+        (replace(SPEC, audit=("wary", "crag")), "routes: "),
     ]:
         with pytest.raises(BadInput, match="holds another audit or evaluation") as error:
             audited(wary, tmp_path / "out", spec)
@@ -398,22 +416,22 @@ def test_another_audit_is_not_mixed_in(wary, tmp_path):
 
 def test_what_cannot_be_audited_is_told_before_anything_is_asked(wary, tmp_path):
     with pytest.raises(BadInput, match="unknown route 'nope'"):
-        audit.prepare(wary, replace(SPEC, routes=("nope",)), labelled_set())
+        audit.prepare(wary, replace(SPEC, audit=("nope",)), labelled_set())
     bare = replace(labelled_set(), qrels={})
     with pytest.raises(BadInput, match="none of the 8 questions drawn has a relevant passage"):
         audit.prepare(wary, SPEC, bare)
     wary.fake_llm.missing = "no model; run this"
     with pytest.raises(Unavailable, match="confidence cannot be audited here: no model; run this"):
-        audit.prepare(wary, replace(SPEC, routes=("confidence",)), labelled_set())
+        audit.prepare(wary, replace(SPEC, audit=("confidence",)), labelled_set())
     with pytest.raises(Unavailable, match="answers cannot be written by a model"):
         audit.prepare(wary, replace(SPEC, answers=True), labelled_set())
-    ready, said = audit.prepare(wary, replace(SPEC, routes=()), labelled_set())
+    ready, said = audit.prepare(wary, replace(SPEC, audit=()), labelled_set())
     assert {"crag", "wary"} <= set(ready.plan.routes)
     assert any(one.startswith("confidence is left out: no model") for one in said)
 
 
 def test_a_route_without_decisions_says_so(wary):
-    _, said = audit.prepare(wary, replace(SPEC, routes=("bm25", "wary")), labelled_set())
+    _, said = audit.prepare(wary, replace(SPEC, audit=("bm25", "wary")), labelled_set())
     assert said == ["bm25: no decision of its own to turn"]
 
 

@@ -223,7 +223,7 @@ def _audited(spec: Spec) -> Spec:
     if not wanted:
         return spec
     baseline = loops.BASELINE if spec.baseline in deciding else spec.baseline
-    return replace(spec, audit=True, baseline=baseline)
+    return replace(spec, audit=tuple(deciding), baseline=baseline)
 
 
 def _begin(spec: Spec, count: int) -> None:

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 def prepare(
     engine: Engine, spec: Spec, found: Found | None = None, folder: Path | None = None
 ) -> tuple[Prepared, list[str]]:
-    """Check `spec` and complete it: the baselines first, then its routes, or without any all loops that can
-    run here. Also what is to be said of it. Raises BadInput or Unavailable with what is wrong.
+    """Check `spec` and complete it: the baselines, its routes, and those it audits, which are all loops that
+    can run here where it names none. Also what is to be said of it. Raises BadInput or Unavailable with what
+    is wrong.
     """
     gaps = missing(engine, spec.corpus)
     said = []
-    names = list(spec.routes)
+    names = [route.name for route in pick(list(spec.audit))] if spec.audit else []
     if not names:
         lacking = {route.name: _lacks(route.name, spec, gaps) for route in loops()}
         names = [name for name, why in lacking.items() if why is None]
@@ -44,7 +45,7 @@ def prepare(
         if not names:
             raise Unavailable(f"no route that makes decisions can run here: {'; '.join(said)}")
     baseline = spec.baseline or BASELINE
-    asked = list(dict.fromkeys((baseline, *BASELINES, *(route.name for route in pick(names)))))
+    asked = list(dict.fromkeys((baseline, *BASELINES, *spec.routes, *names)))
     for name in asked:
         if why := _lacks(name, spec, gaps):
             raise Unavailable(f"{name} cannot be audited here: {why}; give --routes without it")
@@ -56,7 +57,7 @@ def prepare(
             f"answers cannot be written by a model: {gaps[Need.LLM]}; give --answers none or"
             " --answer-by extract"
         )
-    whole = replace(spec, routes=tuple(asked), baseline=baseline, audit=True)
+    whole = replace(spec, routes=tuple(asked), baseline=baseline, audit=tuple(names))
     ready = experiment.prepare(engine, whole, found, folder)
     drawn = ready.labelled
     if not any(drawn.labelled(q.id) or q.answers or q.answerable is False for q in drawn.questions):
@@ -99,11 +100,11 @@ def perform(
     if not fresh:
         _same(out, ready.spec)
     plan = ready.plan
-    turned = {name: sorted(own(name)) for name in plan.routes}
+    turned = {name: sorted(own(name)) for name in ready.spec.audit}
     pairs = {step: fires()[step] for step in sorted({step for some in turned.values() for step in some})}
     conditions = {**experiment.conditions_of(plan, engine), "turned": turned, "pairs": pairs}
     beside = turning(
-        engine, ready.labelled, plan, out, conditions, fresh=fresh, retry=retry, stale=report.FILES,
+        engine, ready.labelled, plan, turned, out, conditions, fresh=fresh, retry=retry, stale=report.FILES,
         ended=ended, warn=warn,
     )  # fmt: skip
     figures, labelled, outcomes = experiment.perform(
@@ -129,8 +130,9 @@ def perform(
         "pairs": pairs,
         "turned": _counted(found),
     }
-    document["routes"] = routes.table(outcomes, values, ready.baseline, document["baselines"])
-    document |= {"decisions": decisions.table(found), "unpaired": decisions.unpaired(outcomes)}
+    judged = [name for name in turned if name not in document["baselines"]]
+    document["routes"] = routes.table(outcomes, values, judged, document["baselines"])
+    document |= {"decisions": decisions.table(found), "unpaired": decisions.unpaired(outcomes, turned)}
     report.write(out, document, values, found)
     return document
 

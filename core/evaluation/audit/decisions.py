@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from core.evaluation import effects
@@ -18,14 +18,14 @@ from core.evaluation.statistics import interval
 Kind = tuple[str, str]  # route, step
 
 
-def unpaired(outcomes: Outcomes) -> list[dict[str, Any]]:
-    """How often each route's deciding steps first came to a decision that no pair names, so that it was not
-    turned: a row for each route and step.
+def unpaired(outcomes: Outcomes, turned: Mapping[str, Collection[str]]) -> list[dict[str, Any]]:
+    """How often the deciding steps of each route (`turned`) first came to a decision that no pair names, so
+    that it was not turned: a row for each route and step.
     """
     found: dict[Kind, Counter[str]] = {}
     for by in outcomes.values():
-        for route, outcome in by.items():
-            for taken in first_of(route, outcome):
+        for route, steps in turned.items():
+            for taken in first_of(by[route], steps):
                 if other_way(taken.step, taken.decision) is None:
                     found.setdefault((route, taken.step), Counter())[taken.decision] += 1
     return [

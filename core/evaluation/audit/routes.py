@@ -19,25 +19,26 @@ COMPARED = ("delta", "ci95", "n", "wins", "ties", "losses")  # of a difference t
 
 
 def claim(route: str, figures: Sequence[str]) -> str:
-    """The figure that a route claims to improve, of those that were measured."""
+    """The figure that a route claims to improve, of those that the baseline has."""
     wanted = CLAIMS.get(every()[route].family, FOUND)
     return wanted if wanted in figures else FOUND
 
 
 def table(
-    outcomes: Outcomes, values: ByRoute, baseline: str, baselines: Sequence[str]
+    outcomes: Outcomes, values: ByRoute, audited: Sequence[str], baselines: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """A row a route: the mean of each figure with its interval under "ci95" and over how many questions under
     "counts", the differences from each baseline under "against", and what it took under "use".
 
-    "planned" is the difference from `baseline` in the figure that the route claims to improve, "claim": one
-    Holm family over the routes that are no baseline.
+    "planned" is the difference of an audited route from the first baseline in the figure that it claims to
+    improve, "claim": one Holm family.
     """
     names = known(values)
     rows = means_of(values, names, names)
-    judged = {route: claim(route, names) for route in values if route not in baselines}
+    comparable = known({baselines[0]: values[baselines[0]]})
+    judged = {route: claim(route, comparable) for route in audited}
     planned = effects.family(
-        {route: differences(values, route, baseline, figure) for route, figure in judged.items()}
+        {route: differences(values, route, baselines[0], figure) for route, figure in judged.items()}
     )
     for route, row in rows.items():
         row |= {"counts": counted(values[route], names), "use": use([by[route] for by in outcomes.values()])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.domain.ranked import Ids
 from core.evaluation import runner
-from core.evaluation.audit.loops import other_way, own
+from core.evaluation.audit.loops import other_way
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.journal import Lines, outcome, plain
 from core.evaluation.outcome import Outcome, Taken
@@ -72,11 +72,11 @@ class Turns(Lines[BothWays]):
         return all(one.outcome.status == "ok" and not one.outcome.error for one in item.turned)
 
 
-def first_of(route: str, found: Outcome) -> list[Taken]:
-    """The first decision of each of the route's own deciding steps."""
+def first_of(found: Outcome, steps: Collection[str]) -> list[Taken]:
+    """The first decision of each of these steps."""
     first: dict[str, Taken] = {}
     for taken in found.decided:
-        if taken.step in own(route):
+        if taken.step in steps:
             first.setdefault(taken.step, taken)
     return list(first.values())
 
@@ -85,6 +85,7 @@ def turning(
     engine: runner.Asks,
     labelled: LabelledSet,
     plan: Plan,
+    turned: Mapping[str, Collection[str]],
     folder: Path,
     conditions: Mapping[str, Any],
     *,
@@ -96,6 +97,7 @@ def turning(
 ) -> Callable[[Store | None], AbstractContextManager[After]]:
     """What an evaluation is to do beside each question; see core.evaluation.experiment.perform.
 
+    `turned` gives, by route, the steps whose decisions are turned.
     A question that was turned before, and not asked anew since, is not turned again. `fresh` also deletes the
     files `stale`, which were made of what is discarded.
     """
@@ -111,19 +113,20 @@ def turning(
                 run = next(one.run for one in outcomes.values())
                 if question.id in lines.done and lines.done[question.id].run == run:
                     return True
-                turned = []
-                for route, found in outcomes.items():
-                    for taken in first_of(route, found) if found.status == "ok" else ():
+                done = []
+                for route, steps in turned.items():
+                    found = outcomes[route]
+                    for taken in first_of(found, steps) if found.status == "ok" else ():
                         way = other_way(taken.step, taken.decision)
                         if way is None:
                             continue
                         one = again(question, route, taken, way, runs)
                         if one is None:
                             return False
-                        turned.append(one)
+                        done.append(one)
                 if runs is not None:
                     runs.flush()
-                lines.done[question.id] = BothWays(run, tuple(turned))
+                lines.done[question.id] = BothWays(run, tuple(done))
                 lines.add(question.id, lines.done[question.id])
                 return True
 
