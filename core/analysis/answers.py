@@ -9,6 +9,7 @@ from core.analysis.run_view import Recorded, below, recorded
 from core.backends.prompting.citations import markers
 from core.domain.outputs import Critique, Decided, DraftChoice, Reply, Selection, Written
 from core.domain.types import RouteResult, Span
+from core.steps.decisions import FORCED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,12 @@ def decisions(result: RouteResult) -> list[Recorded[Decided | Selection]]:
             found.append(Recorded(span, decided))
             inside |= {one.id for one in below(result, span)}
     return found
+
+
+def forced(span: Span) -> str:
+    """Where a request turned the step's decision, a sentence that says so and what it was; else ""."""
+    was = span.attributes.get(FORCED)
+    return f"Forced by an audit: on its own the step decided “{was}”." if was is not None else ""
 
 
 def warned(result: RouteResult) -> list[tuple[Span, dict[str, list[str]]]]:

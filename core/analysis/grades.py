@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from core.analysis.answers import decisions
+from core.analysis.answers import decisions, forced
 from core.analysis.run_view import Recorded, gradings, strippings
 from core.analysis.what_if.grading import bands, known
 from core.analysis.what_if.scored import nears, reaching
@@ -37,10 +37,11 @@ def decided(run: Run) -> list[tuple[RouteResult, str]]:
     for result in run.results:
         words: list[tuple[str, int]] = []
         for one in decisions(result):
-            if words and words[-1][0] == one.output.decision:
-                words[-1] = (one.output.decision, words[-1][1] + 1)
+            word = f"{one.output.decision} (forced)" if forced(one.span) else one.output.decision
+            if words and words[-1][0] == word:
+                words[-1] = (word, words[-1][1] + 1)
             else:
-                words.append((one.output.decision, 1))
+                words.append((word, 1))
         if words:
             steps = [word if count == 1 else f"{word} ({count} times)" for word, count in words]
             more = f" → {len(steps) - WAYS} more" if len(steps) > WAYS else ""

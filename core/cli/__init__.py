@@ -18,6 +18,7 @@ from core.domain.errors import BadInput, RouteScopeError, describe, shortened
 OK, FAILED, BAD_INPUT = 0, 1, 2
 COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
     "ask": "ask",
+    "audit": "audit",
     "corpora": "corpora",
     "doctor": "doctor",
     "eval": "evaluate",

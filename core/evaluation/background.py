@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
+from core.evaluation.audit import audit
 from core.evaluation.experiment import Prepared, perform, prepare
 from core.evaluation.experiment_store import LABELLED, opened, place
 from core.evaluation.spec import Spec
@@ -23,10 +25,13 @@ class Evaluating(BackgroundJob):
 
     kind = "evaluation"
 
-    def __init__(self, engine: Engine, name: str, folder: Path, ready: Prepared, *, retry: bool) -> None:
+    def __init__(
+        self, engine: Engine, name: str, folder: Path, ready: Prepared, said: Sequence[str], *, retry: bool
+    ) -> None:
         super().__init__(name, len(ready.labelled.questions) * ready.spec.repeats, engine.settings.home)
         self.name, self.folder, self.ready = name, folder, ready
-        self.warnings: list[str] = list(ready.warnings)
+        self.warnings: list[str] = [*said, *ready.warnings]
+        self._said = said
         self._engine, self._retry = engine, retry
         self._first: int | None = None  # questions that were finished before it began
         self._asked = 0.0
@@ -40,10 +45,16 @@ class Evaluating(BackgroundJob):
         return (time.perf_counter() - self._asked) / new * (self.total - self.finished)
 
     def _do(self) -> None:
-        perform(
-            self._engine, self.ready, out=self.folder, retry=self._retry, progress=self._follow,
-            warn=self.warnings.append, ended=self._cancel.is_set,
-        )  # fmt: skip
+        if self.ready.spec.audit:
+            audit.perform(
+                self._engine, self.ready, self.folder, retry=self._retry, progress=self._follow,
+                warn=self.warnings.append, ended=self._cancel.is_set, said=self._said,
+            )  # fmt: skip
+        else:
+            perform(
+                self._engine, self.ready, out=self.folder, retry=self._retry, progress=self._follow,
+                warn=self.warnings.append, ended=self._cancel.is_set,
+            )  # fmt: skip
 
     def _follow(self, done: int, _total: int) -> None:
         if self._first is None:
@@ -64,7 +75,9 @@ def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Eval
             before = Spec.read(opened(folder).spec)
             if before != Spec.read(spec.document()):
                 raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
-        return Evaluating(engine, name, folder, prepare(engine, spec), retry=retry)
+        if spec.audit:
+            return Evaluating(engine, name, folder, *audit.prepare(engine, spec), retry=retry)
+        return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry)
 
     return jobs.begin(Evaluating, folder, made)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from core.store import Store
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
+Beside = Callable[["Store | None"], AbstractContextManager[runner.After]]  # what is done after each question
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,14 @@ def perform(
     progress: Progress = lambda _done, _total: None,
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
+    beside: Beside | None = None,
 ) -> tuple[dict[str, Any], LabelledSet, Outcomes]:
     """Ask every question and give the figures; what was asked in `out` before is not asked again.
 
     `ended` is looked at between questions, and a question under way is stopped when it turns true; the
-    figures then say "interrupted". With `out` everything is also written there: see core.evaluation.report
-    and core.evaluation.experiment_store.
+    figures then say "interrupted". `beside` does something with each question: it is given where the runs
+    are kept. With `out` everything is also written there: see core.evaluation.report and
+    core.evaluation.experiment_store.
     """
     spec, plan, drawn = ready.spec, ready.plan, ready.labelled
     warnings = dict.fromkeys(ready.warnings)
@@ -108,18 +111,22 @@ def perform(
         warn(warning)
 
     total = len(drawn.questions) * spec.repeats
-    conditions = _conditions(plan, engine)
-    with _journal(out, conditions, fresh=fresh, retry=retry) as journal, _runs(out, fresh=fresh) as runs:
+    conditions = conditions_of(plan, engine)
+    with (
+        _journal(out, conditions, fresh=fresh, retry=retry) as journal,
+        _runs(out, fresh=fresh) as runs,
+        beside(runs) if beside else nullcontext() as after,
+    ):
         if out is not None:
             write_labelled(out, drawn, spec.document())
         outcomes, whole = runner.run(
             engine, drawn, plan, journal=journal, runs=runs, ended=ended, warn=in_words,
-            progress=lambda done, _: progress(done, total),
+            progress=lambda done, _: progress(done, total), after=after,
         )  # fmt: skip
         again, whole = _repeated(
             engine, ready, out, whole, fresh=fresh, ended=ended, warn=in_words, progress=progress
         )
-    executed = _executed(drawn, outcomes, plan.routes, engine, plan.corpus)
+    executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
     figures = {
@@ -219,7 +226,7 @@ def _repeated(
             break
         before = (nth - 1) * len(drawn.questions)
         again = Plan(plan.corpus, names, parameters, plan.timing, plan.style, draw=nth - 1)
-        conditions = _conditions(again, engine)
+        conditions = conditions_of(again, engine)
         with _journal(out and out / f"repeat-{nth}", conditions, fresh=fresh, retry=False) as journal:
             outcomes, whole = runner.run(
                 engine, drawn, again, journal=journal, ended=ended, warn=warn,
@@ -229,8 +236,8 @@ def _repeated(
     return rounds, whole
 
 
-def _executed(
-    labelled: LabelledSet, outcomes: Outcomes, names: tuple[str, ...], engine: Engine, corpus: str
+def executed_of(
+    labelled: LabelledSet, outcomes: Outcomes, names: Sequence[str], engine: Engine, corpus: str
 ) -> Executed:
     """How the routes' SQL does on the corpus' database; nothing without one, or without gold SQL."""
     if not any(question.sql for question in labelled.questions):
@@ -259,7 +266,7 @@ def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | No
     return closing(Store(out / RUNS))
 
 
-def _conditions(plan: Plan, engine: Engine) -> dict[str, Any]:
+def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
     """What must be the same for outcomes to be put together."""
     llm = engine.llm()
     return {

@@ -82,11 +82,14 @@ class Evaluation:
 
     def run(self, question: str) -> Run:
         """The run in which a question was asked, with its spans; BadInput where none was kept."""
+        return self.stored(self.run_id(question), question)
+
+    def stored(self, id: str, question: str) -> Run:
+        """A run of a question by its id, "" where there is none; an audit keeps several of one question."""
         from contextlib import closing
 
         from core.store import Store
 
-        id = self.run_id(question)
         if not id or not (self.folder / RUNS).is_file():
             raise BadInput(f"evaluation {self.name} saved no run of question {question!r}")
         with closing(Store(self.folder / RUNS)) as store:
@@ -158,7 +161,9 @@ def write_labelled(folder: Path, labelled: LabelledSet, spec: Mapping[str, Any])
             "qrels": {q.id: labelled.qrels[q.id] for q in labelled.questions if q.id in labelled.qrels},
         },
     }
-    (folder / LABELLED).write_text(json.dumps(document), encoding="utf-8")
+    draft = folder / f"{LABELLED}.tmp"
+    draft.write_text(json.dumps(document), encoding="utf-8")
+    draft.replace(folder / LABELLED)  # whole or not at all: a process that was killed goes on
 
 
 @cache

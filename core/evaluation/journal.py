@@ -4,31 +4,50 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, ClassVar, Generic, Self, TextIO, TypeVar
 
 from core.domain.errors import BadInput
 from core.domain.ranked import Ids
-from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
 
 JOURNAL = "questions.jsonl"
+T = TypeVar("T")
 OLDER = {"answers": None, "draw": 0}  # what held before these conditions were written down
 
 
-class Journal:
+class Lines(ABC, Generic[T]):
     """A file of finished questions, a line each, after one with the conditions they were asked under."""
 
-    def __init__(self, file: TextIO, done: Outcomes) -> None:
+    name: ClassVar[str]
+
+    def __init__(self, file: TextIO, done: dict[str, T]) -> None:
         self.done = done
         self._file = file
 
-    def add(self, question: str, outcomes: Mapping[str, Outcome]) -> None:
+    @staticmethod
+    @abstractmethod
+    def plain(item: T) -> dict[str, Any]:
+        """What is written of a question."""
+
+    @staticmethod
+    @abstractmethod
+    def read(line: Mapping[str, Any], ids: Ids) -> T:
+        """The opposite."""
+
+    @staticmethod
+    @abstractmethod
+    def well(item: T) -> bool:
+        """Whether nothing failed."""
+
+    def add(self, question: str, item: T) -> None:
         """Write one finished question down before the next is asked."""
-        self._write({"question": question, "routes": {route: _plain(one) for route, one in outcomes.items()}})
+        self._write({"question": question, **self.plain(item)})
 
     def _write(self, item: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(item) + "\n")
@@ -38,31 +57,55 @@ class Journal:
     @contextmanager
     def open(
         cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool = False, retry: bool = False
-    ) -> Iterator[Journal]:
-        """The journal of `folder`, begun if need be; BadInput if it was begun under other `conditions`.
+    ) -> Iterator[Self]:
+        """The file in `folder`, begun if need be; BadInput if it was begun under other `conditions`.
 
-        `fresh` forgets what is there; `retry` asks the questions again at which some route, or its answer,
-        failed.
+        `fresh` forgets what is there; `retry` asks the questions again at which something failed.
         """
+        with alone(folder), cls.within(folder, conditions, fresh=fresh, retry=retry) as journal:
+            yield journal
+
+    @classmethod
+    @contextmanager
+    def within(
+        cls, folder: Path, conditions: Mapping[str, Any], *, fresh: bool = False, retry: bool = False
+    ) -> Iterator[Self]:
+        """`open` of a folder that is already this process's `alone`."""
         wanted = json.loads(json.dumps(conditions))
-        path, draft = folder / JOURNAL, folder / f"{JOURNAL}.tmp"
-        with alone(folder):
-            done: Outcomes = {}
-            if path.is_file() and not fresh:
-                done = _read(path, wanted)
-            if retry:
-                done = {
-                    question: by
-                    for question, by in done.items()
-                    if all(one.status == "ok" and not one.error for one in by.values())
-                }
-            with draft.open("w", encoding="utf-8") as file:
-                journal = cls(file, done)
-                journal._write({"conditions": wanted})
-                for question, routes in done.items():
-                    journal.add(question, routes)
-                os.replace(draft, path)
-                yield journal
+        path, draft = folder / cls.name, folder / f"{cls.name}.tmp"
+        done: dict[str, T] = {}
+        if path.is_file() and not fresh:
+            done = _read(path, wanted, cls.read)
+        if retry:
+            done = {question: item for question, item in done.items() if cls.well(item)}
+        with draft.open("w", encoding="utf-8") as file:
+            journal = cls(file, done)
+            journal._write({"conditions": wanted})
+            for question, item in done.items():
+                journal.add(question, item)
+            os.replace(draft, path)
+            yield journal
+
+
+class Journal(Lines[dict[str, Outcome]]):
+    """What each route did with each question."""
+
+    name = JOURNAL
+
+    @staticmethod
+    def plain(item: dict[str, Outcome]) -> dict[str, Any]:
+        """See Lines."""
+        return {"routes": {route: plain(one) for route, one in item.items()}}
+
+    @staticmethod
+    def read(line: Mapping[str, Any], ids: Ids) -> dict[str, Outcome]:
+        """See Lines."""
+        return _outcomes(line["routes"], ids)
+
+    @staticmethod
+    def well(item: dict[str, Outcome]) -> bool:
+        """Whether every route, and its answer, ended well."""
+        return all(one.status == "ok" and not one.error for one in item.values())
 
 
 @contextmanager
@@ -103,17 +146,22 @@ def outcomes_of(path: Path) -> Outcomes:
     """The outcomes in a journal, whatever it was begun under; FileNotFoundError without one, ValueError,
     KeyError or TypeError for what is none.
     """
+    return lines_of(path, Journal.read)
+
+
+def lines_of(path: Path, read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:
+    """The same of any such file, whose lines `read` reads; of two lines on one question the later counts."""
     ids = Ids()
-    return {item["question"]: _outcomes(item["routes"], ids) for item in islice(_items(path), 1, None)}
+    return {item["question"]: read(item, ids) for item in islice(_items(path), 1, None)}
 
 
-def _read(path: Path, wanted: Mapping[str, Any]) -> Outcomes:
-    """The outcomes in a journal that was begun under the conditions `wanted`."""
+def _read(path: Path, wanted: Mapping[str, Any], read: Callable[[Mapping[str, Any], Ids], T]) -> dict[str, T]:
+    """The questions in a file that was begun under the conditions `wanted`."""
     try:
         items, ids = _items(path), Ids()
         begun = next(items, {"conditions": wanted})["conditions"]
         begun = {**{key: value for key, value in OLDER.items() if key in wanted}, **begun}
-        done = {item["question"]: _outcomes(item["routes"], ids) for item in items}
+        done = {item["question"]: read(item, ids) for item in items}
         other = [f"{key}: {begun.get(key)!r} there, {wanted[key]!r} now" for key in wanted
                  if begun.get(key) != wanted[key]]  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -136,19 +184,27 @@ def _items(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def _plain(outcome: Outcome) -> dict[str, Any]:
-    return {f.name: getattr(outcome, f.name) for f in fields(outcome)} | {"hits": list(outcome.hits)}
+def plain(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as JSON values."""
+    return {f.name: getattr(outcome, f.name) for f in fields(outcome)} | {
+        "hits": list(outcome.hits),
+        "decided": [asdict(one) for one in outcome.decided],
+        "asked": [asdict(one) for one in outcome.asked],
+    }
+
+
+def outcome(one: Mapping[str, Any], ids: Ids) -> Outcome:
+    """The opposite of `plain`."""
+    return Outcome(
+        **{
+            **one,
+            "hits": ids.ranked((passage, score) for passage, score in one["hits"]),
+            **{key: tuple(one[key]) for key in ("citations", "wrong", "shown") if key in one},
+            "decided": tuple(Taken(**given) for given in one.get("decided", ())),
+            "asked": tuple(Asked(**given) for given in one.get("asked", ())),
+        }
+    )
 
 
 def _outcomes(routes: Mapping[str, Mapping[str, Any]], ids: Ids) -> dict[str, Outcome]:
-    tuples = ("citations", "wrong", "shown")
-    return {
-        route: Outcome(
-            **{
-                **one,
-                "hits": ids.ranked((passage, score) for passage, score in one["hits"]),
-                **{key: tuple(one[key]) for key in tuples if key in one},
-            }
-        )
-        for route, one in routes.items()
-    }
+    return {route: outcome(one, ids) for route, one in routes.items()}

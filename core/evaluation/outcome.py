@@ -10,6 +10,26 @@ from core.domain.types import Status
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A decision of a step; `forced` is what the step decided itself, where a request turned it, else ""."""
+
+    step: str
+    decision: str
+    score: float | None = None
+    threshold: float | None = None
+    forced: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model call: `key` is equal for equal prompts; `made` says when, ISO 8601, if before its run."""
+
+    key: str
+    ms: float
+    made: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What one route did with one question, as far as an evaluation needs it. `error` says why it did not end
     well or, where it did, why the answer could not be written.
@@ -30,6 +50,9 @@ class Outcome:
     shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
     said: Mapping[str, str] = field(default_factory=dict)  # of "class", "sql" and "stop" what its steps tell
     run: str = ""  # the id of the run it was asked in, where that was kept
+    began: str = ""  # when that run began, ISO 8601, UTC
+    decided: tuple[Taken, ...] = ()  # in the order of the steps
+    asked: tuple[Asked, ...] = ()  # the model calls, those of steps that another route did with them
 
 
 Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome

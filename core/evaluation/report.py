@@ -26,18 +26,18 @@ def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outco
     folder.mkdir(parents=True, exist_ok=True)
     asked = [q.id for q in labelled.questions if q.id in outcomes]
     measured = [id for id in asked if labelled.labelled(id)]
-    _lines(folder / "qrels.txt", qrels_lines(labelled.qrels, measured))
+    whole_lines(folder / "qrels.txt", qrels_lines(labelled.qrels, measured))
     times: dict[str, dict[str, float]] = {}
     for route in figures["routes"]:
         ok = {id: outcomes[id][route] for id in asked if outcomes[id][route].status == "ok"}
-        _lines(folder / f"{route}.run", run_lines(route, {id: one.hits for id, one in ok.items()}))
+        whole_lines(folder / f"{route}.run", run_lines(route, {id: one.hits for id, one in ok.items()}))
         times[route] = {id: one.ms for id, one in ok.items()}
-    _lines(folder / "latency.json", [json.dumps({"unit": "ms", "routes": times}, indent=1)])
+    whole_lines(folder / "latency.json", [json.dumps({"unit": "ms", "routes": times}, indent=1)])
     if figures.get("answers"):
         given = answer_figures.lines(labelled, outcomes, list(figures["routes"]))
-        _lines(folder / "answers.jsonl", (json.dumps(line) + "\n" for line in given))
-    _lines(folder / "metrics.json", [json.dumps(figures, indent=1, allow_nan=False)])
-    _lines(folder / "report.html", [page(figures)])
+        whole_lines(folder / "answers.jsonl", (json.dumps(line) + "\n" for line in given))
+    whole_lines(folder / "metrics.json", [json.dumps(figures, indent=1, allow_nan=False)])
+    whole_lines(folder / "report.html", [page(figures)])
 
 
 def page(figures: Mapping[str, Any]) -> str:
@@ -67,7 +67,7 @@ def page(figures: Mapping[str, Any]) -> str:
     )
 
 
-def _lines(path: Path, lines: Iterable[str]) -> None:
+def whole_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a whole file or none: a reader never sees half of one."""
     draft = path.with_name(f"{path.name}.tmp")
     with draft.open("w", encoding="utf-8") as file:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from core.analysis.answers import checked
+from core.analysis.run_view import below
 from core.domain.outputs import (
     Critique,
+    Decided,
     Decision,
     DraftChoice,
     Grading,
     Output,
+    Reply,
     SegmentTree,
     Selection,
     TableResult,
@@ -21,7 +25,8 @@ from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle, RouteResult, Run, Span
 from core.engine.engine import Job, Request
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.outcome import Asked, Outcome, Outcomes, Taken
+from core.steps.decisions import FORCED
 
 if TYPE_CHECKING:
     from core.evaluation.journal import Journal
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]  # (questions done, of how many)
 Ended = Callable[[], bool]  # whether to stop
+After = Callable[[Question, Mapping[str, Outcome]], bool]  # False: it was stopped
 LOOK_S = 0.2  # between looks at whether to stop
 UNWRITTEN = 8  # runs that may wait to be written: each holds megabytes
 CLASSIFY = "classify the question"  # the step whose decision is a question's class
@@ -50,6 +56,7 @@ class Plan:
     timing: Literal["shared", "isolated"] = "shared"
     style: AnswerStyle | None = None  # how every route writes an answer; None: none is asked for
     draw: int = 0  # see core.engine.request.Request
+    forced: Mapping[str, str] = field(default_factory=dict)  # the same
 
 
 def run(
@@ -62,47 +69,44 @@ def run(
     progress: Progress = lambda _done, _total: None,
     warn: Callable[[str], None] = lambda _warning: None,
     ended: Ended = lambda: False,
+    after: After | None = None,
 ) -> tuple[Outcomes, bool]:
     """Every question's outcome, in order, and whether all were asked (False: it was `ended` or interrupted).
 
     A question finished in an earlier run of `journal` is not asked again. Runs with their spans go to `runs`.
+    `after` is called with each question that is finished, those of an earlier run too, before the next.
     Raises what Engine.start raises.
     """
     done = dict(journal.done) if journal else {}
     outcomes = {q.id: done[q.id] for q in labelled.questions if q.id in done}
     ids = Ids()
-    for question in labelled.questions:
-        if question.id in outcomes:
-            continue
-        progress(len(outcomes), len(labelled.questions))
-        asked = None if ended() else _ask(engine, question, plan, warn, ended)
-        if asked is None:
+    for number, question in enumerate(labelled.questions):
+        if question.id not in outcomes:
+            progress(number if after else len(outcomes), len(labelled.questions))
+            asked = None if ended() else ask(engine, question, plan, warn, ended)
+            if asked is None:
+                return outcomes, False
+            if runs is not None:
+                runs.save(asked)
+                if len(outcomes) % UNWRITTEN == 0:
+                    runs.flush()
+            outcomes[question.id] = outcomes_of(asked, question, labelled, ids, kept=runs is not None)
+            if journal:
+                journal.add(question.id, outcomes[question.id])
+        if after is not None and not after(question, outcomes[question.id]):
             return outcomes, False
-        if runs is not None:
-            runs.save(asked)
-            if len(outcomes) % UNWRITTEN == 0:
-                runs.flush()
-        own = question.id if labelled.drop_self else None
-        outcomes[question.id] = {
-            result.route: replace(
-                _outcome(result, own, labelled, ids), run=asked.id if runs is not None else ""
-            )
-            for result in asked.results
-        }
-        if journal:
-            journal.add(question.id, outcomes[question.id])
     progress(len(outcomes), len(labelled.questions))
     return {question.id: outcomes[question.id] for question in labelled.questions}, True
 
 
-def _ask(
+def ask(
     engine: Asks, question: Question, plan: Plan, warn: Callable[[str], None], ended: Ended
 ) -> Run | None:
-    """The finished run; None if it was stopped before its end."""
+    """The finished run of one question; None if it was stopped before its end."""
     request = Request(
         question.query, plan.corpus, plan.routes, plan.parameters, timing=plan.timing,
         answers="all" if plan.style else "none", style=plan.style or AnswerStyle(), stored=False,
-        draw=plan.draw,
+        draw=plan.draw, forced=plan.forced,
     )  # fmt: skip
     job = engine.start(request)
     try:
@@ -125,7 +129,23 @@ def _wait(job: Job, ended: Ended) -> Run | None:
                 return None
 
 
-def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet, ids: Ids) -> Outcome:
+def outcomes_of(
+    asked: Run, question: Question, labelled: LabelledSet, ids: Ids, *, kept: bool
+) -> dict[str, Outcome]:
+    """What each route of a run came to, in short; with the run's id where it is `kept`."""
+    own = question.id if labelled.drop_self else None
+    by = {result.route: result for result in asked.results}
+    return {
+        route: replace(
+            _outcome(result, by, own, labelled, ids), run=asked.id if kept else "", began=asked.created
+        )
+        for route, result in by.items()
+    }
+
+
+def _outcome(
+    result: RouteResult, run: Mapping[str, RouteResult], own_id: str | None, labelled: LabelledSet, ids: Ids
+) -> Outcome:
     """`result` in short; the question's own passage (`own_id`) is no result unless it is judged."""
     drop = own_id if own_id is not None and own_id not in labelled.qrels.get(own_id, {}) else None
     tokens = [span.tokens for span in result.spans if span.tokens is not None]
@@ -142,7 +162,31 @@ def _outcome(result: RouteResult, own_id: str | None, labelled: LabelledSet, ids
         result.abstained,
         **_written(result),
         said=_said(result.spans),
+        decided=tuple(taken for span in result.spans if (taken := _taken(span))),
+        asked=tuple(call for span in result.spans for call in _asked(span, run)),
     )
+
+
+def _taken(span: Span) -> Taken | None:
+    """What a step decided; None where it decided nothing."""
+    output = span.output
+    if not isinstance(output, get_args(Decided)) or not output.decision:
+        return None
+    score = (output.score, output.threshold) if isinstance(output, Decision) else (None, None)
+    return Taken(span.name, output.decision, *score, forced=str(span.attributes.get(FORCED, "")))
+
+
+def _asked(span: Span, run: Mapping[str, RouteResult]) -> list[Asked]:
+    """The model call that a span is, or those that another route of the run made for it."""
+    if isinstance(span.output, Reply):
+        prompt = f"{span.args.get('prompt')}\0{span.args.get('max_tokens')}\0{span.args.get('text')}"
+        return [Asked(hashlib.sha256(prompt.encode()).hexdigest()[:16], span.ms, span.output.made)]
+    route, _, id = (span.shared_with or "").partition("#")
+    if not span.calls or route not in run:
+        return []
+    owner = next((one for one in run[route].spans if one.id == int(id)), None)
+    inside = below(run[route], owner)[1:] if owner is not None else []
+    return [call for one in inside for call in _asked(one, run)]
 
 
 def _written(result: RouteResult) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class Spec:
     The questions are those of the corpus; or of the set `labels` that people made on the Label page; or of
     the files `questions`, with the judgements of the file `qrels` in place of their own. `repeats` asks the
     language model that often, each time with other seeds, to tell how much the figures vary by themselves.
+    `audit` names the routes that are asked each question again with each of their decisions turned.
     """
 
     corpus: str
@@ -43,6 +44,7 @@ class Spec:
     evidence: float | None = None
     baseline: str | None = None
     repeats: int = 1
+    audit: tuple[str, ...] = ()
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 

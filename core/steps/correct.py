@@ -29,6 +29,8 @@ class Act(Decided):
     decision: Decision
     why: str
 
+    FIRES = (("knowledge gap", "go on without the web"), ("replace it by the web", "add the web"))
+
 
 class Correct(Evaluate, Transform):
     """Corrective actions."""

@@ -10,6 +10,7 @@ from core.domain.errors import BadInput
 from core.domain.outputs import Decision
 from core.steps.trace import plain
 
+FORCED = "forced"  # the attribute of a span with what its step decided itself, where that was turned
 _KNOWN: dict[type, tuple[str, ...]] = {}
 
 
@@ -28,12 +29,14 @@ class Decided:
     FIRES: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def turned(self, decision: str) -> Self:
-        """The same outcome decided as `decision`, one of `ways`; the reason says that it was forced."""
+        """The same outcome decided as `decision`, one of `ways`; what was measured, and `why`, stay.
+
+        That it was forced, and what it was, stands on the span: see `FORCED`.
+        """
         if decision not in ways(type(self)):
             raise BadInput(f"{decision!r} is no decision; expected one of {', '.join(ways(type(self)))}")
         given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of dataclasses
-        was = f"{given['decision']}: {given['why']}"
-        return type(self)(**given | {"decision": decision, "why": f"forced; it was {was}"})
+        return type(self)(**given | {"decision": decision})
 
     def recorded(self) -> Decision:
         """The outcome as readers take it; fields of its own are its details."""

@@ -30,6 +30,8 @@ class Gate(Decided):
     decision: Literal["hybrid", "hyde"]
     why: str
 
+    FIRES = (("hyde", "hybrid"),)
+
 
 # "march" and "may" in small letters are verbs; so is "May" where a sentence begins with it.
 _MONTHS = r"(?i:january|february|april|june|july|august|september|october|november|december)|March"

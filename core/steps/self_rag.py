@@ -44,6 +44,7 @@ class Wanted(Decided):
     threshold: float | None = None
 
     SCORE = "probability"
+    FIRES = (("no retrieval", "retrieve"),)
 
 
 @dataclass(frozen=True, slots=True)

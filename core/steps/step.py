@@ -16,9 +16,11 @@ from core.domain.traced_vector import TracedVector
 from core.domain.types import Origin, SpanKind, TracedTuple
 from core.steps.arguments import Arguments, read
 from core.steps.base import Context, StepBase
+from core.steps.decisions import FORCED
 from core.steps.memo import Doing, Work, add_tokens, digest, under_way
 from core.steps.trace import OpenSpan, Trace, plain
 
+MADE: dict[str, tuple[str, Callable[..., Any]]] = {}  # by qualified name of a method: its step, and it
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=StepBase)
@@ -48,6 +50,7 @@ def step(
     """
 
     def wrap(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+        MADE[method.__qualname__] = name, method
         signature = inspect.signature(method)
         known = _Step(
             kind, name, signature.return_annotation == "Ranking",
@@ -96,7 +99,10 @@ def _do(context: Context, work: Work, known: _Step, given: Arguments, method: Ca
             trace.span(known.name, known.kind, given.args, given.links, given.set_by) as opened,
             Doing(work),
         ):
-            result = work.result = context.decided(known.name, method())
+            outcome = method()
+            result = work.result = context.decided(known.name, outcome)
+            if result is not outcome:
+                opened.attributes[FORCED] = outcome.decision
             _record(trace, opened, result, known.ranks)
         return _traced(result, opened.id, trace)
     except BaseException as error:

@@ -43,6 +43,8 @@ class Sides(Decided):
     decision: Side
     why: str
 
+    FIRES = (("both", "passages only"),)
+
 
 class AskTables(Generate):
     """SQL over the corpus' database, or over its CSV files."""

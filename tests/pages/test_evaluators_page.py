@@ -198,6 +198,18 @@ def test_decisions_are_told_in_order_with_the_ways_not_taken(page, engine):
     assert why in text
 
 
+def test_a_decision_that_an_audit_forced_says_so(page, engine):
+    engine.fake_llm = ScriptedLLM({"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1]."})
+    step = "is the answer in the passages"
+    run = keep(engine, engine.ask(Request(
+        Query("fragile"), "tiny", ("bm25",), answers="all", forced={step: "abstain"},
+    )))  # fmt: skip
+    text = html(page(run.id, tab="Decisions"))
+    assert "Forced by an audit: on its own the step decided “answer”." in text
+    assert "abstain (forced)" in text
+    assert "P(Yes) 0.60 is at least 0.58" in text, "what was measured stays"
+
+
 def test_one_threshold_is_tried_on_every_route_that_has_it(page, engine):
     engine.fake_llm = ScriptedLLM({"evidence": {"Yes": 0.6, "No": 0.4}, "answer": "So [1]."})
     run = keep(engine, engine.ask(Request(Query("fragile"), "tiny", ("bm25", "dense"), answers="all")))

@@ -46,17 +46,17 @@ def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG00
     return experiment_store.opened(Path(folder))
 
 
-def to_sessions(evaluation: Evaluation, question: str) -> str:
-    """Save the run of a question with the other runs, if it is not there; its id. BadInput where none was
-    kept.
+def to_sessions(evaluation: Evaluation, question: str, run: str = "") -> str:
+    """Save the run of a question, or another one of it, with the other runs, if it is not there; its id.
+    BadInput where none was kept.
     """
     store = state.engine().store
     if store is None:
         raise BadInput("runs are not stored here, so none can be opened")
-    id = evaluation.run_id(question)
+    id = run or evaluation.run_id(question)
     try:
         store.load(id)
     except BadInput:
-        store.save(evaluation.run(question))
+        store.save(evaluation.stored(id, question))
         store.flush()
     return id

@@ -384,6 +384,52 @@ _ALL = (
         "https://www.jstor.org/stable/4615733",
     ),
     Term(
+        "decision audit", "Decision audit",
+        "Asks each question again with one decision of a route turned to its other way, and compares what "
+        "came of both.",
+        "Bottou et al. 2013, Counterfactual Reasoning and Learning Systems, Journal of Machine Learning "
+        "Research 14",
+        "https://jmlr.org/papers/v14/bottou13a.html",
+    ),
+    Term(
+        "fired", "Fired (decision)",
+        "A decision fires when it intervenes: it spends model calls, discards passages or abstains, where "
+        "its other way leaves things as they are.",
+        "Forgy 1982, Rete: A Fast Algorithm for the Many Pattern/Many Object Pattern Match Problem, "
+        "Artificial Intelligence 19(1)",
+        _doi("10.1016/0004-3702(82)90020-0"),
+    ),
+    Term(
+        "decision precision", "Precision of a decision",
+        "Of the questions where a decision fired, the share where firing gave more than its other way would "
+        "have; a tie is no success.",
+        "Powers 2011, Evaluation: From Precision, Recall and F-Measure to ROC, Informedness, Markedness and "
+        "Correlation, Journal of Machine Learning Technologies 2(1)",
+        _arxiv("2010.16061"),
+    ),
+    Term(
+        "decision recall", "Recall of a decision",
+        "Of the questions where firing gives more than its other way, the share where the decision fired.",
+        "Powers 2011, Evaluation: From Precision, Recall and F-Measure to ROC, Informedness, Markedness and "
+        "Correlation, Journal of Machine Learning Technologies 2(1)",
+        _arxiv("2010.16061"),
+    ),
+    Term(
+        "gain when fired", "Gain when fired",
+        "The mean of a figure where a decision fired, minus its mean on the same questions with the decision "
+        "turned to its other way.",
+        "Rubin 1974, Estimating Causal Effects of Treatments in Randomized and Nonrandomized Studies, "
+        "Journal of Educational Psychology 66(5)",
+        _doi("10.1037/h0037350"),
+    ),
+    Term(
+        "price when fired", "Price when fired",
+        "How many more model calls, tokens and seconds a route takes where its decision fires than with the "
+        "decision turned.",
+        "Russell & Wefald 1991, Principles of Metareasoning, Artificial Intelligence 49",
+        _doi("10.1016/0004-3702(91)90015-C"),
+    ),
+    Term(
         "effect size", "Effect size (d_z)",
         "The mean difference divided by the standard deviation of the differences, so that it does not "
         "depend on the scale of the metric.",

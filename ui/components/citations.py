@@ -6,7 +6,7 @@ import re
 
 from markupsafe import Markup
 
-from core.analysis.answers import Checked, checked, decisions
+from core.analysis.answers import Checked, checked, decisions, forced
 from core.analysis.run_view import title_of
 from core.domain.outputs import Written
 from core.domain.types import Passage, RouteResult, Run
@@ -122,7 +122,11 @@ def _card(run: Run, result: RouteResult, found: Checked) -> Markup:
         for number, id in sorted(found.cited.items())
     ]
     last = next(
-        (one.output.why for one in reversed(decisions(result)) if found.written.abstained and one.output.why),
+        (
+            forced(one.span) or one.output.why
+            for one in reversed(decisions(result))
+            if found.written.abstained and one.output.why
+        ),
         "",
     )
     return tag(

@@ -18,6 +18,7 @@ from core.domain.format import milliseconds
 from core.domain.needs import Need
 from core.engine.availability import missing, why_not
 from core.evaluation import background, dataset, experiment_index, experiment_store, sets
+from core.evaluation.audit import loops
 from core.evaluation.spec import SEED, Spec
 from core.routes.registry import routes
 from ui.app import address, opening, state
@@ -62,7 +63,7 @@ def _form() -> None:
         st.info("Choose at least one route.")
         return
     spec = how(replace(spec, routes=tuple(chosen)), corpus)
-    _begin(spec, count)
+    _begin(_audited(spec), count)
 
 
 def _questions(place: DeltaGenerator, corpus: str) -> tuple[Spec, Counter[str | None]] | None:
@@ -207,6 +208,22 @@ def _routes(gaps: Mapping[Need, str]) -> list[str]:
 
 def _choose(names: list[str]) -> None:
     st.session_state["ev_routes"] = names
+
+
+def _audited(spec: Spec) -> Spec:
+    """With a decision audit, where it is wanted and some route decides anything."""
+    deciding = [name for name in spec.routes if name not in loops.BASELINES and loops.own(name)]
+    if not deciding:
+        return spec
+    wanted = st.checkbox(
+        "Audit the decisions", key="ev_audit", persist_state="session",
+        help=term("decision audit", f"Of {', '.join(map(title, deciding))}. Hybrid (RRF) and Hybrid + rerank "
+                  "are asked, too. It takes longer than estimated; equal model calls are free."),
+    )  # fmt: skip
+    if not wanted:
+        return spec
+    baseline = loops.BASELINE if spec.baseline in deciding else spec.baseline
+    return replace(spec, audit=tuple(deciding), baseline=baseline)
 
 
 def _begin(spec: Spec, count: int) -> None:

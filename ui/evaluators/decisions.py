@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from core.analysis.answers import decisions, warned
+from core.analysis.answers import decisions, forced, warned
 from core.analysis.run_view import Recorded
 from core.analysis.what_if.scored import Gate, gates
 from core.domain.format import milliseconds
@@ -38,6 +38,7 @@ def _alone(result: RouteResult, found: list[Step]) -> Markup:
         "summary",
         tag("b", result.title),
         tag("span", f"  {found[0].span.name}: {cut(found[0].output.decision, 80)}", css="dim"),
+        tag("span", "  forced", css="bad") if forced(found[0].span) else EMPTY,
     )
     return tag("details", told, _nodes(result, found), css="rs-trace")
 
@@ -79,9 +80,9 @@ def _node(number: int, one: Step, gate: Gate | None) -> Markup:
         *(tag("span", word, css="chip rs-evaluators-not", title="not taken") for word in other),
     )
     meter = _meter(gate) if gate is not None else EMPTY
-    return tag(
-        "li", head, went, meter, tag("div", decided.why, css="dim", dir="auto") if decided.why else EMPTY
-    )
+    turned = tag("div", cut(forced(one.span), 200), css="bad") if forced(one.span) else EMPTY
+    why = tag("div", decided.why, css="dim", dir="auto") if decided.why else EMPTY
+    return tag("li", head, went, turned, meter, why)
 
 
 def _meter(gate: Gate) -> Markup:

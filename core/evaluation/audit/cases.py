@@ -1,0 +1,144 @@
+"""Pairs what came of a question as it was decided with what came of it the other way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.analysis.metrics import by_question
+from core.evaluation import answer_figures
+from core.evaluation.answers import ANSWERS
+from core.evaluation.audit.turning import BothWays, Turned
+from core.evaluation.comparison import ByRoute, Row
+from core.evaluation.dataset import LabelledSet
+from core.evaluation.outcome import Asked, Outcome, Outcomes
+
+RANKINGS = ("ndcg@10", "recall@10")
+FIGURES = (*RANKINGS, "supported_accuracy", "correct")  # that a decision is judged by
+OTHER = "decided otherwise when asked again"
+MISSED = "did not come to the decision when asked again"
+FAILED = "failed when asked again"
+Measure = Callable[[Outcomes, Sequence[str]], ByRoute]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One decision on one question, both ways: `fired` is what the one that intervenes gave, `quiet` the
+    other; `acted` says which of them is what the route did by itself.
+
+    The price is `fired` minus `quiet`: model calls, tokens, and `seconds`, None where a call that one way
+    made and the other did not came from the cache. `left_out` says why the case counts nowhere, or "".
+    """
+
+    question: str
+    route: str
+    step: str
+    decision: str
+    turned_to: str
+    acted: bool
+    fired: Row
+    quiet: Row
+    calls: int
+    tokens: int
+    seconds: float | None
+    runs: tuple[str, str]  # of what the route did by itself, and of the other way
+    left_out: str = ""
+
+    def gain(self, metric: str) -> float | None:
+        """Fired minus quiet; None where either has no value, or the case is left out."""
+        one, other = self.fired.get(metric), self.quiet.get(metric)
+        return None if self.left_out or one is None or other is None else one - other
+
+
+def measuring(
+    labelled: LabelledSet,
+    executed: Callable[[Outcomes, Sequence[str]], ByRoute] = lambda _outcomes, _names: {},
+) -> Measure:
+    """What measures the outcomes of routes: their rankings where the question is labelled, their answers
+    where they gave one, and what `executed` says of database queries.
+    """
+    qrels = {q.id: labelled.qrels[q.id] for q in labelled.questions if labelled.labelled(q.id)}
+
+    def measure(outcomes: Outcomes, names: Sequence[str]) -> ByRoute:
+        written, queried = answer_figures.measured(labelled, outcomes, names), executed(outcomes, names)
+        found: dict[str, dict[str, Row]] = {}
+        for name in names:
+            hits = {
+                id: by[name].hits
+                for id, by in outcomes.items()
+                if id in qrels and name in by and by[name].status == "ok"
+            }
+            ranked = by_question(qrels, hits, relevant_from=labelled.relevant_from, metrics=RANKINGS)
+            parts: tuple[Mapping[str, Row], ...] = (ranked, written[name], queried.get(name, {}))
+            ids = dict.fromkeys(id for part in parts for id in part)
+            found[name] = {id: {k: v for part in parts for k, v in part.get(id, {}).items()} for id in ids}
+        return found
+
+    return measure
+
+
+def cases(outcomes: Outcomes, turned: Mapping[str, BothWays], measure: Measure) -> list[Case]:
+    """Every decision that was turned, with the figures of both ways."""
+    acted = measure(outcomes, list(dict.fromkeys(route for by in outcomes.values() for route in by)))
+    other: dict[str, dict[str, Outcome]] = {}
+    for question, both in turned.items():
+        other[question] = {_name(one): one.outcome for one in both.turned}
+    forced = measure(other, list(dict.fromkeys(name for by in other.values() for name in by)))
+    found = []
+    for question, both in turned.items():
+        for one in both.turned:
+            itself = outcomes.get(question, {}).get(one.route)
+            if itself is not None and itself.run == both.run:  # else it was asked anew since
+                mine, others = (values.get(question, {}) for values in (acted[one.route], forced[_name(one)]))
+                found.append(_case(question, one, itself, mine, others))
+    return found
+
+
+def _name(one: Turned) -> str:
+    """What stands for a route's name where its turned outcomes are measured like those of any other."""
+    return f"{one.route}\n{one.step}"
+
+
+def _case(question: str, one: Turned, itself: Outcome, mine: Row, others: Row) -> Case:
+    fired, quiet = (itself, one.outcome) if one.fired else (one.outcome, itself)
+    first, second = (mine, others) if one.fired else (others, mine)
+    return Case(
+        question, one.route, one.step, one.was, one.decision, one.fired, first, second,
+        fired.calls - quiet.calls,
+        fired.prompt_tokens + fired.completion_tokens - quiet.prompt_tokens - quiet.completion_tokens,
+        (fired.ms - quiet.ms) / 1000 if timed(fired.asked, quiet.asked, itself.began) else None,
+        (itself.run, one.outcome.run), _left_out(one),
+    )  # fmt: skip
+
+
+def _left_out(one: Turned) -> str:
+    """Why a turned outcome says nothing about the decision."""
+    if one.outcome.status != "ok":
+        return FAILED
+    first = next((taken for taken in one.outcome.decided if taken.step == one.step), None)
+    if first is None or not first.forced:
+        return MISSED
+    return "" if first.forced == one.was else OTHER
+
+
+def timed(one: Sequence[Asked], other: Sequence[Asked], since: str) -> bool:
+    """Whether the calls that one of two runs made and the other did not were made `since` a time (ISO 8601):
+    what both made takes the same time in both, which cancels.
+    """
+    counts = Counter(call.key for call in one), Counter(call.key for call in other)
+    differing = (counts[0] - counts[1]) | (counts[1] - counts[0])
+    return all(live(call, since) for call in (*one, *other) if call.key in differing)
+
+
+def live(call: Asked, since: str) -> bool:
+    """Whether a call was made `since` a time, and not taken from an earlier day's cache or a recording."""
+    return not call.made or call.made[:19] >= since[:19]
+
+
+def known(values: ByRoute) -> list[str]:
+    """The figures that some question has, in their usual order."""
+    rows = (row for by in values.values() for row in by.values())
+    there = {name for row in rows for name, value in row.items() if value is not None}
+    usual = dict.fromkeys((*FIGURES, *ANSWERS))
+    return [name for name in (*usual, *sorted(there - usual.keys())) if name in there]

@@ -1,0 +1,122 @@
+"""What the decisions of each kind were worth: precision, recall, gain when fired, and its price."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from core.evaluation import effects
+from core.evaluation.answers import ANSWERS
+from core.evaluation.audit.cases import FIGURES, Case
+from core.evaluation.audit.loops import other_way
+from core.evaluation.audit.turning import first_of
+from core.evaluation.effects import SAME
+from core.evaluation.outcome import Outcomes
+from core.evaluation.statistics import interval
+
+Kind = tuple[str, str]  # route, step
+
+
+def unpaired(outcomes: Outcomes, turned: Mapping[str, Collection[str]]) -> list[dict[str, Any]]:
+    """How often the deciding steps of each route (`turned`) first came to a decision that no pair names, so
+    that it was not turned: a row for each route and step.
+    """
+    found: dict[Kind, Counter[str]] = {}
+    for by in outcomes.values():
+        for route, steps in turned.items():
+            for taken in first_of(by[route], steps):
+                if other_way(taken.step, taken.decision) is None:
+                    found.setdefault((route, taken.step), Counter())[taken.decision] += 1
+    return [
+        {"route": route, "step": step, "decisions": dict(counts.most_common())}
+        for (route, step), counts in found.items()
+    ]
+
+
+def table(cases: Sequence[Case]) -> list[dict[str, Any]]:
+    """A row for each route and deciding step, in the order they come.
+
+    "n" decisions were turned, of which "fired" had fired; "left_out" counts by reason those that could not be
+    compared, which count nowhere else. For each figure under "figures":
+
+    - "fired": of the decisions that fired, those with a value both ways, of which firing was "better", "tied"
+      and "worse". "precision" is better / fired: ties are no success.
+    - "quiet": the same of those that did not fire, whose other way was to fire; "missed" of them would have
+      been better fired. "recall" is better / (better + missed).
+    - "gain": fired minus quiet where it fired, as core.evaluation.effects.family: one Holm family over the
+      kinds. "gain_had_it_fired": its mean where it did not fire, with an interval.
+    - "touched": whether any question's value differs between the two ways.
+
+    "price" is the mean of fired minus quiet where it fired: "calls", "tokens", and "seconds" over the "timed"
+    decisions (None: not measured, as all that differed came from the cache).
+    """
+    kinds: dict[Kind, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault((case.route, case.step), []).append(case)
+    more = {name for case in cases for name in case.fired} - {*FIGURES, *ANSWERS}
+    names = [*FIGURES, *sorted(more)]
+    gains = {name: _gains(kinds, name) for name in names}
+    return [
+        {
+            "route": kind[0],
+            "step": kind[1],
+            "n": len(some),
+            "fired": sum(case.acted for case in some),
+            "decisions": dict(Counter(case.decision for case in some).most_common()),
+            "left_out": dict(Counter(case.left_out for case in some if case.left_out)),
+            "figures": {
+                name: found for name in names if (found := _figure(some, name, gains[name].get(kind)))
+            },
+            "price": _price([case for case in some if case.acted and not case.left_out]),
+        }
+        for kind, some in kinds.items()
+    ]
+
+
+def _gains(kinds: Mapping[Kind, Sequence[Case]], metric: str) -> dict[Kind, dict[str, Any]]:
+    return effects.family({kind: differences(some, metric, acted=True) for kind, some in kinds.items()})
+
+
+def differences(cases: Sequence[Case], metric: str, *, acted: bool) -> list[float]:
+    """Fired minus quiet at each decision that fired, or that did not."""
+    return [gain for case in cases if case.acted is acted and (gain := case.gain(metric)) is not None]
+
+
+def _figure(cases: Sequence[Case], metric: str, gain: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What one figure says of one kind; None where it has no value both ways."""
+    fired, quiet = (differences(cases, metric, acted=acted) for acted in (True, False))
+    if not fired and not quiet:
+        return None
+    better, worse = (sum(sign * one > SAME for one in fired) for sign in (1, -1))
+    missed = sum(one > SAME for one in quiet)
+    ends = interval(quiet)
+    return {
+        "fired": len(fired),
+        "better": better,
+        "tied": len(fired) - better - worse,
+        "worse": worse,
+        "precision": better / len(fired) if fired else None,
+        "quiet": len(quiet),
+        "missed": missed,
+        "recall": better / (better + missed) if better + missed else None,
+        "gain": gain,
+        "gain_had_it_fired": sum(quiet) / len(quiet) if quiet else None,
+        "gain_had_it_fired_ci95": list(ends) if ends else None,
+        "touched": any(abs(one) > SAME for one in (*fired, *quiet)),
+    }
+
+
+def _price(fired: Sequence[Case]) -> dict[str, Any]:
+    seconds = [case.seconds for case in fired if case.seconds is not None]
+    return {
+        "n": len(fired),
+        "calls": _mean([case.calls for case in fired]),
+        "tokens": _mean([case.tokens for case in fired]),
+        "seconds": _mean(seconds),
+        "timed": len(seconds),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,114 @@
+"""Which decisions an audit turns, and which routes make them: read from the steps' own declarations."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, get_args, get_type_hints
+
+from core.routes.declare import Route
+from core.routes.registry import routes
+from core.steps import Steps
+from core.steps.decisions import Decided
+from core.steps.step import MADE
+
+BASELINE = "hybrid_rrf"
+BASELINES = (BASELINE, "rerank")
+Pairs = tuple[tuple[str, str], ...]  # (the decision that fires, the one that leaves things as they are)
+
+
+@cache
+def fires() -> Mapping[str, Pairs]:
+    """By the name of a step: the pairs its outcome declares (`Decided.FIRES`). Steps without any are left
+    out.
+    """
+    found: dict[str, Pairs] = {}
+    for name, method in MADE.values():
+        hints = SimpleNamespace(__annotations__={"return": method.__annotations__.get("return")})
+        given = get_type_hints(hints, globalns=method.__globals__)["return"]
+        for kind in (given, *get_args(given)):
+            if isinstance(kind, type) and issubclass(kind, Decided) and kind.FIRES:
+                found[name] = kind.FIRES
+    return found
+
+
+def other_way(step: str, decision: str) -> tuple[bool, str] | None:
+    """Whether a decision of a step fired, and what it is to be turned to; None where no pair names it.
+
+    A quiet decision of several pairs is turned to the first of them.
+    """
+    pairs = fires().get(step, ())
+    for fired, quiet in pairs:
+        if decision == fired:
+            return True, quiet
+    return next(((False, fired) for fired, quiet in pairs if decision == quiet), None)
+
+
+@cache
+def own(route: str) -> frozenset[str]:
+    """The deciding steps that a route's function calls, itself or through steps, and the baseline's does not:
+    whether to abstain is decided by every answer alike, and is no choice of a loop. Of the baselines all are
+    their own.
+    """
+    common = frozenset() if route in BASELINES else _called(routes()[BASELINE].function, "do")
+    return (_called(routes()[route].function, "do") - common) & fires().keys()
+
+
+def loops() -> list[Route]:
+    """The routes that make decisions of their own."""
+    return [route for route in routes().values() if route.name not in BASELINES and own(route.name)]
+
+
+def _called(function: Callable[..., Any], owner: str) -> frozenset[str]:
+    """The names of the steps that a function takes from its variable `owner`, and those that they take, or
+    functions that it hands the variable to.
+    """
+    found: set[str] = set()
+    seen: set[Callable[..., Any]] = set()
+    waiting = [(function, owner)]
+    while waiting:
+        one, variable = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        if one.__qualname__ in MADE:
+            found.add(MADE[one.__qualname__][0])
+        for name in _taken(one, variable):
+            method = getattr(Steps, name, None)
+            if inspect.isfunction(method):
+                waiting.append((inspect.unwrap(method), "self"))
+        waiting += _handed_on(one, variable)
+    return frozenset(found)
+
+
+def _taken(function: Callable[..., Any], variable: str) -> set[str]:
+    """What a function's text takes from a variable: the `name` of each `variable.name`."""
+    nodes = ast.walk(_text(function))
+    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and _is(node.value, variable)}
+
+
+def _handed_on(function: Callable[..., Any], variable: str) -> list[tuple[Callable[..., Any], str]]:
+    """The functions of its module that are called with the variable, and what they call it."""
+    found: list[tuple[Callable[..., Any], str]] = []
+    for node in ast.walk(_text(function)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        other = function.__globals__.get(node.func.id)
+        if inspect.isfunction(other):
+            given = [*zip(inspect.signature(other).parameters, node.args, strict=False)]
+            given += [(keyword.arg, keyword.value) for keyword in node.keywords if keyword.arg]
+            found += [(other, name) for name, value in given if _is(value, variable)]
+    return found
+
+
+def _is(node: ast.AST, variable: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == variable
+
+
+@cache
+def _text(function: Callable[..., Any]) -> ast.Module:
+    return ast.parse(textwrap.dedent(inspect.getsource(function)))

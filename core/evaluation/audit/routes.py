@@ -1,0 +1,77 @@
+"""The routes beside the baselines: every figure with its interval, and one planned comparison a route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.domain.needs import Family
+from core.evaluation import effects
+from core.evaluation.audit.cases import known, live
+from core.evaluation.comparison import ByRoute, counted, differences, means_of
+from core.evaluation.outcome import Outcome, Outcomes
+from core.routes.registry import routes as every
+
+# The figure that a family of routes is to improve; of others it is what is found.
+CLAIMS: Mapping[Family, str] = {"corrective": "supported_accuracy", "structured": "correct"}
+FOUND = "recall@10"
+COMPARED = ("delta", "ci95", "n", "wins", "ties", "losses")  # of a difference that was not planned
+
+
+def claim(route: str, figures: Sequence[str]) -> str:
+    """The figure that a route claims to improve, of those that the baseline has."""
+    wanted = CLAIMS.get(every()[route].family, FOUND)
+    return wanted if wanted in figures else FOUND
+
+
+def table(
+    outcomes: Outcomes, values: ByRoute, audited: Sequence[str], baselines: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """A row a route: the mean of each figure with its interval under "ci95" and over how many questions under
+    "counts", the differences from each baseline under "against", and what it took under "use".
+
+    "planned" is the difference of an audited route from the first baseline in the figure that it claims to
+    improve, "claim": one Holm family.
+    """
+    names = known(values)
+    rows = means_of(values, names, names)
+    comparable = known({baselines[0]: values[baselines[0]]})
+    judged = {route: claim(route, comparable) for route in audited}
+    planned = effects.family(
+        {route: differences(values, route, baselines[0], figure) for route, figure in judged.items()}
+    )
+    for route, row in rows.items():
+        row |= {"counts": counted(values[route], names), "use": use([by[route] for by in outcomes.values()])}
+        row["against"] = {
+            one: _against(values, route, one, names) for one in baselines if one != route and one in values
+        }
+        if route in judged:
+            row |= {"claim": judged[route], "planned": planned.get(route)}
+    return rows
+
+
+def _against(values: ByRoute, route: str, baseline: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    found = effects.family({name: differences(values, route, baseline, name) for name in names})
+    return {name: {key: one[key] for key in COMPARED} for name, one in found.items()}
+
+
+def use(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Means a question of what a route took, and how it ended.
+
+    "seconds" are the route's own, as if it ran alone; where calls came from the cache or a recording they
+    count what they took when they were made. "seconds_timed" are those of the "timed" questions whose calls
+    were all made for them, by this route or by one that ran beside it.
+    """
+    ok = [one for one in outcomes if one.status == "ok"]
+    now = [one.ms for one in ok if all(live(call, one.began) for call in one.asked)]
+    count = max(1, len(ok))
+    return {
+        "asked": len(outcomes),
+        "failed": len(outcomes) - len(ok),
+        "calls": sum(one.calls for one in ok) / count,
+        "tokens": sum(one.prompt_tokens + one.completion_tokens for one in ok) / count,
+        "seconds": sum(one.ms for one in ok) / count / 1000,
+        "seconds_timed": sum(now) / len(now) / 1000 if now else None,
+        "timed": len(now),
+        "errors": sorted({one.error for one in outcomes if one.error})[:5],
+    }

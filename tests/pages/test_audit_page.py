@@ -1,0 +1,118 @@
+"""The tab "Decision audit" of Evaluate, over audits that are really made of a tiny corpus."""
+
+import pytest
+
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
+from core.evaluation import background, experiment, experiment_store, sets
+from core.evaluation.audit import audit, loops, report
+from core.evaluation.spec import Spec
+from tests.audited import STEP, known_to, labelled_set, other_words
+from tests.fakes import ScriptedLLM
+from tests.pages.reading import address, html, shown
+
+TAB = "Decision audit"
+SPEC = Spec("tiny", audit=("wary",), split="test")
+
+
+@pytest.fixture
+def wary(engine, monkeypatch):
+    """The engine of pages, with the route and the questions of these tests."""
+    known_to(monkeypatch)
+    engine.fake_llm = ScriptedLLM({"again": other_words})
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr(sets, "read", lambda *_, **__: labelled_set())
+    monkeypatch.setattr(sets, "tie", lambda found, _corpus: (found, []))
+    yield engine
+    loops.own.cache_clear()
+
+
+@pytest.fixture
+def made(wary, once):
+    """A finished audit, "first"."""
+    folder = experiment_store.place(wary.settings, "first")
+    return once(folder, "audit", lambda out: audit.perform(wary, audit.prepare(wary, SPEC)[0], out))
+
+
+def frame(app, column):
+    """The dataframe that has a column."""
+    return next(one.value for one in app.dataframe if column in one.value.columns)
+
+
+def test_the_tables_have_the_figures_of_the_folder(view, made):
+    document = report.read(made)
+    (row,) = (one for one in document["decisions"] if one["step"] == STEP)
+    app = view("evaluate.py", TAB, figure="recall@10")
+    assert not app.error, shown(app)
+    line = frame(app, "Precision").iloc[0]
+    found = row["figures"]["recall@10"]
+    assert (line["n"], line["Fired"], line["Missed"], line["Tied"]) == (8, 5, 1, 1)
+    assert (line["Precision"], line["Recall"]) == (found["precision"], found["recall"])
+    assert line["Gain"] == found["gain"]["delta"] == 0.25
+    assert (line["More calls"], line["More tokens"]) == (1, 15)
+    routes = frame(app, "Planned").set_index("Route")
+    assert routes.loc["Wary", "Planned"] == document["routes"]["wary"]["planned"]["delta"]
+    assert routes.loc["Hybrid (RRF)", "Claim"] == "baseline"
+    assert f"Wary: {STEP}: +.250 recall@10 (95% interval " in html(app)
+    assert "Show numbers" in html(app)
+
+
+def test_the_questions_of_a_decision_open_both_runs(view, made, wary):
+    app = view("evaluate.py", TAB, figure="recall@10", side="better")
+    table = frame(app, "Gain of firing")
+    assert sorted(table["Question"]) == ["maybe qqq", "maybe zzz", "qqq"]
+    assert list(table["Gain of firing"]) == [1, 1, 1]
+    assert dict(zip(table["Question"], table["Fired"], strict=True))["qqq"] == "no"
+    case = next(one for one in report.read_cases(made) if one.question == "missed")
+    evaluation = experiment_store.opened(made)
+    itself, forced = (evaluation.stored(id, "missed") for id in case.runs)
+    assert (len(itself.results), len(forced.results)) == (3, 1)
+    assert forced.settings["forced"] == {STEP: "search again"}
+
+
+def test_an_evaluation_without_an_audit_says_how_to_make_one(view, wary, made):
+    folder = experiment_store.place(wary.settings, "plain")
+    experiment.perform(wary, experiment.prepare(wary, Spec("tiny", ("bm25", "wary"))), out=folder)
+    app = view("evaluate.py", TAB, evaluation="plain")
+    assert "This evaluation has no decision audit." in shown(app)
+    assert app.code[0].value == "python -m core audit tiny --routes wary --queries 40 --seed 13"
+    assert app.selectbox(key="evaluate_audit_open").options == ["first"]
+    next(one for one in app.button if one.label == "Open the audit").click().run()
+    assert address(app, "evaluation") == "first"
+    assert len(frame(app, "Precision")) == 1
+
+
+def test_the_form_begins_an_audit_that_can_be_stopped_and_resumed(visit, wary):
+    app = visit("evaluate.py")
+    app.multiselect(key="ev_routes").set_value(["bm25"]).run()
+    assert not [one for one in app.checkbox if one.key == "ev_audit"], "it decides nothing"
+    app.multiselect(key="ev_routes").set_value(["wary"]).run()
+    app.checkbox(key="ev_audit").check().run()
+    name = next(one for one in app.text_input if one.label == "Name").value
+    wary.fake_llm.delay = 0.2
+    app.button(key="ev_begin").click().run()
+    assert not app.exception
+    one = background.under_way(wary, name)
+    while not one.finished and not one.done:
+        one.wait(0.02)
+    one.cancel()
+    assert one.wait(30)
+    folder = experiment_store.place(wary.settings, name)
+    assert (one.error, report.read(folder)["interrupted"]) == (None, True)
+    app.run()
+    app.query_params["tab"] = TAB
+    app.run()
+    assert "The audit was stopped before its end" in html(app)
+    wary.fake_llm.delay = 0
+    assert background.resume(wary, name).wait(30)
+    document = report.read(folder)
+    assert not document["interrupted"]
+    assert document["baseline"] == "hybrid_rrf", "what decides is no baseline of itself"
+    assert [row["n"] for row in document["decisions"]] == [8]
+
+
+def test_a_damaged_audit_is_told(view, made):
+    (made / report.AUDIT).write_text("{}")
+    app = view("evaluate.py", TAB)
+    assert "is damaged: figures are missing" in shown(app)
