@@ -19,7 +19,7 @@ from core.backends.sql.grammar import grammar
 from core.backends.sql.guard import SqlFailed
 from core.backends.sql.joins import Join, joins
 from core.backends.sql.linking import Links, connect, known_values, link, shown, told
-from core.backends.sql.mending import about_error, about_nothing, normalised
+from core.backends.sql.mending import about_error, about_given, about_nothing, normalised
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.table_files import described
 from core.domain.errors import ModelFailed, ModelTimedOut
@@ -266,6 +266,8 @@ class AskTables(Generate, Fuse):
         known = _known(database, tables)
         if isinstance(found, SqlError):
             return Judged("another", str(found), about_error(str(found), known))
+        if hint := about_given(sql, known):
+            return Judged("another", "it gives back what the question names", hint)
         if found.rows and not _only_null(found):
             return Judged("keep", f"{len(found.rows)} rows", UNSURE)
         left = self.context.left()

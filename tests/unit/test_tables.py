@@ -127,11 +127,23 @@ def test_the_model_sees_tables_first_then_values_then_the_question(tmp_path):
             "found no rows. 'shipped' is in orders.status.",
         ),
         ("SELECT FROM", "Error: near"),
+        (
+            "SELECT DISTINCT orders.status FROM orders WHERE status = 'shipped'",
+            "WHERE status = 'shipped' only gives back what",
+        ),
+        (
+            "SELECT status FROM orders WHERE status = 'shipped'",
+            "Select another column of orders: order_no, total.",
+        ),
+        (
+            "SELECT name FROM items WHERE name IN (SELECT status FROM orders WHERE status = 'shipped')",
+            "Select another column of orders",
+        ),
     ],
 )
 def test_what_a_second_query_is_told(tmp_path, first, hint):
     result, llm = ask(
-        tmp_path, {"sql": first, "sql-repair": "SELECT status FROM orders"}, question="Which are shipped?"
+        tmp_path, {"sql": first, "sql-repair": "SELECT order_no FROM orders"}, question="Which are shipped?"
     )
     told = asked(result)
     assert hint in llm.requests[1].messages[-1].content

@@ -33,7 +33,9 @@ from tests.fixtures.store.build import HERE
 NEW = {
     "take the passages with excerpts",
     "take the result as a passage",
-}  # steps that were the route's own code
+    "find joins",
+    "decide on another query",
+}  # steps that were the route's own code, or that there were none of
 UNTOLD = {  # arguments that were not stored
     ("analyse the question", "query"), ("do the passages answer the question", "threshold"),
     ("keep the best paths", "tree"),

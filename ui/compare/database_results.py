@@ -64,9 +64,7 @@ def _earlier(attempts: Sequence[Attempt]) -> Markup:
         [
             tag(
                 "div",
-                tag("div", f"Told before attempt {number}: {one.repairs}", css="dim")
-                if one.repairs
-                else EMPTY,
+                tag("div", f"Told before: {one.repairs}", css="dim") if one.repairs else EMPTY,
                 tag("span", f"Attempt {number} ", css="dim"),
                 tag("code", cut(one.sql or "no query", 600)),
                 tag("span", f" {one.error}", css="bad") if one.error else EMPTY,

@@ -20,6 +20,7 @@ from core.backends.sql.names import literal, written
 
 SETS = 64  # sets of tables that one SELECT may join
 JOINED = 4  # tables in one SELECT
+OWN = 150  # columns in all, up to which each text column has nested SELECTs of its own
 LONGEST = 300_000  # characters of a grammar; beyond it there is none
 
 Kind = Literal["text", "number", "any"]
@@ -71,6 +72,9 @@ class _Writer:
     scopes: Sequence[Scope]
     values: Values
     alias: str
+    alike: Mapping[
+        tuple[int, str], int
+    ]  # by source and column, the group of columns that hold the same things
     rules: dict[str, str] = field(default_factory=dict)
 
     def rule(self, name: str, *ways: str) -> None:
@@ -95,8 +99,9 @@ def grammar(tables: Sequence[Table], found: Iterable[Join] = (), values: Values 
     cannot stand in one.
 
     It has aggregates, arithmetic, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, nested SELECTs, set operations
-    over one column, and aggregates over a grouped SELECT. `values` has the text columns whose values for the
-    question are known: `=`, `<>` and IN take only those, LIKE takes any text.
+    over one column, and aggregates over a grouped SELECT. A column is compared with a nested SELECT only of
+    what holds the same things: of a joined column, of itself, or of numbers. `values` has the text columns
+    whose values for the question are known: `=`, `<>` and IN take only those, LIKE takes any text.
     """
     usable = [table for table in tables if table.columns and _writable(table)]
     if not usable:
@@ -106,6 +111,7 @@ def grammar(tables: Sequence[Table], found: Iterable[Join] = (), values: Values 
         _of_source(writer, at)
     for scope in writer.scopes:
         _of_scope(writer, scope)
+    _nested(writer)
     _selects(writer)
     text = _COMMON + "".join(f"{name} ::= {ways}\n" for name, ways in writer.rules.items())
     return text if len(text) <= LONGEST else ""
@@ -152,9 +158,9 @@ def _prepared(tables: Sequence[Table], found: tuple[Join, ...], values: Values) 
                     f"{sources[other].name}.{written(theirs)}",
                 )
                 conditions.setdefault((one, other), []).append(" = ".join(ends))
-    return _Writer(
-        sources, conditions, _scopes(len(sources), len(tables), conditions), values, _free("d", taken)
-    )
+    alike = {place: number for number, named in enumerate(places) for place in named}
+    scopes = _scopes(len(sources), len(tables), conditions)
+    return _Writer(sources, conditions, scopes, values, _free("d", taken), alike)
 
 
 def _index(tables: Sequence[Table], name: str) -> int | None:
@@ -218,41 +224,51 @@ def _of_source(writer: _Writer, at: int) -> None:
     writer.rule(f"p{at}s", *_conditions(writer, at, "s", every))
     if alone:
         bare = [(written(one.name), one) for one in alone]
-        texts = [terminal(name) for name, one in bare if kind(one) == "text"]
-        numbers = [terminal(name) for name, one in bare if kind(one) != "text"]
-        if numbers:
-            texts.append(f"({' | '.join(numbers)}) (op (n{at}s | num))?")
-        writer.rule(f"e{at}u", *texts)
-        writer.rule(f"c{at}u", *(terminal(name) for name, _ in bare))
-        writer.rule(f"a{at}u", f'"COUNT(" some c{at}u ")"', f'agg some e{at}u ")"')
-        writer.rule(f"i{at}u", f"e{at}u", f'a{at}u (op (a{at}s | num | "(" sub ")"))?')
+        _values(writer, at, "u", bare, "s")
 
 
-def _values(writer: _Writer, at: int, mode: str, named: Sequence[tuple[str, Column]]) -> None:
-    """Columns, numbers, expressions, aggregates and what is selected, of the columns as they are `named`."""
-    rule, of = writer.rule, f"{at}{mode}"
+def _values(
+    writer: _Writer, at: int, mode: str, named: Sequence[tuple[str, Column]], after: str | None = None
+) -> None:
+    """Columns, numbers, expressions, aggregates and what is selected, of the columns as they are `named`;
+    what follows the first column of an expression is of the mode `after`.
+    """
+    rule, of, then = writer.rule, f"{at}{mode}", f"{at}{mode if after is None else after}"
     numbers = [terminal(name) for name, one in named if kind(one) != "text"]
     texts = [terminal(name) for name, one in named if kind(one) == "text"]
     rule(f"c{of}", *(terminal(name) for name, _ in named))
+    counted = f'"COUNT(" some c{of} ")"'
     if numbers:
         rule(f"n{of}", *numbers)
-        texts.append(f"n{of} (op (n{of} | num))?")
+        rule(f"en{of}", f"n{of} (op (n{then} | num))?")
+        rule(f"an{of}", counted, f'agg some en{of} ")"')
+        texts.append(f"en{of}")
+    else:
+        rule(f"an{of}", counted)
     rule(f"e{of}", *texts)
-    rule(f"a{of}", f'"COUNT(" some c{of} ")"', f'agg some e{of} ")"')
-    rule(f"i{of}", f"e{of}", f'a{of} (op (a{of} | num | "(" sub ")"))?')
+    rule(f"a{of}", counted, f'agg some e{of} ")"')
+    rule(f"i{of}", f"e{of}", f'a{of} (op (a{then} | num | "(" subn ")"))?')
 
 
 def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) -> list[str]:
     """One condition on a column, by what it may be compared with; those in `short` may lack their table."""
     source, of = writer.sources[at], f"{at}{mode}"
     by: dict[str, list[str]] = {}
-    for column in source.table.columns:
+    for number, column in enumerate(source.table.columns):
         names = [terminal(source.column(column))]
         names += [terminal(written(column.name))] if column in short else []
+        nested = _nested_name(writer, at, number)
         closed = writer.values.get((source.table.name, column.name))
         if kind(column) == "text":
             known = [terminal(literal(one)) for one in closed or () if one.isprintable()]
-            tail = _text_tail(of, "text" if closed is None else f"({' | '.join(known)})" if known else "")
+            group = writer.alike.get((at, column.name))
+            known_or_any = ["text"] if closed is None else known
+            partners = [
+                terminal(source.column(one))
+                for one in source.table.columns
+                if one is not column and group is not None and writer.alike.get((at, one.name)) == group
+            ]
+            tail = _text_tail(known_or_any, partners, nested)
         elif kind(column) == "any":
             tail = (
                 f'cmp (text | num | c{of} | "(" sub ")") | " LIKE " text'
@@ -261,8 +277,8 @@ def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) ->
             )
         else:
             tail = (
-                f'cmp (num | n{of} | "(" sub ")") | " BETWEEN " num " AND " num'
-                ' | within (sub | num (", " num)*) ")" | isnull'
+                f'cmp (num | n{of} | "(" {nested} ")") | " BETWEEN " num " AND " num'
+                f' | within ({nested} | num (", " num)*) ")" | isnull'
             )
         by.setdefault(tail, []).extend(names)
     made = []
@@ -272,20 +288,74 @@ def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) ->
     return made
 
 
-def _text_tail(of: str, known: str) -> str:
-    values = f"{known} | " if known else ""
-    listed = f'sub | {known} (", " {known})*' if known else "sub"
+def _text_tail(known: Sequence[str], partners: Sequence[str], nested: str) -> str:
+    """What follows a text column: the texts known for it, other columns of its table that hold the same
+    things, and nested SELECTs of such columns.
+    """
+    values = f"({' | '.join(known)})"
+    alone = [*([values] if known else []), *partners, f'"(" {nested} ")"']
+    listed = f'{nested} | {values} (", " {values})*' if known else nested
     return (
-        f'same ({values}c{of} | "(" sub ")") | less (text | num | c{of}) | (" LIKE " | " NOT LIKE ") text'
+        f'same ({" | ".join(alone)}) | less (text | num | "(" {nested} ")") | (" LIKE " | " NOT LIKE ") text'
         f' | " BETWEEN " text " AND " text | within ({listed}) ")" | isnull'
     )
+
+
+def _nested_name(writer: _Writer, at: int, number: int) -> str:
+    """The rule of the nested SELECTs that a column may be compared with: of columns that hold the same
+    things, of itself if none does, of numbers if it is one.
+    """
+    source = writer.sources[at]
+    column = source.table.columns[number]
+    group = writer.alike.get((at, column.name))
+    if group is not None:
+        return f"subg{group}"
+    if kind(column) == "number":
+        return "subn"
+    columns = sum(len(one.table.columns) for one in writer.sources)
+    return f"sub{at}x{number}" if kind(column) == "text" and columns <= OWN else "sub"
+
+
+def _nested(writer: _Writer) -> None:
+    """The nested SELECTs by what they give: numbers, or what a group of columns or one column holds."""
+    ways: dict[str, list[str]] = {"subn": []}
+    for at, source in enumerate(writer.sources):
+        short = writer.short(source)
+        if f"en{at}" in writer.rules:
+            ways["subn"].append(f"(en{at} | an{at}) v{at}")
+        else:
+            ways["subn"].append(f"an{at} v{at}")
+        if f"c{at}u" in writer.rules:
+            first = f"(en{at}u | an{at}u)" if f"en{at}u" in writer.rules else f"an{at}u"
+            ways["subn"].append(f"{first} z{at}")
+        for number, column in enumerate(source.table.columns):
+            rule = _nested_name(writer, at, number)
+            if rule in ("sub", "subn"):
+                continue
+            names = [source.column(column), *([written(column.name)] if column in short else [])]
+            some = f"({' | '.join(map(terminal, names))})"
+            told = ways.setdefault(rule, [])
+            told.append(f'({some} | ("MIN(" | "MAX(") {some} ")") v{at}')
+            if source.plain and column not in short:
+                bare = terminal(written(column.name))
+                told.append(f'({bare} | ("MIN(" | "MAX(") {bare} ")") z{at}')
+    for rule, given in ways.items():
+        every = f"some ({' | '.join(given)})"
+        counted = f'({every} | "COUNT(*)" vall | derived)' if rule == "subn" else every
+        writer.rule(rule, f'"SELECT " {counted}')
 
 
 def _of_scope(writer: _Writer, scope: Scope) -> None:
     """What follows the selected columns, where the tables of `scope` are those of the SELECT."""
     rule, name = writer.rule, _name(scope)
     members = [f"{at}s" if len(scope) == 1 and writer.sources[at].plain else f"{at}" for at in sorted(scope)]
-    crossed = [f"c{one} cmp c{other}" for one, other in itertools.permutations(members, 2)]
+    crossed = [
+        f"n{one} cmp n{other}"
+        for one, other in itertools.permutations(members, 2)
+        if f"n{one}" in writer.rules and f"n{other}" in writer.rules
+    ]
+    pairs = itertools.combinations(sorted(scope), 2)
+    crossed += [_tied(writer, *pair) for pair in pairs if pair in writer.conditions]
     rule(f"f{name}", *_from(writer, scope))
     rule(f"m{name}", *(f"p{one}" for one in members), *crossed)
     rule(f"k{name}", f"m{name}", f'"(" m{name} (joint m{name})+ ")"')
@@ -293,7 +363,7 @@ def _of_scope(writer: _Writer, scope: Scope) -> None:
     rule(f"b{name}", *(f"c{one}" for one in members))
     rule(f"g{name}", '"COUNT(*)"', *(f"a{one}" for one in members))
     rule(f"o{name}", *(f"e{one}" for one in members))
-    rule(f"h{name}", f'g{name} (cmp (num | "(" sub ")") | " BETWEEN " num " AND " num)')
+    rule(f"h{name}", f'g{name} (cmp (num | "(" subn ")") | " BETWEEN " num " AND " num)')
     rule(f"q{name}", f'" GROUP BY " b{name} (", " b{name})* (" HAVING " h{name} (joint h{name})*)?')
     rule(f"d{name}", f'(" ORDER BY " o{name} way (", " o{name} way)*)? limit?')
     either = f"(g{name} | o{name}) way"
@@ -321,17 +391,18 @@ def _from(writer: _Writer, scope: Scope) -> list[str]:
             start = f"f{_name(rest)}"
         else:
             continue
-        for one in tied:
-            low, high = min(one, at), max(one, at)
-            writer.rule(
-                f"on{low}x{high}",
-                *map(terminal, (*writer.conditions[low, high], *writer.conditions[high, low])),
-            )
-        ons = " | ".join(f"on{min(one, at)}x{max(one, at)}" for one in tied)
+        ons = " | ".join(_tied(writer, *sorted((one, at))) for one in tied)
         made.append(
             f'{start} (" JOIN " | " LEFT JOIN ") {terminal(writer.sources[at].stated)} " ON " ({ons})'
         )
     return made
+
+
+def _tied(writer: _Writer, low: int, high: int) -> str:
+    """The rule of the conditions that join two sources."""
+    name = f"on{low}x{high}"
+    writer.rule(name, *map(terminal, (*writer.conditions[low, high], *writer.conditions[high, low])))
+    return name
 
 
 def _selects(writer: _Writer) -> None:
@@ -370,7 +441,7 @@ def _selects(writer: _Writer) -> None:
     rule("sub", f'"SELECT " (some ({told["sub"]}) | "COUNT(*)" vall | derived)')
     rule("other", f'"SELECT " (some ({told["other"]}) | "COUNT(*)" sall)')
     counted = f'"COUNT(*)" {_after(writer, frozenset(), 1)}'
-    rule("root", f'"SELECT " (some ({told["root"]}) | {counted} | derived | "(" sub ")" op "(" sub ")")')
+    rule("root", f'"SELECT " (some ({told["root"]}) | {counted} | derived | "(" subn ")" op "(" subn ")")')
 
 
 def _after(writer: _Writer, seen: Scope, count: int) -> str:

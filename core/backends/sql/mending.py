@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.backends.sql.database import Database, Table
@@ -80,6 +80,48 @@ def about_error(error: str, tables: Sequence[Table]) -> str:
     if missing:
         return f"There is no table {missing[1]}. The tables: {_listed([one.name for one in tables])}."
     return f"Error: {error}."
+
+
+def about_given(sql: str, tables: Sequence[Table]) -> str:
+    """Where all that a SELECT, also a nested one, gives is what it fixes to a text, as the question does:
+    that it is so, and the columns that it could select. "" elsewhere.
+    """
+    return next(filter(None, (_given(one, tables) for one in _selects(tokens(sql)))), "")
+
+
+def _selects(found: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+    """The tokens of each SELECT without those of SELECTs nested in it."""
+    for start, (first, depth) in enumerate(found):
+        if first == "SELECT":
+            own: list[str] = []
+            for token, at in found[start:]:
+                if at < depth:
+                    break
+                if at == depth:
+                    own.append(token)
+            yield own
+
+
+def _given(outer: Sequence[str], tables: Sequence[Table]) -> str:
+    """`about_given` for the tokens of one SELECT without what is nested in it."""
+    if not {"FROM", "WHERE"} <= set(outer) or {"OR", "UNION", "EXCEPT", "INTERSECT"} & set(outer):
+        return ""
+    start, where = outer.index("FROM"), outer.index("WHERE")
+    selected = " ".join(outer[1:start]).removeprefix("DISTINCT ").replace(" . ", ".").split(" , ")
+    fixed = {
+        outer[at - 1].strip(_QUOTES).lower(): outer[at + 1]
+        for at in range(where + 1, len(outer) - 1)
+        if outer[at] == "=" and outer[at + 1].startswith("'")
+    }
+    names = [one.rpartition(".")[2].strip(_QUOTES).lower() for one in selected]
+    if not all(name in fixed for name in names):
+        return ""
+    of = outer[start + 1].strip(_QUOTES).lower()
+    source = next((one for one in tables if one.name.lower() == of), None)
+    others = [one.name for one in source.columns if one.name.lower() not in fixed] if source else []
+    told = f" Select another column of {source.name}: {_listed(others)}." if source and others else ""
+    given = f"SELECT {', '.join(names)} ... WHERE {names[0]} = {fixed[names[0]]}"
+    return f"{given} only gives back what the question names.{told}"
 
 
 def about_nothing(
