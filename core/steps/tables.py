@@ -266,16 +266,17 @@ class AskTables(Generate, Fuse):
         known = _known(database, tables)
         if isinstance(found, SqlError):
             return Judged("another", str(found), about_error(str(found), known))
-        if hint := about_given(sql, known):
-            return Judged("another", "it gives back what the question names", hint)
+        given = about_given(sql, known)
         if found.rows and not _only_null(found):
-            return Judged("keep", f"{len(found.rows)} rows", UNSURE)
+            if given:
+                return Judged("another", "it gives back what the question names", given)
+            return Judged("keep", counted(len(found.rows)), UNSURE)
         left = self.context.left()
-        hint = about_nothing(
+        nothing = about_nothing(
             database, sql, known, links.among(tables), joins, min(LOOK_S, left), self.context.cancel.is_set
         )
         self.context.left()
-        if hint:
+        if hint := nothing or given:
             return Judged("another", "no rows, and not for want of the values", hint)
         return Judged("keep", "no rows, and each value stands in the column it is compared with", UNSURE)
 
