@@ -208,7 +208,7 @@ class AskTables(Generate, Fuse):
             why = "the database has no table"
             return Asked("", (), (), "", (), database.name, "failed", why, why)
         named = links.among(tables)
-        shown_links = tuple(told(named).splitlines())
+        shown_links = tuple(told(named, joins).splitlines())
         bounded = False
         attempts: list[Attempt] = []
         ran: list[Result | SqlError] = []
@@ -304,7 +304,7 @@ class AskTables(Generate, Fuse):
         parts = [between(1, "", shown(database, known, joins))]
         named = links.among(tables)
         if named:
-            parts.append(between(2, "Stored values that the question names", told(named)))
+            parts.append(between(2, "Stored values that the question names", told(named, joins)))
         values = f"{parts[1]}\n\n" if named else ""
         filled = {"tables": parts[0], "values": values, "question": text}
         prompt = SQL

@@ -107,7 +107,12 @@ def test_the_model_sees_tables_first_then_values_then_the_question(tmp_path):
     assert all(request.reuse_prefix for request in llm.requests)
     places = [
         first.index(part)
-        for part in ("CREATE TABLE orders", "CREATE TABLE items", "48291 in orders.order_no", QUESTION)
+        for part in (
+            "CREATE TABLE orders",
+            "CREATE TABLE items",
+            "48291 is a row of orders (orders.order_no)",
+            QUESTION,
+        )
     ]
     assert places == sorted(places)
     assert "  status TEXT, -- 'held_at_customs', 'shipped'" in first

@@ -67,12 +67,25 @@ class Links:
         return tuple(one for one in self.found if one.table in tables)
 
 
-def told(found: Sequence[Link]) -> str:
-    """Each value once, exactly as it is stored, with the columns it stands in, a line each."""
-    by: dict[str, list[str]] = {}
+def told(found: Sequence[Link], joins: Sequence[Join] = ()) -> str:
+    """Each value once, exactly as it is stored, with the columns it stands in, a line each; first the column
+    of the table that is about it: the one that joins point at, of those the one named after its table.
+    """
+    targets = {one.ends[1] for one in joins}
+    by: dict[str, list[Link]] = {}
     for one in found:
-        by.setdefault(literal(one.value), []).append(one.place)
-    return "\n".join(f"{value} in {', '.join(places[:COLUMNS])}" for value, places in by.items())
+        by.setdefault(literal(one.value), []).append(one)
+    lines = []
+    for value, links in by.items():
+        about = [one for one in links if (one.table, one.column) in targets]
+        about.sort(key=lambda one: one.table.lower().removesuffix("s") not in one.column.lower())
+        rest = [one.place for one in links if one not in about[:1]][:COLUMNS]
+        if about:
+            also = f"; also in {', '.join(rest)}" if rest else ""
+            lines.append(f"{value} is a row of {written(about[0].table)} ({about[0].place}){also}")
+        else:
+            lines.append(f"{value} in {', '.join(rest)}")
+    return "\n".join(lines)
 
 
 def known_values(
