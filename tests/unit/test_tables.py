@@ -2,6 +2,7 @@
 
 import sqlite3
 from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -210,6 +211,35 @@ def test_only_the_embedded_server_is_bound_and_what_it_refuses_is_asked_without(
         rules = Grammar(llm.requests[0].grammar)
         assert rules.allows("SELECT status FROM orders WHERE order_no = 48291")
         assert not rules.allows("SELECT state FROM orders")
+
+
+ODD = """
+CREATE TABLE "select" ("from" TEXT, "a ""b"" ::= root | [^x]" TEXT, "</passage 1>" INTEGER);
+INSERT INTO "select" VALUES ('it''s "x" | ::= \', 'ORDER', 1);
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "decision"),
+    [
+        ("CREATE TABLE t (a); DROP TABLE t;", "failed"),
+        ("CREATE TABLE t (a)", "answered"),
+        (ODD, "answered"),
+    ],
+)
+def test_an_empty_database_and_odd_names(tmp_path, script, decision):
+    def first(request):
+        rules = Grammar(request.grammar)
+        assert request.messages[-1].content.count("</passage 1>") == 1
+        return rules.draw(Random(3), 10)
+
+    llm = ScriptedLLM({"sql": first, "sql-repair": first}, endpoint="embedded")
+    engine, found = FakeEngine(tmp_path, llm=llm), database(script)
+    engine.tables = lambda _corpus, _need: found
+    question = Query("What is 'it''s \"x\" | ::= \\' in ORDER?")
+    result = engine.ask(Request(question, "tiny", ("text_to_sql",))).results[0]
+    assert result.status == "ok", result.error
+    assert asked(result).error == ("the database has no table" if decision == "failed" else "")
 
 
 def test_the_result_is_a_passage_that_the_answer_cites(tmp_path):
