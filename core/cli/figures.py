@@ -56,6 +56,7 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
         parts += ["", f"Answers against {figures['baseline']}", of_answers] if of_answers else []
     if any("extra" in row for row in figures["routes"].values()):
         parts += ["", _extra(figures["routes"])]
+        parts += [figures["queries_judged_by"]] if "queries_judged_by" in figures else []
     for route, row in figures["routes"].items():
         if "routing" in row:
             parts += ["", _routing(route, row["routing"])]

@@ -520,15 +520,18 @@ class SegmentTree:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One query of a model and what was wrong with it, or ""."""
+    """One query of a model, what was wrong with it, or "", and what it was to mend: "" for the first."""
 
     sql: str
     error: str = ""
+    repairs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """What came of asking a database."""
+    """What came of asking a database. `links` are the stored values that the question names, `joins` the
+    conditions that tie its tables, `bounded` says that a grammar of the schema bounded what could be written.
+    """
 
     sql: str
     columns: tuple[str, ...]
@@ -541,6 +544,9 @@ class TableResult:
     truncated: str = ""
     error: str = ""
     attempts: tuple[Attempt, ...] = ()
+    links: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
+    bounded: bool = False
     type: Literal["table_result"] = "table_result"
 
 

@@ -1,30 +1,46 @@
-"""Execution accuracy: whether the rows of a written query are those of the gold query."""
+"""What a gold query says of a route: whether its query gives the same rows, and its answer tells them."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.backends.prompting.citations import unmarked
 from core.backends.sql import Database, Limits, Result, SqlError, Value
 from core.backends.sql.guard import ordered
 from core.corpus import table_files
 from core.corpus.load import readable_files
 from core.domain.errors import Unavailable
+from core.evaluation.answers import holds
 from core.evaluation.dataset import Evidence, LabelledSet, Question, Written
 
 if TYPE_CHECKING:
     from core.evaluation.outcome import Outcomes
 
 METRIC = "execution_accuracy"
+ANSWER = "answer_accuracy"
+TOLD_BY = (
+    "execution_accuracy: the written query gives the rows of the gold query, in any order of columns, and in "
+    "its order of rows where it has one. answer_accuracy: the answer tells every different value of the "
+    "first 50 different gold rows (text without case and punctuation; numbers to a thousandth, whole ones "
+    "exactly), says how many rows there are where there are more, and has at most 30 words more than twice "
+    "those of these values; where the gold query gives no row, it abstains. A rule, not a person's judgement"
+)
+ROWS_TOLD = 50  # different gold rows whose values an answer has to tell
+WORDS_MORE = 30  # words that an answer may have besides twice those of the gold values
+NUMBERS_CLOSE = 1e-3  # share by which a number in an answer may differ from one that is not whole
 CLOSE = 1e-6  # numbers that differ by less, or by that share, are equal
 WHOLE = Limits(seconds=10.0, rows=10_000, value=10_000, result=10_000_000)
 PERMUTATIONS = 2_000  # orders of columns that are tried
 Row = tuple[Value, ...]
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +57,18 @@ class Executed:
         if not self.excluded:
             return None
         return (
-            f"{METRIC}: {len(self.excluded)} questions are excluded, because their gold SQL does not run or "
-            f"returns too much, for example {self.excluded[0]!r}"
+            f"{METRIC} and {ANSWER}: {len(self.excluded)} questions are excluded, because their gold SQL "
+            f"does not run or returns too much, for example {self.excluded[0]!r}"
         )
 
 
 def measured(
     labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], database: Database
 ) -> Executed:
-    """Execution accuracy of every route that wrote SQL for some question.
+    """Execution accuracy of every route that wrote SQL, and answer accuracy of every one that answered.
 
-    A question at which a route failed, or asked no table, has no value; one at which it gave up has 0.
+    A question at which a route failed has no value; one that asked no table has no execution accuracy, one
+    that wrote no answer no answer accuracy. Where a query was given up, both are 0.
     """
     gold: dict[str, Result] = {}
     excluded = []
@@ -68,9 +85,16 @@ def measured(
         found: dict[str, dict[str, float | None]] = {}
         for id, wanted in gold.items():
             outcome = outcomes[id].get(route)
-            if outcome is not None and outcome.status == "ok" and "sql" in outcome.said:
+            if outcome is None or outcome.status != "ok":
+                continue
+            figures: dict[str, float | None] = {}
+            if "sql" in outcome.said:
                 right = _right(outcome.said["sql"], wanted, asked[id].sql or "", database)
-                found[id] = {METRIC: float(right)}
+                figures[METRIC] = float(right)
+            if outcome.answer is not None:
+                figures[ANSWER] = float(tells(outcome.answer, outcome.abstained, wanted.rows))
+            if figures:
+                found[id] = figures
         if found:
             values[route] = found
     return Executed(values, tuple(excluded))
@@ -88,6 +112,41 @@ def execution_accuracy(question: Question, sql: str | None, database: Database) 
         return None
     wanted = _gold(question.sql, database)
     return None if wanted is None else float(_right(sql, wanted, question.sql, database))
+
+
+def tells(answer: str, abstained: bool, rows: Sequence[Row]) -> bool:
+    """Whether an answer tells the rows of a gold query, by the rule in `TOLD_BY`.
+
+    The bound on words keeps an answer that lists everything from being right.
+    """
+    distinct = list(dict.fromkeys(rows))
+    wanted = [value for row in distinct[:ROWS_TOLD] for value in row if value is not None]
+    if not wanted or abstained:
+        return abstained and not wanted
+    text = unmarked(answer)
+    numbers = [float(one.replace(",", "")) for one in _NUMBER.findall(text)]
+    said = _words(text)
+    values = list(dict.fromkeys(wanted))
+    if len(distinct) > ROWS_TOLD and len(rows) not in numbers and len(distinct) not in numbers:
+        return False
+    told = [_told(value, said, numbers) for value in values]
+    return all(told) and len(said) <= 2 * sum(len(_words(str(value))) for value in wanted) + WORDS_MORE
+
+
+def _told(value: Value, said: Sequence[str], numbers: Sequence[float]) -> bool:
+    """Whether a value stands in an answer, given as its words and its numbers."""
+    if isinstance(value, int):
+        return value in numbers
+    if isinstance(value, float):
+        close = 0.0 if value.is_integer() else NUMBERS_CLOSE
+        return any(math.isclose(value, one, rel_tol=close, abs_tol=CLOSE) for one in numbers)
+    wanted = _words(str(value))
+    return not wanted or holds(said, wanted)
+
+
+def _words(text: str) -> list[str]:
+    """Words in lower case, accents and all, without what stands around and between them."""
+    return _WORD.findall(text.casefold())
 
 
 def _gold(sql: str, database: Database) -> Result | None:

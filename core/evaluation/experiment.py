@@ -14,7 +14,7 @@ from core.domain.needs import Need
 from core.domain.types import AnswerStyle
 from core.engine.availability import missing, why_not
 from core.evaluation import dataset, report, runner, sets, summary
-from core.evaluation.execution import Executed, measured
+from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
 from core.evaluation.outcome import Outcomes
@@ -133,6 +133,7 @@ def perform(
         **summary.summarise(
             drawn, outcomes, plan.routes, baseline=ready.baseline, extra=executed.values, again=again
         ),
+        **({"queries_judged_by": TOLD_BY} if executed.values else {}),
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
         "split": spec.split,

@@ -20,12 +20,17 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
         return known
     fresh = summary.summarise(evaluation.labelled, evaluation.outcomes, evaluation.routes, baseline=baseline)
     before = known.get("routes", {})
-    kept = {
-        name: {k: v for k, v in before.get(name, {}).items() if k != "vs_baseline"}
-        for name in fresh["routes"]
-    }
+    kept = {name: _without_differences(before.get(name, {})) for name in fresh["routes"]}
     rows = {name: {**kept[name], **row} for name, row in fresh["routes"].items()}
     return {**known, **fresh, "routes": rows}
+
+
+def _without_differences(row: Figures) -> dict[str, Any]:
+    """A route's figures without what compares it with the baseline of before."""
+    kept = {key: value for key, value in row.items() if key != "vs_baseline"}
+    if "extra" in kept:
+        kept["extra"] = {key: value for key, value in kept["extra"].items() if key != "vs_baseline"}
+    return kept
 
 
 def metrics(figures: Figures) -> list[str]:

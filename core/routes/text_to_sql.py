@@ -16,16 +16,14 @@ def text_to_sql(
     query: Query,
     do: Steps,
     *,
-    tables: Annotated[int, Parameter(1, 20, "maximum number of tables shown to the model")] = 6,
+    tables: Annotated[int, Parameter(1, 20, "maximum number of tables shown to the model")] = 10,
     repairs: Annotated[int, Parameter(0, 2, "retries for a query that fails")] = 1,
     rows: Annotated[int, Parameter(1, 200, "maximum number of result rows")] = 200,
 ) -> Answer:
     """Write a SQL query for the corpus's database, run it read-only, answer from the rows.
 
-    The model sees the tables' statements with some of their values, and the stored values that the question
-    names. The result is one passage, which the answer cites. No rows, or no query that runs, is no answer.
+    The model sees the tables with some of their values, the columns that join them, and the stored values
+    that the question names; the embedded one can write only what these allow. A template tells the rows; the
+    result is one passage, which the answer cites. No rows, or no query that runs, is no answer.
     """
-    links = do.link_values(query.text, "tables")
-    chosen = do.choose_tables(query.text, links, tables, "tables")
-    asked = do.query_tables(query.text, chosen, links, repairs, rows, "tables")
-    return do.answer_tables(query.text, asked)
+    return do.answer_tables(do.query_database(query.text, tables, repairs, rows, "tables"))

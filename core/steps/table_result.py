@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -19,27 +20,34 @@ Decision = Literal["answered", "repaired", "no rows", "rejected by the guard", "
 PREFIX = "sql/"  # ids of results, which are no passages of the corpus
 TEXT = 2_000  # characters of a result as a passage
 QUERY = 600  # characters of the query before it
-SAID = 3  # rows in the plain sentence
+LISTED = 50  # different rows in the sentence
+LONGEST = 1_500  # characters of it
 _FENCE = re.compile(r"```[a-zA-Z]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _BEGIN = re.compile(r"\b(?:SELECT|WITH)\b", re.IGNORECASE)
 _PREAMBLE = re.compile(
     r"[\w\s,.!'’]*[:\n]\s*"
 )  # words before the query, on a line of their own or with a colon
+_WORDS = {"COUNT": "count of", "SUM": "total", "AVG": "average", "MIN": "lowest", "MAX": "highest"}
+_PART = r'(?:\w+|"[^"]+")'
+_NAME = re.compile(rf"(?:{_PART}\.)?{_PART}")
+_AGGREGATE = re.compile(rf"(COUNT|SUM|AVG|MIN|MAX)\((?:DISTINCT )?({_NAME.pattern}|\*)\)", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:SQL|sql|Answer|Query)\s*:\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One query of the model and what was wrong with it, or ""."""
+    """One query of the model, what was wrong with it, or "", and what it was to mend: "" for the first."""
 
     sql: str
     error: str = ""
+    repairs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What came of asking a database. `sql` is the last query written, "" if none; `truncated` says what of
-    the result was cut; `error` is what was wrong where there is no result.
+    the result was cut; `error` is what was wrong where there is no result. `links` and `joins` are what the
+    model was shown of values and conditions, `bounded` says whether a grammar bounded what it could write.
     """
 
     sql: str
@@ -52,13 +60,17 @@ class Asked:
     why: str
     error: str = ""
     attempts: tuple[Attempt, ...] = ()
+    links: tuple[str, ...] = ()
+    joins: tuple[str, ...] = ()
+    bounded: bool = False
 
     def recorded(self) -> TableResult:
         """The result as readers take it; bytes as text."""
         return TableResult(
             self.sql, self.columns, tuple(tuple(map(plain, row)) for row in self.rows), self.tables,
             self.database, self.decision, get_args(Decision), self.why, self.truncated, self.error,
-            tuple(AttemptOutput(one.sql, one.error) for one in self.attempts),
+            tuple(AttemptOutput(one.sql, one.error, one.repairs) for one in self.attempts),
+            self.links, self.joins, self.bounded,
         )  # fmt: skip
 
 
@@ -102,19 +114,63 @@ def table_hits(asked: Asked) -> Ranking:
 
 
 def said(asked: Asked) -> Draft:
-    """The result in a sentence, or why there is none."""
+    """The result in a sentence, or why there is none. Every column is told; rows up to `LISTED` and `LONGEST`
+    characters, and how many more there are.
+    """
     if asked.error:
         return Draft(f"No query over the tables answered this: {asked.why}.", abstained=True)
     if not asked.rows:
         return Draft("The query found no rows in the tables.", abstained=True)
     (hit,) = table_hits(asked)
-    count, names = len(asked.rows), asked.columns
-    if count == 1:
-        told = ", ".join(f"{name} = {_cell(value)}" for name, value in zip(names, asked.rows[0], strict=True))
-    else:
-        told = "; ".join(", ".join(map(_cell, row)) for row in asked.rows[:SAID])
-        told += "; ..." if count > SAID else ""
-    return Draft(f"{count} {'row' if count == 1 else 'rows'}: {told[:400]} [1]", (hit.passage.id,))
+    names = [label(name) for name in asked.columns]
+    if len(asked.rows) == 1:
+        told = ", ".join(f"{name}: {_value(v)}" for name, v in zip(names, asked.rows[0], strict=True))
+        return Draft(f"{told[:LONGEST]} [1]", (hit.passage.id,))
+    parts: list[str] = []
+    size = shown = 0
+    for row, times in _distinct(asked.rows):
+        part = ", ".join(map(_value, row)) + (f" ({times} rows)" if times > 1 else "")
+        size += len(part)
+        if parts and (len(parts) >= LISTED or size > LONGEST):
+            break
+        parts.append(part[:LONGEST])
+        shown += times
+    left = len(asked.rows) - shown
+    more = f"; {left} more {'row' if left == 1 else 'rows'} of {len(asked.rows)}" if left else ""
+    between = ", " if len(names) == 1 else "; "
+    joined = (
+        between.join(parts) if left or len(parts) == 1 else between.join(parts[:-1]) + f" and {parts[-1]}"
+    )
+    cut = f" ({asked.truncated})" if asked.truncated else ""
+    return Draft(f"{', '.join(names)[:LONGEST]}: {joined}{more}{cut} [1]", (hit.passage.id,))
+
+
+def counted(rows: int) -> str:
+    """A number of rows in words."""
+    return f"{rows} {'row' if rows == 1 else 'rows'}"
+
+
+def label(column: str) -> str:
+    """The name of a column of a result as people read it: "COUNT(DISTINCT city.name)" is "count of name"."""
+    found = _AGGREGATE.fullmatch(column.strip())
+    if not found:
+        return _cell(column.rpartition(".")[2].strip('"') if _NAME.fullmatch(column) else column)
+    what = found[2].rpartition(".")[2].strip('"')
+    word = _WORDS[found[1].upper()]
+    return "count" if what == "*" else f"{word} {what}"
+
+
+def _distinct(rows: Sequence[tuple[Value, ...]]) -> list[tuple[tuple[Value, ...], int]]:
+    """Equal rows once, in order of first mention, with how often they are there."""
+    times: dict[tuple[Value, ...], int] = {}
+    for row in rows:
+        times[row] = times.get(row, 0) + 1
+    return list(times.items())
+
+
+def _value(value: Value) -> str:
+    """A value as an answer says it: ten digits of a number are enough."""
+    return f"{value:.10g}" if isinstance(value, float) else _cell(value)
 
 
 def _cell(value: Value) -> str:

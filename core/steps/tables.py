@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
 
+from core.backends.base import Completion
 from core.backends.prompting.citations import Draft
+from core.backends.prompting.prompts import Prompt
 from core.backends.prompting.prompts_tables import SQL, SQL_REPAIR
 from core.backends.prompting.untrusted import between
 from core.backends.second_bm25 import RankBM25Index
-from core.backends.sql import Database, Limits, Rejected, Result, SqlError
-from core.backends.sql.linking import Link, connect, link, shown
+from core.backends.sql import Database, Limits, Rejected, Result, SqlError, Table
+from core.backends.sql.grammar import grammar
+from core.backends.sql.guard import SqlFailed
+from core.backends.sql.joins import Join, joins
+from core.backends.sql.linking import Links, connect, known_values, link, shown, told
+from core.backends.sql.mending import about_error, about_given, about_nothing, normalised
 from core.backends.terms import Analyzer, analyzer
 from core.corpus.table_files import described
-from core.domain.errors import Cancelled, ModelFailed, RouteScopeError, describe
+from core.domain.errors import ModelFailed, ModelTimedOut
 from core.domain.needs import Need
 from core.domain.outputs import Decision as DecisionOutput
 from core.domain.outputs import Pass, Selection
 from core.domain.types import Answer, Ranking
 from core.steps.decisions import Decided
+from core.steps.fuse import Fuse
 from core.steps.generate import Generate
 from core.steps.step import step
-from core.steps.table_result import Asked, Attempt, Decision, extract_sql, said, table_hits
+from core.steps.table_result import Asked, Attempt, Decision, counted, extract_sql, said, table_hits
 
 Source = Literal["tables", "csv"]
 Side = Literal["both", "tables only", "passages only", "neither"]
 
+EMBEDDED = "embedded"  # the endpoint that a grammar bounds
+ANOTHER = 0.7  # temperature at which a query that was repeated is asked for again
+NOT_THERE = "the model says that the tables do not contain it"
+UNSURE = "The result may not be what the question asks for."
 COLUMNS = 60  # of all tables together, up to which all are shown to the model
-WRITTEN = 220  # tokens of a query
+WRITTEN = 200  # tokens of a query
 LOOK_S = 1.5  # seconds for looking up the values that a question names
 CHOICES = ("all tables", "some tables", "no tables")
 K = 60  # of reciprocal rank fusion, as in `rrf`
@@ -46,11 +57,32 @@ class Sides(Decided):
     FIRES = (("both", "passages only"),)
 
 
-class AskTables(Generate):
+@dataclass(frozen=True, slots=True)
+class Judged(Decided):
+    """Whether a query stands or another one is to be written, and what that one is told."""
+
+    decision: Literal["another", "keep"]
+    why: str
+    hint: str
+
+    TEXT = "hint"
+    FIRES = (("another", "keep"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A query in a model's reply. `cut`: the reply ended before it did; `bounded`: a grammar bounded it."""
+
+    sql: str
+    cut: bool = False
+    bounded: bool = False
+
+
+class AskTables(Generate, Fuse):
     """SQL over the corpus' database, or over its CSV files."""
 
     def ask_tables(
-        self, question: str, source: Source = "tables", tables: int = 6, repairs: int = 1, rows: int = 200
+        self, question: str, source: Source = "tables", tables: int = 10, repairs: int = 1, rows: int = 200
     ) -> Asked:
         """All of it as one tool: the result of a query, or what it failed at, in `error`.
 
@@ -61,19 +93,24 @@ class AskTables(Generate):
     @step("TOOL", "ask the tables")
     def _ask_tables(self, question: str, source: Source, tables: int, repairs: int, rows: int) -> Asked:
         try:
-            links = self.link_values(question, source)
-            chosen = self.choose_tables(question, links, tables, source)
-            return self.query_tables(question, chosen, links, repairs, rows, source)
+            return self.query_database(question, tables, repairs, rows, source)
         except ModelFailed as error:
             self.span.error = str(error)
             why = "the model gave no query"
             return Asked("", (), (), "", (), self._database(source).name, "failed", why, str(error))
 
+    def query_database(self, question: str, tables: int, repairs: int, rows: int, source: Source) -> Asked:
+        """The way of every route that asks tables: values, tables, joins, then the query."""
+        links = self.link_values(question, source)
+        chosen = self.choose_tables(question, links, tables, source)
+        joins = self.find_joins(chosen, source)
+        return self.query_tables(question, chosen, links, joins, repairs, rows, source)
+
     @step("RETRIEVER", "look up values")
-    def link_values(self, text: str, source: Source) -> tuple[Link, ...]:
+    def link_values(self, text: str, source: Source) -> Links:
         """Stored values that the question names; see `linking.link`."""
         left = self.context.left()
-        links, note = link(
+        found, note = link(
             self._database(source),
             text,
             _words(self.context.corpus.info.language).stop_words,
@@ -81,15 +118,29 @@ class AskTables(Generate):
             self.context.cancel.is_set,
         )
         self.context.left()
-        self.span.output = Pass([str(one) for one in links])
+        self.span.output = Pass([str(one) for one in found])
         if note:
             self.span.attributes["note"] = note
             if left < LOOK_S:  # looking ended with the route's own time
                 self.context.trace.cut_short()
-        return links
+        return Links(found, complete=not note)
+
+    @step("RETRIEVER", "find joins")
+    def find_joins(self, tables: tuple[str, ...], source: Source) -> tuple[Join, ...]:
+        """The conditions that tie the tables together: foreign keys, or inferred ones; see `joins.joins`."""
+        left = self.context.left()
+        database = self._database(source)
+        found, note = joins(database, _known(database, tables), min(LOOK_S, left), self.context.cancel.is_set)
+        self.context.left()
+        self.span.output = Pass([str(one) for one in found])
+        if note:
+            self.span.attributes["note"] = note
+            if left < LOOK_S:
+                self.context.trace.cut_short()
+        return found
 
     @step("RETRIEVER", "choose tables")
-    def choose_tables(self, text: str, links: tuple[Link, ...], most: int, source: Source) -> tuple[str, ...]:
+    def choose_tables(self, text: str, links: Links, most: int, source: Source) -> tuple[str, ...]:
         """The tables the model is shown, in the order of the database.
 
         All of a small schema. Of a large one the `most` best by reciprocal rank of BM25 and cosine of each
@@ -117,7 +168,7 @@ class AskTables(Generate):
         )
         order = np.argsort(-np.asarray(fused), kind="stable")
         best = [tables[at].name for at in order[:most]]
-        linked = [one.table for one in links if one.exact and one.table not in best]
+        linked = [one.table for one in links.found if one.exact and one.table not in best]
         joined = connect(tuple(dict.fromkeys([*best, *linked])), tables)
         self.span.output = DecisionOutput(
             "some tables",
@@ -139,81 +190,161 @@ class AskTables(Generate):
         self,
         text: str,
         tables: tuple[str, ...],
-        links: tuple[Link, ...],
+        links: Links,
+        joins: tuple[Join, ...],
         repairs: int,
         rows: int,
         source: Source,
     ) -> Asked:
-        """A query written by the model and run under the guard; after an error it is written anew, at most
-        `repairs` times.
+        """A query written by the model and run under the guard. One that fails, or finds nothing where the
+        question names stored values that it does not use, is followed by another, at most `repairs` times.
 
         Source: Rajkumar et al. 2022, arXiv:2204.00498 (schema and values in the prompt); Chen et al. 2023,
-        "Teaching Large Language Models to Self-Debug", arXiv:2304.05128 (the error given back to the model).
+        "Teaching Large Language Models to Self-Debug", arXiv:2304.05128 (the error given back to the model);
+        here with what would mend it, and a query that was tried before is not run again.
         """
         database = self._database(source)
         if not tables:
             why = "the database has no table"
             return Asked("", (), (), "", (), database.name, "failed", why, why)
+        named = links.among(tables)
+        shown_links = tuple(told(named, joins).splitlines())
+        bounded = False
         attempts: list[Attempt] = []
-        kind: Decision = "failed"
-        while len(attempts) <= repairs:
-            last = attempts[-1] if attempts else Attempt("")
-            sql = self.write_sql(text, tables, links, last, source)
-            if not sql:
-                why = "the model says that the tables do not contain it"
-                done = (*attempts, Attempt("", why))
-                return Asked("", (), (), "", tables, database.name, "failed", why, why, done)
-            try:
-                result = self.run_sql(sql, rows, source)
-            except SqlError as error:
-                kind = "rejected by the guard" if isinstance(error, Rejected) else "failed"
-                attempts.append(Attempt(sql, str(error)))
-                continue
-            attempts.append(Attempt(sql))
-            count = f"{len(result.rows)} {'row' if len(result.rows) == 1 else 'rows'}"
-            again = f", after {len(attempts) - 1} that did not run" if len(attempts) > 1 else ""
-            nulls = len(result.rows) == 1 and all(value is None for value in result.rows[0])
-            if nulls:  # SUM, MAX and the like over no rows
-                count = "only NULL, as it met no row"
-            kind = "no rows" if nulls or not result.rows else "repaired" if again else "answered"
-            return Asked(
-                sql, result.columns, () if nulls else result.rows, result.truncated, tables, database.name,
-                kind, f"the query returned {count}{again}", "", tuple(attempts),
-            )  # fmt: skip
-        wrong = attempts[-1].error
-        why = f"{len(attempts)} of {repairs + 1} allowed attempts: {wrong}"
-        return Asked(attempts[-1].sql, (), (), "", tables, database.name, kind, why, wrong, tuple(attempts))
+        ran: list[Result | SqlError] = []
+        mend = ""
+        why = ""
+        while True:
+            failed = Attempt(attempts[-1].sql, mend) if attempts else Attempt("")
+            if not attempts:
+                written = self.write_sql(text, tables, links, joins, failed, source)
+            elif (more := self.afford(self.write_sql, text, tables, links, joins, failed, source)) is None:
+                why = "the budget was spent before another query"
+                break
+            else:
+                written = more
+            if not written.sql or any(normalised(written.sql) == normalised(one.sql) for one in attempts):
+                why = "the model wrote no other query" if attempts else NOT_THERE
+                break
+            bounded = written.bounded
+            found = self._run(written, rows, source)
+            ran.append(found)
+            attempts.append(Attempt(written.sql, str(found) if isinstance(found, SqlError) else "", mend))
+            if len(attempts) > repairs:
+                break
+            judged = self.judge_query(written.sql, found, tables, links, joins, source)
+            if judged.decision == "keep":
+                break
+            mend = judged.hint
+        return _asked(
+            database.name, tables, attempts, ran, why, repairs, shown_links, tuple(map(str, joins)), bounded
+        )
+
+    def _run(self, written: Written, rows: int, source: Source) -> Result | SqlError:
+        """The rows of a query, or what was wrong with it. One that was cut off is not run: what is left of it
+        may be a query, but another one.
+        """
+        if written.cut:
+            return SqlFailed(f"the query was cut off after {WRITTEN} tokens")
+        try:
+            return self.run_sql(written.sql, rows, source)
+        except SqlError as error:
+            return error
+
+    @step("EVALUATOR", "decide on another query")
+    def judge_query(
+        self,
+        sql: str,
+        found: Result | SqlError,
+        tables: tuple[str, ...],
+        links: Links,
+        joins: tuple[Join, ...],
+        source: Source,
+    ) -> Judged:
+        """Whether another query is to be written, and what it is told: see `mending`."""
+        database = self._database(source)
+        known = _known(database, tables)
+        if isinstance(found, SqlError):
+            return Judged("another", str(found), about_error(str(found), known))
+        given = about_given(sql, known)
+        if found.rows and not _only_null(found):
+            if given:
+                return Judged("another", "it gives back what the question names", given)
+            return Judged("keep", counted(len(found.rows)), UNSURE)
+        left = self.context.left()
+        nothing = about_nothing(
+            database, sql, known, links.among(tables), joins, min(LOOK_S, left), self.context.cancel.is_set
+        )
+        self.context.left()
+        if hint := nothing or given:
+            return Judged("another", "no rows, and not for want of the values", hint)
+        return Judged("keep", "no rows, and each value stands in the column it is compared with", UNSURE)
 
     @step("LLM", "write SQL")
     def write_sql(
-        self, text: str, tables: tuple[str, ...], links: tuple[Link, ...], failed: Attempt, source: Source
-    ) -> str:
+        self,
+        text: str,
+        tables: tuple[str, ...],
+        links: Links,
+        joins: tuple[Join, ...],
+        failed: Attempt,
+        source: Source,
+    ) -> Written:
         """The model's query, as it wrote it; "" where it says that the tables do not hold the answer.
 
-        `failed`: the attempt before, which is to be corrected.
+        `failed`: the attempt before, with what is to be told about it; the same query again is asked for once
+        more, with a chance of another one. The embedded server can write only what the grammar of the tables
+        allows (see `sql.grammar`); where it takes none, the query is written without.
         """
         database = self._database(source)
-        known = [table for name in tables if (table := database.table(name)) is not None]
-        parts = [
-            between(number, table.name, made)
-            for number, (table, made) in enumerate(zip(known, shown(database, known), strict=True), 1)
-        ]
-        named = [str(one) for one in links if one.table in tables]
-        values = (
-            between(len(parts) + 1, "Values that the question may name", "\n".join(named)) if named else ""
-        )
-        told = "\n".join(parts)
-        values = f"{values}\n\n" if values else ""
-        if not failed.sql:
-            reply = self._ask(
-                SQL, max_tokens=WRITTEN, reuse_prefix=True, tables=told, values=values, question=text
-            )
-        else:
-            reply = self._ask(
-                SQL_REPAIR, max_tokens=WRITTEN, reuse_prefix=True, tables=told, values=values, question=text,
-                sql=failed.sql[:2_000], error=failed.error[:300],
+        known = _known(database, tables)
+        bound = ""
+        if self.context.llm.endpoint == EMBEDDED:
+            bound = grammar(known, joins, known_values(database, known, links, joins))
+        parts = [between(1, "", shown(database, known, joins))]
+        named = links.among(tables)
+        if named:
+            parts.append(between(2, "Stored values that the question names", told(named, joins)))
+        values = f"{parts[1]}\n\n" if named else ""
+        filled = {"tables": parts[0], "values": values, "question": text}
+        prompt = SQL
+        if failed.sql:
+            prompt = SQL_REPAIR
+            filled |= {"sql": failed.sql[:2_000], "error": failed.error[:600]}
+        self.span.attributes["grammar"] = len(bound)
+        written = self._written(prompt, bound, 0.0, filled)
+        if failed.sql and normalised(written.sql) == normalised(failed.sql):
+            written = self._written(prompt, bound, ANOTHER, filled)
+        return written
+
+    def _written(self, prompt: Prompt, bound: str, temperature: float, filled: Mapping[str, str]) -> Written:
+        """The reply, without the grammar where the server refuses it."""
+
+        def ask(grammar: str) -> Completion:
+            return self._ask(
+                prompt,
+                max_tokens=WRITTEN,
+                temperature=temperature,
+                grammar=grammar,
+                reuse_prefix=True,
+                tables=filled["tables"],
+                values=filled["values"],
+                question=filled["question"],
+                sql=filled.get("sql", ""),
+                error=filled.get("error", ""),
             )  # fmt: skip
-        return extract_sql(reply.text)
+
+        try:
+            reply = ask(bound)
+        except ModelTimedOut:
+            raise
+        except ModelFailed as error:
+            if not bound:
+                raise
+            self.span.attributes["note"] = f"written without the grammar: {error}"
+            bound = ""
+            reply = ask("")
+        return Written(extract_sql(reply.text), reply.finish == "length", bool(bound))
 
     @step("TOOL", "run SQL")
     def run_sql(self, sql: str, rows: int, source: Source) -> Result:
@@ -228,23 +359,32 @@ class AskTables(Generate):
                 self.context.left()  # the route was stopped: that is what ended the query
                 raise
 
-    def answer_tables(self, text: str, asked: Asked) -> Answer:
-        """The outcome of a route that asks tables: a sentence about the result, which is cited as a passage.
-
-        The model writes it where answers are asked for by model; without rows there is no answer. Rows that
-        a query for the question gave need no check whether they hold the answer.
+    def answer_tables(self, asked: Asked) -> Answer:
+        """The outcome of a route that asks tables: the result put into words by a template, so that no column
+        and no count is lost, and cited as a passage. Without rows there is no answer.
         """
-        hits = self.result_passage(asked)
-        style = self.context.answering
-        if not hits or style is None or style.by != "model":
-            return self.say_result(asked).over(hits)
-        found = self.ranked(hits)
-        try:
-            return self.write_answer(text, hits, {}, style.order, 0.0).over(hits)
-        except Cancelled:
-            raise
-        except RouteScopeError as error:
-            return replace(found, error=describe(error))
+        return self.say_result(asked).over(self.result_passage(asked))
+
+    def answer_both(self, text: str, asked: Asked, hits: Ranking, shown: int) -> Answer:
+        """The result of the query in the template's words, then what the model adds from the result and the
+        passages, if answers are asked for; the result is the first passage.
+        """
+        ranking = self.append(self.result_passage(asked), hits)
+        result = self.say_result(asked)
+        written = self.answer(text, ranking, None, shown)
+        return self.put_first(result, written).over(ranking)
+
+    @step("CHAIN", "put the result first")
+    def put_first(self, result: Draft, written: Answer) -> Draft:
+        """`result`, then what was written besides, unless that abstains or failed."""
+        if written.text is None or written.abstained:
+            self.span.attributes["note"] = written.error or "nothing was written besides"
+            return result
+        more = written.source if isinstance(written.source, Draft) else Draft(written.text, written.citations)
+        return Draft(
+            f"{result.text} {more.text}", tuple(dict.fromkeys((*result.citations, *more.citations))),
+            False, more.wrong, more.uncited, more.shown,
+        )  # fmt: skip
 
     @step("CHAIN", "take the result as a passage")
     def result_passage(self, asked: Asked) -> Ranking:
@@ -274,6 +414,48 @@ class AskTables(Generate):
     def _database(self, source: Source) -> Database:
         found: Database = self.context.prepared(Need.TABLES if source == "tables" else Need.CSV)
         return found
+
+
+def _known(database: Database, tables: Sequence[str]) -> list[Table]:
+    return [table for name in tables if (table := database.table(name)) is not None]
+
+
+def _only_null(found: Result) -> bool:
+    """Whether it is what SUM, MAX and the like give over no rows."""
+    return len(found.rows) == 1 and all(value is None for value in found.rows[0])
+
+
+def _asked(
+    database: str,
+    tables: tuple[str, ...],
+    attempts: Sequence[Attempt],
+    ran: Sequence[Result | SqlError],
+    why: str,
+    repairs: int,
+    links: tuple[str, ...],
+    joined: tuple[str, ...],
+    bounded: bool,
+) -> Asked:
+    """What came of the attempts: the last one that ran, else what the last one failed at."""
+    done = tuple(attempts)
+    results = [(at, one) for at, one in enumerate(ran) if isinstance(one, Result)]
+    if not results:
+        wrong = done[-1].error if done else why
+        told_why = f"{len(done)} of {repairs + 1} allowed attempts: {wrong}" if done else why
+        kind: Decision = "rejected by the guard" if ran and isinstance(ran[-1], Rejected) else "failed"
+        sql = done[-1].sql if done else ""
+        return Asked(
+            sql, (), (), "", tables, database, kind, told_why, wrong, done, links, joined, bounded
+        )  # fmt: skip
+    at, found = results[-1]
+    nulls = _only_null(found)
+    count = "only NULL, as it met no row" if nulls else counted(len(found.rows))
+    again = f", after {at} that did not do" if at else ""
+    kind = "no rows" if nulls or not found.rows else "repaired" if at else "answered"
+    return Asked(
+        done[at].sql, found.columns, () if nulls else found.rows, found.truncated, tables, database, kind,
+        f"the query returned {count}{again}{f'; {why}' if why else ''}", "", done, links, joined, bounded,
+    )  # fmt: skip
 
 
 def _words(language: str) -> Analyzer:

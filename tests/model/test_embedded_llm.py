@@ -194,3 +194,30 @@ def test_it_ends_itself_when_its_state_file_is_gone(settings: Settings, llm: Cac
         file.unlink()
     psutil.wait_procs([process], timeout=30)
     assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_grammar_of_tables_lets_only_their_columns_be_written(llm: CachedLLM) -> None:
+    """A model that would write anything writes a query that compiles; the server reads the whole grammar."""
+    import sqlite3
+
+    from core.backends.sql import Database
+    from core.backends.sql.grammar import grammar
+    from core.backends.sql.joins import declared
+    from core.backends.sql.mending import normalised
+    from tests.gbnf import Grammar
+
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(
+        'CREATE TABLE "it\'s an ""order""" (id INTEGER PRIMARY KEY, "näme \\ of" TEXT);'
+        'CREATE TABLE line (order_id INTEGER REFERENCES "it\'s an ""order""", n INTEGER);'
+    )
+    database = Database(connection.serialize(), "d")
+    rules = grammar(database.tables, declared(database.tables))
+    for question in ("Say hello.", "SELECT price FROM product", "How many lines has each order?"):
+        request = LLMRequest("test/5", (Message("user", question),), max_tokens=60, grammar=rules)
+        found = llm.complete(request, timeout=60, cancel=threading.Event())
+        left = Grammar(rules).follow(found.text)
+        assert left == {""} or (found.finish == "length" and left == {"(unfinished)"}), found.text
+        if found.finish == "stop":
+            connection.execute(f"EXPLAIN {normalised(found.text)}").close()
+    connection.close()

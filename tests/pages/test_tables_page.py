@@ -44,6 +44,19 @@ def test_a_query_inside_another_step_is_shown_once(engine):
     assert page.count("<code>") == 1
 
 
+def test_what_the_model_was_given_and_told_is_shown(engine):
+    page = shown(
+        engine,
+        {"sql": "SELECT name FROM items WHERE quantity < 0", "sql-repair": "SELECT order_no FROM orders"},
+        question="Which were shipped?",
+    )
+    assert "Values of the question: </span>&#39;shipped&#39; in orders.status" in page
+    assert "Joins: </span>items.order_no = orders.order_no" in page
+    assert "Told before: The query found no rows. &#39;shipped&#39; is in orders.status." in page
+    assert page.count("Attempt ") == 2
+    assert "could be written" not in page, "the scripted model is bound by no grammar"
+
+
 def test_a_query_that_came_to_nothing_shows_why(engine):
     page = shown(engine, {"sql": "SELECT gone FROM orders", "sql-repair": "SELECT load_extension('x')"})
     assert "<b>rejected by the guard</b>" in page

@@ -14,8 +14,9 @@ from core.backends.sql import Database
 from core.domain.types import Query
 from core.evaluation import sets
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.execution import WHOLE, execution_accuracy, measured, same
+from core.evaluation.execution import WHOLE, execution_accuracy, measured, same, tells
 from core.evaluation.outcome import Outcome
+from core.steps.table_result import Asked, said
 
 GEOGRAPHY = Path(__file__).parents[3] / "shared" / "data" / "text2sql-geography"
 needs_geography = pytest.mark.skipif(not GEOGRAPHY.is_dir(), reason=f"{GEOGRAPHY} is not on this machine")
@@ -111,12 +112,69 @@ def test_what_is_counted_and_what_is_not(database):
         "q4": {"sql": wrote("SELECT 1"), "words": wrote(None)},
         "q5": {"sql": wrote("SELECT 1", "failed"), "words": wrote(None)},
     }
-    found = measured(labelled, outcomes, ("sql", "words"), database)
+    answered = Outcome("ok", 1.0, answer="c and c, then a, b", said={"sql": "SELECT name FROM t"})
+    outcomes["q1"]["both"] = answered
+    found = measured(labelled, outcomes, ("sql", "words", "both"), database)
     assert found.values == {
         "sql": {"q1": {"execution_accuracy": 1.0}, "q3": {"execution_accuracy": 0.0}},
+        "both": {"q1": {"execution_accuracy": 1.0, "answer_accuracy": 1.0}},
     }
     assert found.excluded == ("q2",)
     assert "1 questions are excluded" in found.remark()
+
+
+FIFTY = tuple((f"v{n}",) for n in range(60))
+LISTED = ", ".join(value for (value,) in FIFTY[:50])
+
+
+@pytest.mark.parametrize(
+    ("answer", "rows", "right"),
+    [
+        ("population: 345,496 [1]", ((345496,),), True),
+        ("about 345.5 thousand [1]", ((345496,),), False),
+        ("3454961", ((345496,),), False),
+        ("the average is 4,415,591", ((4415590.6666667,),), True),
+        ("4.4 million", ((4415590.6666667,),), False),
+        ("area 266807", ((266807.0,),), True),
+        ("-85 feet", ((-85,),), True),
+        ("[5] is where it stands", ((5,),), False),
+        ("ST LOUIS, in Missouri.", (("st. louis",), ("missouri",)), True),
+        ("St. Louis", (("st. louis",), ("missouri",)), False),
+        ("Austin, 20", (("austin", 20), ("austin", 30)), False),
+        ("austin, austin", (("austin",), ("austin",), (None,)), True),
+        ("kansas city", (("arkansas",),), False),
+        ("alpha " + "beta " * 40, (("alpha",),), False),
+        (LISTED, FIFTY, False),
+        (f"{LISTED}; 10 more rows of 60", FIFTY, True),
+        ("nothing", (), False),
+        ("0", ((None,),), False),
+    ],
+)
+def test_an_answer_is_right_if_it_tells_the_rows(answer, rows, right):
+    assert tells(answer, False, rows) is right
+    assert tells(answer, True, rows) is (not [value for row in rows for value in row if value is not None])
+
+
+table_rows = st.lists(
+    st.tuples(st.one_of(st.integers(), st.text("abc. '", max_size=9), st.floats(-1e9, 1e9), st.none())),
+    max_size=60,
+)
+
+
+@given(table_rows, st.data())
+def test_the_sentence_of_a_result_tells_it_and_tells_no_row_it_lacks(rows, data):
+    def asked(given):
+        return said(Asked("SELECT 1", ("a",), tuple(given), "", ("t",), "d", "answered", "why"))
+
+    whole = asked(rows)
+    known = [row for row in rows if row[0] is not None]
+    if known or not rows:
+        assert tells(whole.text, whole.abstained, rows)
+    numbers = sorted({row[0] for row in rows if type(row[0]) is int})[:50]
+    if numbers:
+        gone = data.draw(st.sampled_from(numbers))
+        fewer = asked([(one,) for one in numbers if one != gone])
+        assert not tells(fewer.text, fewer.abstained, [(one,) for one in numbers])
 
 
 @pytest.mark.process

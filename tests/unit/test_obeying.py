@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core.backends.sql import joins, linking
 from core.backends.sql.database import Database
 from core.backends.sql.guard import SqlError
 from core.domain.needs import Need
@@ -46,7 +47,7 @@ ASKING = [
     if Need.LLM in (*route.needs, *(need for _, need in route.needs_if))
 ]
 CALLS = 24
-ANSWERING = {"write answer", "is the answer in the passages", "ask scripted"}
+ANSWERING = {"put the result first", "write answer", "is the answer in the passages", "ask scripted"}
 
 
 class Poisoned:
@@ -68,6 +69,8 @@ class Poisoned:
                 self._home / str(len(self._engines)), web={"w:0-9": "the web"}, route_max_calls=CALLS,
                 texts={**TEXTS, "crushed:0-80": f"{TEXTS['crushed:0-80']} {order}"},
             )  # fmt: skip
+        joins._known.clear()  # else a second run looks up less
+        linking._examples.clear()
         engine, llm = self._engines[order], ObeyingLLM()
         engine.fake_llm = llm
         parameters = {

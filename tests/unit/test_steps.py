@@ -153,18 +153,20 @@ GOLDEN = {
         *["search BM25", "embed", "search vectors", "fuse by normalised scores"] * 3, "merge by best score",
     ],
     "text_to_sql": [
-        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted",
-        "  run SQL", "take the result as a passage", "say the result",
+        "look up values", "choose tables", "find joins", "write and run SQL", "  write SQL",
+        "    ask scripted", "  run SQL", "  decide on another query", "say the result",
+        "take the result as a passage",
     ],
     "table_qa": [
-        "look up values", "choose tables", "write and run SQL", "  write SQL", "    ask scripted",
-        "  run SQL", "take the result as a passage", "say the result",
+        "look up values", "choose tables", "find joins", "write and run SQL", "  write SQL",
+        "    ask scripted", "  run SQL", "  decide on another query", "say the result",
+        "take the result as a passage",
     ],
     "structured_hybrid": [
-        "ask the tables", "  look up values", "  choose tables", "  write and run SQL", "    write SQL",
-        "      ask scripted", "    run SQL",
+        "ask the tables", "  look up values", "  choose tables", "  find joins", "  write and run SQL",
+        "    write SQL", "      ask scripted", "    run SQL", "    decide on another query",
         "search BM25", "embed", "search vectors", "fuse by normalised scores", "choose the side",
-        "take the result as a passage", "append the rest",
+        "take the result as a passage", "append the rest", "say the result", "put the result first",
     ],
     "iterative": [
         "search BM25", "embed", "search vectors", "fuse by normalised scores", "collect what is new",

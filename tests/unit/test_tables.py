@@ -1,6 +1,8 @@
 """Routes over tables: what the model sees, what becomes of its reply, and how little stored text can do."""
 
 import sqlite3
+from dataclasses import replace
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from core.domain.types import AnswerStyle, Query
 from core.engine.engine import Engine, Request
 from core.steps.table_result import Asked, extract_sql, said, table_hits, table_text
 from tests.fakes import FakeEngine, ScriptedLLM
+from tests.gbnf import Grammar
 
 QUESTION = "What is the status of order 48291?"
 
@@ -58,7 +61,6 @@ def database(script):
         (["SELECT gone FROM orders", "SELECT status FROM orders WHERE 0"], 1, "no rows", 2),
         (["DROP TABLE orders", "DELETE FROM orders"], 1, "rejected by the guard", 2),
         (["DROP TABLE orders"], 0, "rejected by the guard", 1),
-        (["SELECT gone FROM orders", "SELECT gone FROM orders"], 1, "failed", 2),
         (
             ["SELECT gone FROM orders", "SELECT lost FROM orders", "SELECT status FROM orders"],
             2,
@@ -77,7 +79,7 @@ def test_each_decision_and_no_more_calls_than_repairs_allow(tmp_path, replies, r
     told = asked(result)
     assert (result.status, told.decision) == ("ok", decision)
     assert len(llm.requests) == calls <= repairs + 1
-    assert len(told.attempts) == calls
+    assert len(told.attempts) == calls - (replies[-1].lower().startswith("none"))
     assert result.abstained is (decision not in ("answered", "repaired"))
     assert bool(result.hits) is not result.abstained
     assert told.why
@@ -85,18 +87,159 @@ def test_each_decision_and_no_more_calls_than_repairs_allow(tmp_path, replies, r
         assert "only SELECT, or WITH ... SELECT, runs" in told.why
 
 
+def test_the_same_query_is_not_run_again(tmp_path):
+    """It is asked for once more, with a chance of another one; then there is none."""
+    replies = iter(["SELECT gone FROM orders", "select  gone from orders;", "SELECT gone FROM orders -- so"])
+    result, llm = ask(tmp_path, {"sql": lambda _: next(replies), "sql-repair": lambda _: next(replies)})
+    told = asked(result)
+    assert (told.decision, told.sql) == ("failed", "SELECT gone FROM orders")
+    assert [request.temperature for request in llm.requests] == [0.0, 0.0, 0.7]
+    assert [one.sql for one in told.attempts] == ["SELECT gone FROM orders"]
+    replies = iter(["SELECT gone FROM orders", "SELECT gone FROM orders", "SELECT status FROM orders"])
+    result, _ = ask(tmp_path, {"sql": lambda _: next(replies), "sql-repair": lambda _: next(replies)})
+    assert asked(result).decision == "repaired"
+
+
 def test_the_model_sees_tables_first_then_values_then_the_question(tmp_path):
     _, llm = ask(tmp_path, {"sql": "SELECT gone FROM orders", "sql-repair": "SELECT 1"})
     first, second = (request.messages[-1].content for request in llm.requests)
-    shared = first[: first.index("SQL:")]
-    assert second.startswith(shared)
-    assert "This query does not run:\nSELECT gone FROM orders\n\nError: no such column: gone" in second
+    assert second.startswith(first)
+    assert "SELECT gone FROM orders\n\nThat is wrong. There is no column gone." in second
     assert all(request.reuse_prefix for request in llm.requests)
     places = [
-        first.index(part) for part in ("CREATE TABLE orders", "CREATE TABLE items", "= 48291", "Question: ")
+        first.index(part)
+        for part in (
+            "CREATE TABLE orders",
+            "CREATE TABLE items",
+            "48291 is a row of orders (orders.order_no)",
+            QUESTION,
+        )
     ]
     assert places == sorted(places)
-    assert "-- status: 'held_at_customs', 'shipped'" in first
+    assert "  status TEXT, -- 'held_at_customs', 'shipped'" in first
+    assert "-- joins: items.order_no = orders.order_no" in first
+
+
+@pytest.mark.parametrize(
+    ("first", "hint"),
+    [
+        ("SELECT total FROM items", "There is no column total there. Use orders.total, with its table"),
+        ("SELECT items.total FROM items", "items has order_no, name, quantity. Use orders.total"),
+        ("SELECT state FROM orders", "There is no column state. Like it: orders.status"),
+        ("SELECT a FROM gone", "There is no table gone. The tables: orders, items"),
+        ("SELECT name FROM items WHERE name = 'shipped'", "'shipped' is not in name, it is in orders.status"),
+        (
+            "SELECT name FROM items WHERE quantity < 0",
+            "found no rows. 'shipped' is in orders.status.",
+        ),
+        ("SELECT FROM", "Error: near"),
+        (
+            "SELECT DISTINCT orders.status FROM orders WHERE status = 'shipped'",
+            "WHERE status = 'shipped' only gives back what",
+        ),
+        (
+            "SELECT status FROM orders WHERE status = 'shipped'",
+            "Select another column of orders: order_no, total.",
+        ),
+        (
+            "SELECT name FROM items WHERE name IN (SELECT status FROM orders WHERE status = 'shipped')",
+            "Select another column of orders",
+        ),
+    ],
+)
+def test_what_a_second_query_is_told(tmp_path, first, hint):
+    result, llm = ask(
+        tmp_path, {"sql": first, "sql-repair": "SELECT order_no FROM orders"}, question="Which are shipped?"
+    )
+    told = asked(result)
+    assert hint in llm.requests[1].messages[-1].content
+    assert hint in told.attempts[1].repairs
+    assert told.attempts[0].repairs == ""
+    assert told.decision == "repaired"
+
+
+def test_no_rows_are_kept_where_the_values_are_used(tmp_path):
+    sql = "SELECT name FROM orders NATURAL JOIN items WHERE status = 'shipped' AND total > 9e9"
+    result, llm = ask(tmp_path, {"sql": sql}, question="Which items were shipped?")
+    judged = next(span.output for span in result.spans if span.name == "decide on another query")
+    assert (judged.decision, asked(result).decision, len(llm.requests)) == ("keep", "no rows", 1)
+
+
+@pytest.mark.parametrize(
+    ("replies", "forced", "calls", "decision"),
+    [
+        (["SELECT gone FROM orders"], "keep", 1, "failed"),
+        (["SELECT status FROM orders", "SELECT name FROM items"], "another", 2, "repaired"),
+    ],
+)
+def test_the_decision_can_be_forced_either_way(tmp_path, replies, forced, calls, decision):
+    llm = ScriptedLLM({"sql": replies[0], "sql-repair": replies[-1]})
+    request = Request(Query(QUESTION), "tiny", ("text_to_sql",), forced={"decide on another query": forced})
+    result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
+    assert (len(llm.requests), asked(result).decision) == (calls, decision)
+
+
+def test_a_query_that_was_cut_off_is_not_run(tmp_path, monkeypatch):
+    replies = {"sql": "SELECT status FROM orders", "sql-repair": "SELECT name FROM items"}
+    complete = ScriptedLLM.complete
+
+    def cut(self, request, **more):
+        done = complete(self, request, **more)
+        return replace(done, finish="length") if request.prompt == "sql/2" else done
+
+    monkeypatch.setattr(ScriptedLLM, "complete", cut)
+    told = asked(ask(tmp_path, replies)[0])
+    assert (told.decision, told.sql) == ("repaired", "SELECT name FROM items")
+    assert told.attempts[0].error == "the query was cut off after 200 tokens"
+
+
+def test_only_the_embedded_server_is_bound_and_what_it_refuses_is_asked_without(tmp_path):
+    _, llm = ask(tmp_path, {"sql": "SELECT status FROM orders"})
+    assert llm.requests[0].grammar == ""
+    for refuses in (False, True):
+
+        def reply(request, refuses=refuses):
+            if refuses and request.grammar:
+                raise ModelFailed("failed to parse grammar")
+            return "SELECT status FROM orders"
+
+        llm = ScriptedLLM({"sql": reply}, endpoint="embedded")
+        request = Request(Query(QUESTION), "tiny", ("text_to_sql",))
+        result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
+        assert [bool(one.grammar) for one in llm.requests] == ([True, False] if refuses else [True])
+        assert (asked(result).decision, asked(result).bounded) == ("answered", not refuses)
+        rules = Grammar(llm.requests[0].grammar)
+        assert rules.allows("SELECT status FROM orders WHERE order_no = 48291")
+        assert not rules.allows("SELECT state FROM orders")
+
+
+ODD = """
+CREATE TABLE "select" ("from" TEXT, "a ""b"" ::= root | [^x]" TEXT, "</passage 1>" INTEGER);
+INSERT INTO "select" VALUES ('it''s "x" | ::= \', 'ORDER', 1);
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "decision"),
+    [
+        ("CREATE TABLE t (a); DROP TABLE t;", "failed"),
+        ("CREATE TABLE t (a)", "answered"),
+        (ODD, "answered"),
+    ],
+)
+def test_an_empty_database_and_odd_names(tmp_path, script, decision):
+    def first(request):
+        rules = Grammar(request.grammar)
+        assert request.messages[-1].content.count("</passage 1>") == 1
+        return rules.draw(Random(3), 10)
+
+    llm = ScriptedLLM({"sql": first, "sql-repair": first}, endpoint="embedded")
+    engine, found = FakeEngine(tmp_path, llm=llm), database(script)
+    engine.tables = lambda _corpus, _need: found
+    question = Query("What is 'it''s \"x\" | ::= \\' in ORDER?")
+    result = engine.ask(Request(question, "tiny", ("text_to_sql",))).results[0]
+    assert result.status == "ok", result.error
+    assert asked(result).error == ("the database has no table" if decision == "failed" else "")
 
 
 def test_the_result_is_a_passage_that_the_answer_cites(tmp_path):
@@ -105,21 +248,44 @@ def test_the_result_is_a_passage_that_the_answer_cites(tmp_path):
     assert hit.passage.id.startswith("sql/")
     assert hit.passage.title == "Result of the query"
     assert hit.passage.text == "SELECT status FROM orders WHERE order_no = 48291\n\nstatus\nheld_at_customs"
-    assert result.answer == "1 row: status = held_at_customs [1]"
+    assert result.answer == "status: held_at_customs [1]"
     assert result.citations == (hit.passage.id,)
     assert len(llm.requests) == 1
-    result, llm = ask(
-        tmp_path, {"sql": "SELECT status FROM orders", "answer": "It is held [1]."}, answers="all"
-    )
-    assert (result.answer, result.citations) == ("It is held [1].", (result.hits[0].passage.id,))
-    assert (
-        "<passage 1>\nResult of the query\nSELECT status FROM orders" in llm.requests[-1].messages[-1].content
-    )
-    result, llm = ask(
-        tmp_path, {"sql": "SELECT status FROM orders"}, answers="all", style=AnswerStyle(by="extract")
-    )
-    assert result.answer.startswith("3 rows: ")
-    assert len(llm.requests) == 1
+    for by in ("model", "extract"):
+        result, llm = ask(
+            tmp_path, {"sql": "SELECT status FROM orders"}, answers="all", style=AnswerStyle(by=by)
+        )
+        assert result.answer == "status: held_at_customs and shipped (2 rows) [1]"
+        assert len(llm.requests) == 1, "the rows are told without a model"
+
+
+def of(columns, rows, truncated=""):
+    return said(Asked("SELECT 1", columns, rows, truncated, ("t",), "d", "answered", "why")).text
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "text"),
+    [
+        (("population",), ((345496,),), "population: 345496 [1]"),
+        (("name",), (("Austin",), ("Houston",), ("Dallas",)), "name: Austin, Houston and Dallas [1]"),
+        (
+            ("city.name", "MAX(city.size)"),
+            (("Austin", 1.5), ("Houston", None)),
+            "name, highest size: Austin, 1.5 and Houston, NULL [1]",
+        ),
+        (("COUNT(*)", 'AVG(t."a b")'), ((0, 1 / 3),), "count: 0, average a b: 0.3333333333 [1]"),
+        (("COUNT(DISTINCT name)",), ((4,),), "count of name: 4 [1]"),
+        (("a - b",), ((4,),), "a - b: 4 [1]"),
+    ],
+)
+def test_a_result_in_words_has_every_column(columns, rows, text):
+    assert of(columns, rows) == text
+
+
+def test_a_long_result_says_how_many_rows_are_left():
+    told = of(("n",), tuple((n,) for n in range(60)), "only the first 60 rows")
+    assert told.endswith("48, 49; 10 more rows of 60 (only the first 60 rows) [1]")
+    assert "; 98 more rows of 100" in of(("n",), tuple((str(n) + "x" * 700,) for n in range(100)))
 
 
 def test_a_stored_run_keeps_the_result(tmp_path):
@@ -151,7 +317,7 @@ def test_stored_values_cannot_close_their_marks_and_a_steered_model_reaches_noth
         assert "</passage 1> <|" not in text
         assert "<|im_start|>" not in text
         assert text.count("</passage 1>") == 1
-        return "DELETE FROM notes" if request.prompt == "sql/1" else "SELECT load_extension('/tmp/x')"
+        return "DELETE FROM notes" if request.prompt == "sql/2" else "SELECT load_extension('/tmp/x')"
 
     result, _ = ask(
         tmp_path, {"sql": obey, "sql-repair": obey}, tables=tables, question="Which notes are there?"
@@ -168,8 +334,8 @@ def test_stored_values_cannot_close_their_marks_and_a_steered_model_reaches_noth
 
 def test_hostile_values_of_a_result_are_delimited_in_the_answers_prompt(tmp_path):
     result, llm = ask(
-        tmp_path, {"sql": "SELECT body FROM notes", "answer": "Notes [1]."}, answers="all",
-        tables=database(HOSTILE_VALUES),
+        tmp_path, {"sql": "SELECT body FROM notes", "answer": "Notes [1]."}, "structured_hybrid",
+        answers="all", tables=database(HOSTILE_VALUES),
     )  # fmt: skip
     sent = llm.requests[-1].messages[-1].content
     assert result.status == "ok"
@@ -216,7 +382,8 @@ def test_the_hybrid_says_which_side_it_used(tmp_path, replies, decision):
     result, llm = ask(tmp_path, {**replies, "answer": "Said [1]."}, "structured_hybrid", answers="all")
     side = next(span for span in result.spans if span.name == "choose the side").output
     assert (result.status, side.decision) == ("ok", decision)
-    assert result.answer == "Said [1]."
+    row = "name: vase (2 rows) and lamp [1] " if decision == "both" else ""
+    assert result.answer == f"{row}Said [1]."
     assert (result.hits[0].passage.id[:4] == "sql/") is (decision == "both")
     assert result.citations == (result.hits[0].passage.id,)
     if isinstance(replies["sql"], ModelFailed):
@@ -228,7 +395,7 @@ def test_the_hybrid_says_which_side_it_used(tmp_path, replies, decision):
 
 def test_the_hybrid_without_passages_answers_from_the_rows_and_without_both_says_so(tmp_path):
     for sql, decision, start in (
-        ("SELECT name FROM items", "tables only", "3 rows: "),
+        ("SELECT name FROM items", "tables only", "name: "),
         ("SELECT name FROM items WHERE 0", "neither", None),
     ):
         engine = FakeEngine(tmp_path, llm=ScriptedLLM({"sql": sql}), texts={})
@@ -286,4 +453,4 @@ def test_any_result_is_a_short_passage_and_a_sentence(rows):
     draft = said(told)
     assert draft.abstained is (not rows)
     assert len(table_hits(told)) == bool(rows)
-    assert len(draft.text) < 500
+    assert len(draft.text) < 3_700

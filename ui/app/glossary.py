@@ -522,6 +522,13 @@ _ALL = (
         "Rajpurkar, Jia & Liang 2018, Know What You Don't Know: Unanswerable Questions for SQuAD, ACL",
         _arxiv("1806.03822"),
     ),
+    Term(
+        "execution accuracy", "Execution accuracy",
+        "The share of questions whose SQL query returns the rows of the gold query; answer accuracy is the "
+        "share whose answer tells every value of those rows.",
+        "Zhong, Yu & Klein 2020, Semantic Evaluation for Text-to-SQL with Distilled Test Suites, EMNLP",
+        _arxiv("2010.02840"),
+    ),
     # Comparing rankings
     Term(
         "RBO", "RBO (rank-biased overlap)",
@@ -539,6 +546,7 @@ METRICS: Mapping[str, str] = {
     "hit": "hit rate", "unjudged": "unjudged passage", "citation_precision": "citation precision",
     "citation_recall": "citation precision", "abstention_precision": "abstention",
     "abstention_recall": "abstention", "false_abstention": "abstention",
+    "execution_accuracy": "execution accuracy", "answer_accuracy": "execution accuracy",
 }  # fmt: skip
 _NUMBER = re.compile(r"(?:arxiv:|doi:)\s*([^\s,;()]+)", re.IGNORECASE)
 

@@ -44,6 +44,7 @@ def _block(result: RouteResult, one: Recorded[TableResult]) -> Markup:
         tag("div", tag("b", result_table.decision), tag("span", f"  {result_table.why}", css="dim")),
         _code(result_table.sql) if result_table.sql else EMPTY,
         _earlier(result_table.attempts),
+        _shown(result_table),
         _rows(result_table.columns, result_table.rows, result_table.truncated),
         css="rs-block",
     )
@@ -54,20 +55,40 @@ def _code(sql: str) -> Markup:
 
 
 def _earlier(attempts: Sequence[Attempt]) -> Markup:
-    """The failed attempts, each with its error."""
-    failed = [one for one in attempts if one.error]
+    """Every attempt where there were several or one failed: its query, what was wrong with it, and what the
+    model was told before it.
+    """
+    if len(attempts) < 2 and not any(one.error for one in attempts):
+        return EMPTY
     return join(
         [
             tag(
                 "div",
+                tag("div", f"Told before: {one.repairs}", css="dim") if one.repairs else EMPTY,
                 tag("span", f"Attempt {number} ", css="dim"),
                 tag("code", cut(one.sql or "no query", 600)),
-                tag("span", f" {one.error}", css="bad"),
+                tag("span", f" {one.error}", css="bad") if one.error else EMPTY,
                 dir="ltr",
             )
-            for number, one in enumerate(failed, 1)
+            for number, one in enumerate(attempts, 1)
         ]
     )
+
+
+def _shown(result: TableResult) -> Markup:
+    """What the model was given to write with: values, joins, and whether a grammar bounded it."""
+    facts = []
+    if result.links:
+        facts.append(("Values of the question", result.links))
+    if result.joins:
+        facts.append(("Joins", result.joins))
+    lines = [
+        tag("div", tag("span", f"{name}: ", css="dim"), cut("; ".join(values), 1_000), dir="auto")
+        for name, values in facts
+    ]
+    if result.bounded:
+        lines.append(tag("div", "Only tables, columns and joins that exist could be written.", css="dim"))
+    return join(lines)
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], truncated: str) -> Markup:

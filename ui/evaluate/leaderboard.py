@@ -18,6 +18,7 @@ from ui.components.cost import HOW
 from ui.evaluate.view import Look, leader, sentences
 
 QUALITY = ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map", "precision@5", "hit@10")
+QUERIED = ("execution_accuracy", "answer_accuracy")  # of routes that query a database
 ANSWERED = ("supported_accuracy", "correct", "abstention_precision", "abstention_recall", "false_abstention")
 
 
@@ -31,6 +32,8 @@ def draw(look: Look) -> None:
     notes += [f"{warning}." for warning in found["warnings"]]
     name, measure = named(look.metric), found["measures"].get(look.metric)
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
+    if "queries_judged_by" in found:
+        notes.append(f"{found['queries_judged_by']}.")
     notes.append(
         f"Sorted by {by}. Times are for each route on its own, over all questions it completed. Unjudged: "
         "the share of a metric's passages without a label. They count as not relevant, so a route with many "
@@ -56,6 +59,7 @@ def rows(look: Look) -> list[dict[str, Any]]:
             "Route": title(route) + (" (baseline)" if route == look.baseline else ""),
             **{named(name): row.get(name) for name in _order(look.metric)},
             **({named(name): answers[name] for name in ANSWERED} if answers else {}),
+            **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
             unjudged: row[unjudged],
             "p50 ms": row["p50_ms"],
             "p95 ms": row["p95_ms"],
@@ -82,7 +86,7 @@ def _table(look: Look) -> None:
     frame = frame.drop(columns=empty)
     if look.metric in ANSWERED and named(look.metric) in frame:
         frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
-    helps = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED)}
+    helps = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)}
     three = {
         name: st.column_config.NumberColumn(format="%.3f", help=helps.get(name, help_mark.metric(name)))
         for name in frame

@@ -7,20 +7,31 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from threading import Lock
+from weakref import WeakKeyDictionary
 
-from core.backends.sql.database import Database, Table
+from core.backends.sql.database import Column, Database, Table
 from core.backends.sql.guard import Limits, SqlError, TooBig, TooSlow
+from core.backends.sql.joins import Join, groups
+from core.backends.sql.names import literal, quoted, written
 
-WORDS = 4  # words that one stored value may have in the question
-CANDIDATES = 200
-PER_COLUMN = 2
-MOST = 12  # values linked in all
+WORDS = 8  # words that one stored value may have in the question
+CANDIDATES = 300
+PER_COLUMN = 6
+MOST = 12  # different values linked in all
+COLUMNS = 12  # columns that one value is shown in
 LONGEST = 60  # characters of a value that is looked for inside, or shown
 EXAMPLES = 3
+EXAMPLES_S = 1.0  # seconds for the examples of one column
+DIGITS = 9  # characters of a number that is shown as an example
 FEW = 6  # different values a column has at most for all of them to be shown
 DDL = 2_500  # characters of a table's own statement; a longer one is written anew from its columns
 SHOWN = 12_000  # characters of all tables: some 4,000 tokens
 _WORD = re.compile(r"\w(?:[\w.&/'’-]*\w)?")
+_COMMENT = re.compile(r"--|/\*")
+_examples: WeakKeyDictionary[Database, dict[tuple[str, str, int], list[str]]] = WeakKeyDictionary()
+_lock = Lock()
+_POSSESSIVE = re.compile(r"['’][sS]$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +43,79 @@ class Link:
     value: str | int
     exact: bool
 
+    @property
+    def place(self) -> str:
+        """The column, as a query names it."""
+        return f"{written(self.table)}.{written(self.column)}"
+
     def __str__(self) -> str:
         """The condition that picks it."""
-        return f"{self.table}.{self.column} = {literal(self.value)}"
+        return f"{self.place} = {literal(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The stored values that a question names; `complete`: every column was looked through for them, so that
+    a phrase of the question that is not here stands in no text column word for word.
+    """
+
+    found: tuple[Link, ...] = ()
+    complete: bool = True
+
+    def among(self, tables: Collection[str]) -> tuple[Link, ...]:
+        """Those in these tables."""
+        return tuple(one for one in self.found if one.table in tables)
+
+
+def told(found: Sequence[Link], joins: Sequence[Join] = ()) -> str:
+    """Each value once, exactly as it is stored, with the columns it stands in, a line each; first the column
+    of the table that is about it: the one that joins point at, of those the one named after its table.
+    """
+    targets = {one.ends[1] for one in joins}
+    by: dict[str, list[Link]] = {}
+    for one in found:
+        by.setdefault(literal(one.value), []).append(one)
+    lines = []
+    for value, links in by.items():
+        about = [one for one in links if (one.table, one.column) in targets]
+        about.sort(key=lambda one: one.table.lower().removesuffix("s") not in one.column.lower())
+        rest = [one.place for one in links if one not in about[:1]][:COLUMNS]
+        if about:
+            also = f"; also in {', '.join(rest)}" if rest else ""
+            lines.append(f"{value} is a row of {written(about[0].table)} ({about[0].place}){also}")
+        else:
+            lines.append(f"{value} in {', '.join(rest)}")
+    return "\n".join(lines)
+
+
+def known_values(
+    database: Database, tables: Sequence[Table], links: Links, joins: Sequence[Join]
+) -> dict[tuple[str, str], list[str]]:
+    """By text column, the values it may be compared with: those linked to it or to a column that holds the
+    same things, and all values of a column that has few. Nothing where not every column was looked through.
+    """
+    if not links.complete:
+        return {}
+    same = {place: group for group in groups(joins) for place in group}
+    found: dict[tuple[str, str], list[str]] = {}
+    for table in tables:
+        for column in table.columns:
+            if column.textual:
+                few = _stored(database, table, column, FEW + 1)
+                found[table.name, column.name] = few if few and len(few) <= FEW else []
+    for one in links.found:
+        own = (one.table, one.column)
+        for place in same.get(own, (own,)):
+            if place in found and str(one.value) not in found[place]:
+                found[place].append(str(one.value))
+    return found
 
 
 def phrases(text: str, stops: Collection[str]) -> list[str]:
-    """The runs of up to four words of a question, longest first, that a value may be; no single stop word."""
+    """The runs of up to eight words of a question, longest first, that a value may be; no single stop word.
+
+    A run that ends in 's is one without it, too: "texas's rivers".
+    """
     words = _WORD.findall(text)
     found: dict[str, None] = {}
     for length in range(WORDS, 0, -1):
@@ -46,6 +123,7 @@ def phrases(text: str, stops: Collection[str]) -> list[str]:
             run = " ".join(words[at : at + length])
             if length > 1 or (run.lower() not in stops and (len(run) > 1 or run.isdigit())):
                 found.setdefault(run)
+                found.setdefault(_POSSESSIVE.sub("", run))
     return list(found)[-CANDIDATES:]
 
 
@@ -122,7 +200,8 @@ def link(
     except SqlError as error:
         note = str(error)
     distinct = dict.fromkeys(sorted(found, key=lambda one: (not one.exact, -len(str(one.value)))))
-    return tuple(distinct)[:MOST], note
+    values = tuple(dict.fromkeys(one.value for one in distinct))[:MOST]
+    return tuple(one for one in distinct if one.value in values), note
 
 
 def connect(chosen: Sequence[str], tables: Sequence[Table]) -> tuple[str, ...]:
@@ -159,63 +238,85 @@ def _path(near: dict[str, set[str]], start: str, goal: str) -> list[str]:
     return []
 
 
-def shown(database: Database, tables: Sequence[Table]) -> list[str]:
-    """Each table as a prompt shows it: the statement that makes it, and some values of each text column.
+def shown(database: Database, tables: Sequence[Table], joins: Sequence[Join] = ()) -> str:
+    """The tables as a prompt shows them: a CREATE TABLE each with some values behind each column, then which
+    columns hold the same things.
 
     Source: Rajkumar et al. 2022, "Evaluating the Text-to-SQL Capabilities of Large Language Models",
     arXiv:2204.00498, section 3 (CREATE TABLE with example rows); here different values in place of rows.
     """
     made = [_statement(table) for table in tables]
     if sum(map(len, made)) <= SHOWN:  # else no column is looked through for nothing
-        values = [_values(database, table) for table in tables]
-        full = [f"{statement}\n{some}".strip() for statement, some in zip(made, values, strict=True)]
-        if sum(map(len, full)) <= SHOWN:
-            return full
-    each = SHOWN // len(tables)
-    return [_brief(table)[:each] for table in tables]
+        full = [_with_values(database, table) for table in tables]
+        made = full if sum(map(len, full)) <= SHOWN else made
+    if sum(map(len, made)) > SHOWN:
+        made = [statement[: SHOWN // len(tables)] for statement in made]
+    return "\n".join([*made, *told_joins(joins)])
+
+
+def told_joins(joins: Sequence[Join]) -> list[str]:
+    """The columns that hold the same things, a line for each group of them."""
+    lines = []
+    for group in groups(joins):
+        guessed = all(one.inferred for one in joins if one.ends[0] in group)
+        names = [f"{written(table)}.{written(column)}" for table, column in sorted(group)]
+        lines.append(f"-- joins{' (inferred from values)' if guessed else ''}: {' = '.join(names)}")
+    return lines
 
 
 def _statement(table: Table) -> str:
-    lines = [line.strip() for line in table.sql.splitlines()]
-    made = re.sub(r"[ \t]+", " ", "\n".join(line for line in lines if line))
-    return made if made and len(made) <= DDL else _brief(table)
+    """The table on one line, without values; with its own words where those have comments."""
+    if _COMMENT.search(table.sql) and len(table.sql) <= DDL:
+        return "\n".join(" ".join(line.split()) for line in table.sql.splitlines() if line.strip())
+    return f"CREATE TABLE {written(table.name)} ({', '.join(map(_column, table.columns))})"
 
 
-def _brief(table: Table) -> str:
-    parts = [f"{quoted(column.name)} {column.type}".strip() for column in table.columns]
-    parts += [f"FOREIGN KEY ({own}) REFERENCES {other}" for own, other, _ in table.keys]
-    return f"CREATE TABLE {quoted(table.name)} ({', '.join(parts)})"
+def _column(column: Column) -> str:
+    return f"{written(column.name)} {column.type}{' PRIMARY KEY' if column.key else ''}".strip()
 
 
-def _values(database: Database, table: Table) -> str:
-    """Lines such as "-- status: 'paid', 'lost'": all values of a column that has few, else the first ones."""
+def _with_values(database: Database, table: Table) -> str:
+    """The table with a line for each column: all values of a text column that has few, else some."""
     lines = []
     for column in table.columns:
-        if column.textual and (values := examples(database, table, column.name, FEW + 1)):
-            few = values if len(values) <= FEW else values[:EXAMPLES]
-            more = "" if len(values) <= FEW else ", ..."
-            lines.append(f"-- {column.name}: " + ", ".join(literal(value) for value in few) + more)
-    return "\n".join(lines)
+        values = _stored(database, table, column, FEW + 1)
+        some = values if column.textual and len(values) <= FEW else values[:EXAMPLES]
+        more = ", ..." if len(values) > len(some) else ""
+        lines.append(
+            (column, ", ".join(literal(one) if column.textual else one[:DIGITS] for one in some) + more)
+        )
+    if _COMMENT.search(table.sql) and len(table.sql) <= DDL:
+        below = [f"-- {written(column.name)}: {values}" for column, values in lines if values]
+        return "\n".join([_statement(table), *below])
+    columns = [f"  {_column(column)},{f' -- {values}' if values else ''}" for column, values in lines]
+    return "\n".join([f"CREATE TABLE {written(table.name)} (", *columns, ")"])
+
+
+def _stored(database: Database, table: Table, column: Column, most: int) -> list[str]:
+    """`examples`, remembered: a database is only read."""
+    key = (table.name, column.name, most)
+    with _lock:
+        known = _examples.setdefault(database, {}).get(key)
+    if known is None:
+        known = _different(database, table, column.name, most)
+        if known is None:
+            return []
+        with _lock:
+            _examples[database][key] = known
+    return list(known)
 
 
 def examples(database: Database, table: Table, column: str, most: int) -> list[str]:
     """Up to `most` different values of a column, the first that are found; none where that takes too long."""
+    return _different(database, table, column, most) or []
+
+
+def _different(database: Database, table: Table, column: str, most: int) -> list[str] | None:
+    """`examples`, or None where they could not be had."""
     name, of = quoted(column), quoted(table.name)
     sql = f"SELECT DISTINCT {name} FROM {of} WHERE {name} IS NOT NULL AND {name} <> '' LIMIT {int(most)}"
     try:
-        rows = database.query(sql, limits=Limits(seconds=0.5, rows=most, value=LONGEST)).rows
+        rows = database.query(sql, limits=Limits(seconds=EXAMPLES_S, rows=most, value=LONGEST)).rows
     except SqlError:
-        return []  # a value beyond the limits, or a table too large to look through: it has no examples
+        return None  # a value beyond the limits, or a table too large to look through: it has no examples
     return [" ".join(str(value).split()) for (value,) in rows]
-
-
-def literal(value: str | int) -> str:
-    """`value` as SQL writes it."""
-    if isinstance(value, int):
-        return str(value)
-    return "'" + value.replace("'", "''") + "'"
-
-
-def quoted(name: str) -> str:
-    """`name` as SQL reads a name whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'

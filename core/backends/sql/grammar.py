@@ -1,0 +1,482 @@
+"""A grammar, in GBNF, of the queries that a schema allows: what is not there cannot be written. Pure.
+
+A column stands only where its table is in the FROM of the same SELECT: as table.column, or by its name alone
+where no other table of that FROM has one of that name. A grammar cannot look ahead, so each set of tables
+that joins tie together has rules of its own, and each selected column narrows the sets that are left. Tables
+keep their names and are joined by the conditions known for them; a table joined with itself has two aliases.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from core.backends.prompting.grammar import literal as terminal
+from core.backends.sql.database import Column, Table
+from core.backends.sql.joins import Join, groups
+from core.backends.sql.names import literal, written
+
+SETS = 64  # sets of tables that one SELECT may join
+JOINED = 4  # tables in one SELECT
+OWN = 150  # columns in all, up to which each text column has nested SELECTs of its own
+LONGEST = 300_000  # characters of a grammar; beyond it there is none
+
+Kind = Literal["text", "number", "any"]
+Values = Mapping[tuple[str, str], Sequence[str]]  # by table and column: all that it may be compared with
+Scope = frozenset[int]
+
+_COMMON = """\
+num ::= "-"? [0-9] [0-9]* ("." [0-9] [0-9]*)?
+text ::= "'" ([^'\\x00-\\x1F] | "''")* "'"
+cmp ::= " = " | " <> " | " < " | " > " | " <= " | " >= "
+less ::= " < " | " > " | " <= " | " >= "
+same ::= " = " | " <> "
+op ::= " + " | " - " | " * " | " / "
+agg ::= "SUM(" | "AVG(" | "MIN(" | "MAX("
+some ::= "DISTINCT "?
+limit ::= " LIMIT " [1-9] [0-9]? [0-9]?
+way ::= (" ASC" | " DESC")?
+set ::= " UNION " | " UNION ALL " | " EXCEPT " | " INTERSECT "
+isnull ::= " IS NULL" | " IS NOT NULL"
+within ::= " IN (" | " NOT IN ("
+joint ::= " AND " | " OR "
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A table in a FROM: under its own name, or as one of two for a join with itself."""
+
+    table: Table
+    name: str  # before the dot of its columns
+    stated: str  # in FROM
+
+    @property
+    def plain(self) -> bool:
+        """Whether it stands under the table's own name."""
+        return self.name == self.stated
+
+    def column(self, column: Column) -> str:
+        """A column as a query names it."""
+        return f"{self.name}.{written(column.name)}"
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The rules made so far. A rule that is asked for twice is made once."""
+
+    sources: Sequence[_Source]
+    conditions: Mapping[tuple[int, int], Sequence[str]]
+    scopes: Sequence[Scope]
+    values: Values
+    alias: str
+    alike: Mapping[
+        tuple[int, str], int
+    ]  # by source and column, the group of columns that hold the same things
+    rules: dict[str, str] = field(default_factory=dict)
+
+    def rule(self, name: str, *ways: str) -> None:
+        """Set what a rule stands for."""
+        self.rules[name] = " | ".join(dict.fromkeys(ways))
+
+    def short(self, source: _Source) -> list[Column]:
+        """The columns that need no table before them anywhere: no other table has one of that name."""
+        if not source.plain:
+            return []
+        others = {
+            column.name.lower()
+            for other in self.sources
+            if other.plain and other is not source
+            for column in other.table.columns
+        }
+        return [column for column in source.table.columns if column.name.lower() not in others]
+
+
+def grammar(tables: Sequence[Table], found: Iterable[Join] = (), values: Values | None = None) -> str:
+    """The grammar of SELECTs over `tables`, joined as `found` says; "" where it would be too large, or a name
+    cannot stand in one.
+
+    It has aggregates, arithmetic, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, nested SELECTs, set operations
+    over one column, and aggregates over a grouped SELECT. A column is compared with a nested SELECT only of
+    what holds the same things: of a joined column, of itself, or of numbers. `values` has the text columns
+    whose values for the question are known: `=`, `<>` and IN take only those, LIKE takes any text.
+    """
+    usable = [table for table in tables if table.columns and _writable(table)]
+    if not usable:
+        return ""
+    writer = _prepared(usable, tuple(found), values or {})
+    for at in range(len(writer.sources)):
+        _of_source(writer, at)
+    for scope in writer.scopes:
+        _of_scope(writer, scope)
+    _nested(writer)
+    _selects(writer)
+    text = _COMMON + "".join(f"{name} ::= {ways}\n" for name, ways in writer.rules.items())
+    return text if len(text) <= LONGEST else ""
+
+
+def kind(column: Column) -> Kind:
+    """What a column is compared with: text, numbers, or either where its type does not tell."""
+    if column.textual:
+        return "text"
+    upper = column.type.upper()
+    numbers = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC")
+    return "number" if any(sign in upper for sign in numbers) else "any"
+
+
+def _writable(table: Table) -> bool:
+    """Whether its names have no character that ends a line or a text."""
+    return all(name.isprintable() for name in (table.name, *(column.name for column in table.columns)))
+
+
+def _prepared(tables: Sequence[Table], found: tuple[Join, ...], values: Values) -> _Writer:
+    """The sources, the conditions that join two of them, and the sets of sources that these tie together."""
+    sources = [_Source(table, written(table.name), written(table.name)) for table in tables]
+    taken = {table.name.lower() for table in tables}
+    places: list[list[tuple[int, str]]] = []
+    for group in groups(found):
+        named = [(at, column) for table, column in group if (at := _index(tables, table)) is not None]
+        if len(named) > 1:
+            places.append(named)
+    for at in range(len(tables)):
+        own = [[column for one, column in named if one == at] for named in places]
+        if any(len(columns) > 1 for columns in own):  # a column of it points at another one of it
+            for number in (1, 2):
+                name = written(_free(f"{tables[at].name}_{number}", taken))
+                sources.append(_Source(tables[at], name, f"{sources[at].stated} AS {name}"))
+            first = len(sources) - 2
+            for named, columns in zip(places, own, strict=True):
+                named += [(first + n, column) for n in (0, 1) for column in columns]
+    conditions: dict[tuple[int, int], list[str]] = {}
+    for named in places:
+        for (one, mine), (other, theirs) in itertools.permutations(named, 2):
+            if one != other and _together(one, other, len(tables)):
+                ends = (
+                    f"{sources[one].name}.{written(mine)}",
+                    f"{sources[other].name}.{written(theirs)}",
+                )
+                conditions.setdefault((one, other), []).append(" = ".join(ends))
+    alike = {place: number for number, named in enumerate(places) for place in named}
+    scopes = _scopes(len(sources), len(tables), conditions)
+    return _Writer(sources, conditions, scopes, values, _free("d", taken), alike)
+
+
+def _index(tables: Sequence[Table], name: str) -> int | None:
+    return next((at for at, table in enumerate(tables) if table.name == name), None)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name.lower() in taken:
+        name += "_"
+    taken.add(name.lower())
+    return name
+
+
+def _together(one: int, other: int, tables: int) -> bool:
+    """Whether two sources may stand in one FROM: two tables, or both names of one table."""
+    if one < tables and other < tables:
+        return True
+    return one >= tables and other >= tables and (one - tables) // 2 == (other - tables) // 2
+
+
+def _scopes(
+    sources: int, tables: int, conditions: Mapping[tuple[int, int], Sequence[str]]
+) -> tuple[Scope, ...]:
+    """The single tables, then larger and larger sets that joins tie together, then tables with themselves."""
+    found: dict[Scope, None] = {frozenset((at,)): None for at in range(tables)}
+    pairs = [frozenset((at, at + 1)) for at in range(tables, sources, 2) if conditions.get((at, at + 1))]
+    level = list(found)
+    for _ in range(JOINED - 1):
+        level = list(
+            dict.fromkeys(
+                scope | {at}
+                for scope in level
+                for at in range(tables)
+                if at not in scope and any((one, at) in conditions for one in scope)
+            )
+        )
+        for scope in level:
+            if len(found) + len(pairs) < SETS:
+                found.setdefault(scope)
+    return (*found, *pairs)
+
+
+def _of_source(writer: _Writer, at: int) -> None:
+    """What one source gives: its columns, values made of them, and conditions on them.
+
+    Rules that end in "s" are for a SELECT from this table alone, where each column may stand without its
+    table; elsewhere only those may whose name no other table has. Those in "u" begin with a column of which
+    only the first holds.
+    """
+    source = writer.sources[at]
+    every, short = list(source.table.columns), writer.short(source)
+    alone = [one for one in every if one not in short] if source.plain else []
+    _values(
+        writer, at, "", [(source.column(one), one) for one in every] + [(written(o.name), o) for o in short]
+    )
+    writer.rule(f"p{at}", *_conditions(writer, at, "", short))
+    if not source.plain:
+        return
+    both = [(source.column(one), one) for one in every] + [(written(one.name), one) for one in every]
+    _values(writer, at, "s", both)
+    writer.rule(f"p{at}s", *_conditions(writer, at, "s", every))
+    if alone:
+        bare = [(written(one.name), one) for one in alone]
+        _values(writer, at, "u", bare, "s")
+
+
+def _values(
+    writer: _Writer, at: int, mode: str, named: Sequence[tuple[str, Column]], after: str | None = None
+) -> None:
+    """Columns, numbers, expressions, aggregates and what is selected, of the columns as they are `named`;
+    what follows the first column of an expression is of the mode `after`.
+    """
+    rule, of, then = writer.rule, f"{at}{mode}", f"{at}{mode if after is None else after}"
+    numbers = [terminal(name) for name, one in named if kind(one) != "text"]
+    texts = [terminal(name) for name, one in named if kind(one) == "text"]
+    rule(f"c{of}", *(terminal(name) for name, _ in named))
+    counted = f'"COUNT(" some c{of} ")"'
+    if numbers:
+        rule(f"n{of}", *numbers)
+        rule(f"en{of}", f"n{of} (op (n{then} | num))?")
+        rule(f"an{of}", counted, f'agg some en{of} ")"')
+        texts.append(f"en{of}")
+    else:
+        rule(f"an{of}", counted)
+    rule(f"e{of}", *texts)
+    rule(f"a{of}", counted, f'agg some e{of} ")"')
+    rule(f"i{of}", f"e{of}", f'a{of} (op (a{then} | num | "(" subn ")"))?')
+
+
+def _conditions(writer: _Writer, at: int, mode: str, short: Sequence[Column]) -> list[str]:
+    """One condition on a column, by what it may be compared with; those in `short` may lack their table."""
+    source, of = writer.sources[at], f"{at}{mode}"
+    by: dict[str, list[str]] = {}
+    for number, column in enumerate(source.table.columns):
+        names = [terminal(source.column(column))]
+        names += [terminal(written(column.name))] if column in short else []
+        nested = _nested_name(writer, at, number)
+        closed = writer.values.get((source.table.name, column.name))
+        if kind(column) == "text":
+            known = [terminal(literal(one)) for one in closed or () if one.isprintable()]
+            group = writer.alike.get((at, column.name))
+            known_or_any = ["text"] if closed is None else known
+            partners = [
+                terminal(source.column(one))
+                for one in source.table.columns
+                if one is not column and group is not None and writer.alike.get((at, one.name)) == group
+            ]
+            tail = _text_tail(known_or_any, partners, nested)
+        elif kind(column) == "any":
+            tail = (
+                f'cmp (text | num | c{of} | "(" sub ")") | " LIKE " text'
+                ' | " BETWEEN " (num " AND " num | text " AND " text)'
+                ' | within (sub | num (", " num)* | text (", " text)*) ")" | isnull'
+            )
+        else:
+            tail = (
+                f'cmp (num | n{of} | "(" {nested} ")") | " BETWEEN " num " AND " num'
+                f' | within ({nested} | num (", " num)*) ")" | isnull'
+            )
+        by.setdefault(tail, []).extend(names)
+    made = []
+    for number, (tail, names) in enumerate(by.items()):
+        writer.rule(f"t{of}x{number}", tail)
+        made.append(f"({' | '.join(names)}) t{of}x{number}")
+    return made
+
+
+def _text_tail(known: Sequence[str], partners: Sequence[str], nested: str) -> str:
+    """What follows a text column: the texts known for it, other columns of its table that hold the same
+    things, and nested SELECTs of such columns.
+    """
+    values = f"({' | '.join(known)})"
+    alone = [*([values] if known else []), *partners, f'"(" {nested} ")"']
+    listed = f'{nested} | {values} (", " {values})*' if known else nested
+    return (
+        f'same ({" | ".join(alone)}) | less (text | num | "(" {nested} ")") | (" LIKE " | " NOT LIKE ") text'
+        f' | " BETWEEN " text " AND " text | within ({listed}) ")" | isnull'
+    )
+
+
+def _nested_name(writer: _Writer, at: int, number: int) -> str:
+    """The rule of the nested SELECTs that a column may be compared with: of columns that hold the same
+    things, of itself if none does, of numbers if it is one.
+    """
+    source = writer.sources[at]
+    column = source.table.columns[number]
+    group = writer.alike.get((at, column.name))
+    if group is not None:
+        return f"subg{group}"
+    if kind(column) == "number":
+        return "subn"
+    columns = sum(len(one.table.columns) for one in writer.sources)
+    return f"sub{at}x{number}" if kind(column) == "text" and columns <= OWN else "sub"
+
+
+def _nested(writer: _Writer) -> None:
+    """The nested SELECTs by what they give: numbers, or what a group of columns or one column holds."""
+    ways: dict[str, list[str]] = {"subn": []}
+    for at, source in enumerate(writer.sources):
+        short = writer.short(source)
+        if f"en{at}" in writer.rules:
+            ways["subn"].append(f"(en{at} | an{at}) v{at}")
+        else:
+            ways["subn"].append(f"an{at} v{at}")
+        if f"c{at}u" in writer.rules:
+            first = f"(en{at}u | an{at}u)" if f"en{at}u" in writer.rules else f"an{at}u"
+            ways["subn"].append(f"{first} z{at}")
+        for number, column in enumerate(source.table.columns):
+            rule = _nested_name(writer, at, number)
+            if rule in ("sub", "subn"):
+                continue
+            names = [source.column(column), *([written(column.name)] if column in short else [])]
+            some = f"({' | '.join(map(terminal, names))})"
+            told = ways.setdefault(rule, [])
+            told.append(f'({some} | ("MIN(" | "MAX(") {some} ")") v{at}')
+            if source.plain and column not in short:
+                bare = terminal(written(column.name))
+                told.append(f'({bare} | ("MIN(" | "MAX(") {bare} ")") z{at}')
+    for rule, given in ways.items():
+        every = f"some ({' | '.join(given)})"
+        counted = f'({every} | "COUNT(*)" vall | derived)' if rule == "subn" else every
+        writer.rule(rule, f'"SELECT " {counted}')
+
+
+def _of_scope(writer: _Writer, scope: Scope) -> None:
+    """What follows the selected columns, where the tables of `scope` are those of the SELECT."""
+    rule, name = writer.rule, _name(scope)
+    members = [f"{at}s" if len(scope) == 1 and writer.sources[at].plain else f"{at}" for at in sorted(scope)]
+    crossed = [
+        f"n{one} cmp n{other}"
+        for one, other in itertools.permutations(members, 2)
+        if f"n{one}" in writer.rules and f"n{other}" in writer.rules
+    ]
+    pairs = itertools.combinations(sorted(scope), 2)
+    crossed += [_tied(writer, *pair) for pair in pairs if pair in writer.conditions]
+    rule(f"f{name}", *_from(writer, scope))
+    rule(f"m{name}", *(f"p{one}" for one in members), *crossed)
+    rule(f"k{name}", f"m{name}", f'"(" m{name} (joint m{name})+ ")"')
+    rule(f"w{name}", f"k{name} (joint k{name})*")
+    rule(f"b{name}", *(f"c{one}" for one in members))
+    rule(f"g{name}", '"COUNT(*)"', *(f"a{one}" for one in members))
+    rule(f"o{name}", *(f"e{one}" for one in members))
+    rule(f"h{name}", f'g{name} (cmp (num | "(" subn ")") | " BETWEEN " num " AND " num)')
+    rule(f"q{name}", f'" GROUP BY " b{name} (", " b{name})* (" HAVING " h{name} (joint h{name})*)?')
+    rule(f"d{name}", f'(" ORDER BY " o{name} way (", " o{name} way)*)? limit?')
+    either = f"(g{name} | o{name}) way"
+    rule(f"j{name}", f'(" ORDER BY " {either} (", " {either})*)? limit?')
+    rule(f"l{name}", f'" FROM " f{name} (" WHERE " w{name})?')
+    rule(f"u{name}", f"l{name} q{name}?")  # without an order, which only the whole of a set operation has
+    rule(f"z{name}", f"l{name} (q{name} j{name} | d{name})")
+    rule(f"y{name}", f"l{name} (q{name} (j{name} | set other) | d{name} | set other)")
+
+
+def _from(writer: _Writer, scope: Scope) -> list[str]:
+    """The ways to write the FROM of a scope: a table, or a smaller scope with one more table joined to it."""
+    if len(scope) == 1:
+        (at,) = scope
+        return [terminal(writer.sources[at].stated)]
+    made = []
+    for at in sorted(scope):
+        rest = scope - {at}
+        tied = [one for one in sorted(rest) if (one, at) in writer.conditions]
+        if not tied:
+            continue
+        if len(rest) == 1:
+            start = terminal(writer.sources[next(iter(rest))].stated)
+        elif rest in writer.scopes:
+            start = f"f{_name(rest)}"
+        else:
+            continue
+        ons = " | ".join(_tied(writer, *sorted((one, at))) for one in tied)
+        made.append(
+            f'{start} (" JOIN " | " LEFT JOIN ") {terminal(writer.sources[at].stated)} " ON " ({ons})'
+        )
+    return made
+
+
+def _tied(writer: _Writer, low: int, high: int) -> str:
+    """The rule of the conditions that join two sources."""
+    name = f"on{low}x{high}"
+    writer.rule(name, *map(terminal, (*writer.conditions[low, high], *writer.conditions[high, low])))
+    return name
+
+
+def _selects(writer: _Writer) -> None:
+    """The SELECTs: each column that is selected narrows the tables that it can be from.
+
+    `root` is the whole query, `sub` a nested one with one column, `other` the second one of a set operation,
+    `derived` an aggregate over a grouped one.
+    """
+    rule, scopes = writer.rule, writer.scopes
+    ways: dict[str, list[str]] = {"root": [], "sub": [], "other": [], "derived": []}
+    for at in range(len(writer.sources)):
+        one = frozenset((at,))
+        within = [_name(scope) for scope in scopes if one <= scope]
+        if not within:
+            continue
+        rule(f"v{at}", *(f"z{name}" for name in within))
+        rule(f"s{at}", *(f"u{name}" for name in within))
+        ways["root"].append(f"i{at} {_after(writer, one, 1)}")
+        ways["sub"].append(f"i{at} v{at}")
+        ways["other"].append(f"i{at} s{at}")
+        ways["derived"].append(f'(c{at} ", " (e{at} | a{at} | "COUNT(*)") | e{at} | a{at}) " AS n" v{at}')
+        if f"i{at}u" in writer.rules:  # a column that other tables have, too: this table alone is meant
+            rule(f"r{at}s", f'", " (i{at}s | "COUNT(*)") r{at}s', f"z{at}")
+            ways["root"].append(f'i{at}u (y{at} | ", " (i{at}s | "COUNT(*)") r{at}s)')
+            ways["sub"].append(f"i{at}u z{at}")
+            ways["other"].append(f"i{at}u u{at}")
+            second = f'c{at}u ", " (e{at}s | a{at}s | "COUNT(*)")'
+            ways["derived"].append(f'({second} | e{at}u | a{at}u) " AS n" z{at}')
+    for pair in _products(writer):
+        ways["root"].append(f"x{_name(pair)} {_after(writer, pair, 1)}")
+    rule("vall", *(f"z{_name(scope)}" for scope in scopes))
+    rule("sall", *(f"u{_name(scope)}" for scope in scopes))
+    told = {name: " | ".join(some) for name, some in ways.items()}
+    inner = f'"SELECT " (some ({told["derived"]}) | "COUNT(*) AS n" vall)'
+    rule("derived", f'("COUNT(" | agg) "{writer.alias}.n) FROM (" {inner} ") AS {writer.alias}"')
+    rule("sub", f'"SELECT " (some ({told["sub"]}) | "COUNT(*)" vall | derived)')
+    rule("other", f'"SELECT " (some ({told["other"]}) | "COUNT(*)" sall)')
+    counted = f'"COUNT(*)" {_after(writer, frozenset(), 1)}'
+    rule("root", f'"SELECT " (some ({told["root"]}) | {counted} | derived | "(" subn ")" op "(" subn ")")')
+
+
+def _after(writer: _Writer, seen: Scope, count: int) -> str:
+    """The rule of what may follow `count` selected columns (2: or more) of the tables `seen`: another one, or
+    what they are from.
+    """
+    name = f"r{_name(seen)}x{count}"
+    if name in writer.rules:
+        return name
+    writer.rules[name] = ""  # being made: it may follow itself
+    more = [(f"i{at}", seen | {at}) for at in range(len(writer.sources))]
+    more += [(f"x{_name(pair)}", seen | pair) for pair in _products(writer)]
+    more.append(('"COUNT(*)"', seen))
+    ways = [
+        f"{item} {_after(writer, grown, 2)}"
+        for item, grown in more
+        if any(grown <= scope for scope in writer.scopes)
+    ]
+    ends = [f"{'y' if count == 1 else 'z'}{_name(scope)}" for scope in writer.scopes if seen <= scope]
+    writer.rule(name, f'", " ({" | ".join(ways)})', *ends)
+    return name
+
+
+def _products(writer: _Writer) -> list[Scope]:
+    """Pairs of sources whose numbers may be computed with each other; their rule is made on the way."""
+    found = []
+    for pair in writer.scopes:
+        if len(pair) == 2 and all(f"n{at}" in writer.rules for at in pair):
+            one, other = sorted(pair)
+            made = f"(n{one} op n{other} | n{other} op n{one})"
+            writer.rule(f"x{_name(pair)}", made, f'agg {made} ")"')
+            found.append(pair)
+    return found
+
+
+def _name(scope: Scope) -> str:
+    """A scope in the name of a rule."""
+    return "x".join(map(str, sorted(scope))) if scope else "all"

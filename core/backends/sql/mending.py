@@ -1,0 +1,212 @@
+"""What is told of a query that failed or found nothing, so that the next one is another."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from core.backends.sql.database import Database, Table
+from core.backends.sql.guard import Limits, SqlError, tokens
+from core.backends.sql.joins import Join, Place, groups
+from core.backends.sql.linking import Link
+from core.backends.sql.names import literal, quoted, written
+
+NAMED = 6  # tables or columns in one hint
+NEAR = 3  # names like the one that is not there
+_NO_COLUMN = re.compile(r"no such column: (.+)")  # SQLite's words
+_NO_TABLE = re.compile(r"no such table: (.+)")
+_QUOTES = '"`[]'
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A text that a query compares a column with; `table` as the query names it, "" where it does not."""
+
+    table: str
+    column: str
+    value: str
+    like: bool
+
+
+def normalised(sql: str) -> str:
+    """A query whatever its spaces, comments, case of words and final semicolon."""
+    found = [token for token, _ in tokens(sql)]
+    while found and found[-1] == ";":
+        found.pop()
+    return " ".join(found)
+
+
+def compared(sql: str) -> tuple[Compared, ...]:
+    """The texts that columns are compared with by =, LIKE and IN."""
+    found = [token for token, _ in tokens(sql)]
+    made: list[Compared] = []
+    place: tuple[str, str] | None = None
+    like = False
+    for at, token in enumerate(found):
+        if token in ("=", "LIKE", "IN") and at:
+            name = found[at - 1] if found[at - 1] != "NOT" else found[at - 2]
+            where = at - (1 if found[at - 1] != "NOT" else 2)
+            table = found[where - 2] if where >= 2 and found[where - 1] == "." else ""
+            place, like = (table.strip(_QUOTES), name.strip(_QUOTES)), token == "LIKE"
+        elif token.startswith("'") and place is not None:
+            made.append(Compared(*place, token[1:-1].replace("''", "'"), like))
+        elif token not in ("(", ",", "'"):
+            place = None
+    return tuple(made)
+
+
+def about_error(error: str, tables: Sequence[Table]) -> str:
+    """What the query did wrong, with the tables that have what it looked for."""
+    column = _NO_COLUMN.fullmatch(error)
+    if column:
+        given = column[1].strip()
+        table, _, name = given.rpartition(".")
+        name = name.strip(_QUOTES)
+        have = [
+            f"{written(one.name)}.{written(own.name)}"
+            for one in tables
+            for own in one.columns
+            if own.name.lower() == name.lower()
+        ]
+        own = next((one for one in tables if one.name.lower() == table.strip(_QUOTES).lower()), None)
+        listed = f" {written(own.name)} has {_listed([one.name for one in own.columns])}." if own else ""
+        if have:
+            return f"There is no column {given} there.{listed} Use {_listed(have)}, with its table in FROM."
+        return f"There is no column {given}.{listed}{_alike(name, tables)}"
+    missing = _NO_TABLE.fullmatch(error)
+    if missing:
+        return f"There is no table {missing[1]}. The tables: {_listed([one.name for one in tables])}."
+    return f"Error: {error}."
+
+
+def about_given(sql: str, tables: Sequence[Table]) -> str:
+    """Where all that a SELECT, also a nested one, gives is what it fixes to a text, as the question does:
+    that it is so, and the columns that it could select. "" elsewhere.
+    """
+    return next(filter(None, (_given(one, tables) for one in _selects(tokens(sql)))), "")
+
+
+def _selects(found: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+    """The tokens of each SELECT without those of SELECTs nested in it."""
+    for start, (first, depth) in enumerate(found):
+        if first == "SELECT":
+            own: list[str] = []
+            for token, at in found[start:]:
+                if at < depth:
+                    break
+                if at == depth:
+                    own.append(token)
+            yield own
+
+
+def _given(outer: Sequence[str], tables: Sequence[Table]) -> str:
+    """`about_given` for the tokens of one SELECT without what is nested in it."""
+    if not {"FROM", "WHERE"} <= set(outer) or {"OR", "UNION", "EXCEPT", "INTERSECT"} & set(outer):
+        return ""
+    start, where = outer.index("FROM"), outer.index("WHERE")
+    selected = " ".join(outer[1:start]).removeprefix("DISTINCT ").replace(" . ", ".").split(" , ")
+    fixed = {
+        outer[at - 1].strip(_QUOTES).lower(): outer[at + 1]
+        for at in range(where + 1, len(outer) - 1)
+        if outer[at] == "=" and outer[at + 1].startswith("'")
+    }
+    names = [one.rpartition(".")[2].strip(_QUOTES).lower() for one in selected]
+    if not all(name in fixed for name in names):
+        return ""
+    of = outer[start + 1].strip(_QUOTES).lower()
+    source = next((one for one in tables if one.name.lower() == of), None)
+    others = [one.name for one in source.columns if one.name.lower() not in fixed] if source else []
+    told = f" Select another column of {source.name}: {_listed(others)}." if source and others else ""
+    given = f"SELECT {', '.join(names)} ... WHERE {names[0]} = {fixed[names[0]]}"
+    return f"{given} only gives back what the question names.{told}"
+
+
+def about_nothing(
+    database: Database,
+    sql: str,
+    tables: Sequence[Table],
+    links: Sequence[Link],
+    joins: Sequence[Join],
+    seconds: float,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> str:
+    """Why a query may have found no row: texts that are not in the column they are compared with, and stored
+    values of the question that it does not use. "" where there is neither. A text that stands in a column
+    which holds the same things, as `joins` say, is in its place: a state without a river.
+    """
+    end = time.monotonic() + seconds
+    said: list[str] = []
+    written_texts = compared(sql)
+    for one in written_texts:
+        if one.like and set(one.value) & set("%_"):
+            continue
+        places = _places(database, one.value, tables, end, cancelled)
+        if places is None or _among(one, [*places, *_same(places, joins)], tables):
+            continue
+        where = (
+            f"it is in {_listed([f'{written(t)}.{written(c)}' for t, c in places])}"
+            if places
+            else "nor elsewhere"
+        )
+        said.append(f"{literal(one.value)} is not in {one.column.lower()}, {where}.")
+    used = " ".join(one.value.lower() for one in written_texts)
+    unused: dict[str, list[str]] = {}
+    for link in links:
+        if link.exact and isinstance(link.value, str) and link.value.lower() not in used:
+            unused.setdefault(literal(link.value), []).append(link.place)
+    if not written_texts or said:  # what the question names stands nowhere in the query
+        said += [f"{value} is in {_listed(places)}." for value, places in unused.items()]
+    return " ".join(["The query found no rows.", *said]) if said else ""
+
+
+def _same(places: Sequence[Place], joins: Sequence[Join]) -> list[Place]:
+    """The columns that hold the same things as one of `places`."""
+    return [place for group in groups(joins) if not set(group).isdisjoint(places) for place in group]
+
+
+def _places(
+    database: Database, value: str, tables: Sequence[Table], end: float, cancelled: Callable[[], bool]
+) -> list[Place] | None:
+    """The text columns that hold exactly `value`; None where that could not be told."""
+    found = []
+    for table in tables:
+        for column in table.columns:
+            if not column.textual:
+                continue
+            left = end - time.monotonic()
+            if left <= 0:
+                return None
+            asked = f"SELECT 1 FROM {quoted(table.name)} WHERE {quoted(column.name)} = ? LIMIT 1"
+            try:
+                rows = database.query(asked, (value,), limits=Limits(seconds=left), cancelled=cancelled).rows
+            except SqlError:
+                return None
+            if rows:
+                found.append((table.name, column.name))
+    return found
+
+
+def _among(one: Compared, places: Sequence[Place], tables: Sequence[Table]) -> bool:
+    """Whether the compared column is one of `places`; an alias tells no table, so its name has to do."""
+    known = {table.name.lower() for table in tables}
+    table = one.table.lower() if one.table.lower() in known else ""
+    return any(
+        column.lower() == one.column.lower() and (not table or name.lower() == table)
+        for name, column in places
+    )
+
+
+def _alike(name: str, tables: Sequence[Table]) -> str:
+    columns = {
+        own.name.lower(): f"{written(one.name)}.{written(own.name)}" for one in tables for own in one.columns
+    }
+    near = difflib.get_close_matches(name.lower()[:100], columns, NEAR, 0.5)
+    return f" Like it: {_listed([columns[one] for one in near])}." if near else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
