@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from core.backends import evaluators
+from core.backends import evaluators, question_classifier
 from core.backends.admission import Asker
 from core.backends.base import WebSearch
 from core.backends.embedding_cache import EmbeddingCache
@@ -66,6 +66,7 @@ class Contexts(Resources):
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
             turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
+            classifier=lambda: question_classifier.read(now.home),
             asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
 

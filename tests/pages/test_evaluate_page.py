@@ -105,7 +105,8 @@ def test_the_leaderboard_has_the_figures_of_the_folder(look, made):
 
 
 @pytest.mark.parametrize(
-    "tab", ["Leaderboard", "Differences", "By failure mode", "Questions", "Trade-offs", "Stability"]
+    "tab",
+    ["Leaderboard", "Differences", "By failure mode", "Questions", "Trade-offs", "Routers", "Stability"],
 )
 def test_every_tab_draws_and_is_in_the_address(look, made, tab):
     made()
@@ -317,7 +318,7 @@ def test_answers_are_a_metric_too(look, made):
     app = look(metric="supported_accuracy")
     assert app.selectbox(key="evaluate_metric").value == "supported_accuracy"
     assert "supported accuracy" in html(app)
-    for tab in ("Differences", "By failure mode", "Questions", "Trade-offs"):
+    for tab in ("Differences", "By failure mode", "Questions", "Trade-offs", "Routers"):
         app = look(tab, metric="supported_accuracy")
         assert not app.error, (tab, shown(app))
 

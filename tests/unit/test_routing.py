@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.backends.question_classifier import CLASSES
 from core.cli.figures import figures_text
 from core.domain.errors import BadInput
 from core.domain.types import Query
@@ -12,7 +13,6 @@ from core.evaluation import runner
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.routing import CLASS_OF, block, confusion, matrix, regret
 from core.evaluation.summary import summarise
-from core.steps.classes import CLASSES
 from tests.fakes import FakeEngine
 
 MODES = {"a": "plain", "b": "abstract", "c": "multi_hop", "d": "multi_hop", "e": "no_answer", "f": "plain"}
