@@ -81,7 +81,20 @@ def cases(
             lent = number % max(1, len(one.questions) // LENT) == 0
             others = databases if lent and corpus not in databases.values() else {}
             found[corpus, id] = _case(engine, one.name, corpus, question, known, values[id], others)
-    return list(found.values())
+    return _completed(list(found.values()))
+
+
+def _completed(found: Sequence[Case]) -> list[Case]:
+    """A search gives no rows and answers no greeting: 0 for each route of the set that was not run there."""
+    routes: dict[str, dict[str, float]] = {}
+    for case in found:
+        routes.setdefault(case.set, {}).update(dict.fromkeys(case.values, 0.0))
+    return [
+        replace(case, values={**routes[case.set], **case.values})
+        if case.values and case.kind in ("structured", "no_retrieval")
+        else case
+        for case in found
+    ]
 
 
 def kind_of(question: Question, known: QuestionClass | None) -> QuestionClass | None:

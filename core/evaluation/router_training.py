@@ -192,6 +192,7 @@ def train(found: Sequence[Case]) -> QuestionClassifier:
         classes = [name for name in classes if name not in lost]
         judged = held_out(found, classes)
     tried = {name: candidates(judged, name) for name in classes if name != DEFAULT}
+    tried = allowed(tried)
     routes = {name: tuple(one.candidate for one in some if not one.refused) for name, some in tried.items()}
     made = {
         "sets": dict(Counter(case.set for case in found)),
@@ -214,19 +215,21 @@ def train(found: Sequence[Case]) -> QuestionClassifier:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A route for a class: why it was `refused`, or "", and its gain on the set where it gained least."""
+    """A route for a class: why it was `refused`, or "", its gain on the set where it gained least, and what
+    it gained on each set, spread over all questions of the set.
+    """
 
     candidate: Candidate
     refused: str
     least: float
+    by_set: Mapping[str, float]
 
 
 def candidates(judged: Sequence[Judged], kind: str) -> list[Tried]:
     """The routes measured on the questions taken for `kind`: that with the highest gain on the set where it
     gained least comes first, as a router is to be worse nowhere.
 
-    Refused is what does not beat the default route on `FEW` questions by an interval above 0, or lost on a
-    set, spread over all its questions, more than `LOSS`.
+    Refused is what does not beat the default route on `FEW` questions by an interval above 0.
     """
     sizes = Counter(one.case.set for one in judged if DEFAULT_ROUTE in one.case.values)
     taken = [one.case for one in judged if one.taken == kind and DEFAULT_ROUTE in one.case.values]
@@ -242,18 +245,43 @@ def _tried(route: str, taken: Sequence[Case], sizes: Mapping[str, int]) -> Tried
             gains[case.set].append(case.values[route] - case.values[DEFAULT_ROUTE])
     every = [gain for some in gains.values() for gain in some]
     low, high = interval(every) or (0.0, 0.0)
-    lost = {name: -sum(some) / sizes[name] for name, some in gains.items()}
-    worst = max(lost, key=lambda name: lost[name])
     refused = ""
     if len(every) < FEW:
         refused = f"{len(every)} questions; at least {FEW} are needed"
     elif low <= 0:
         refused = f"its gain has the interval {low:.3f} to {high:.3f}"
-    elif lost[worst] > LOSS:
-        refused = f"it lost {lost[worst]:.3f} a question on {worst}"
     least = min((float(np.mean(some)) for some in gains.values() if len(some) >= FEW), default=low)
     found = Candidate(route, "value", float(np.mean(every)), low, high, len(every), tuple(gains))
-    return Tried(found, refused, least)
+    return Tried(found, refused, least, {name: sum(some) / sizes[name] for name, some in gains.items()})
+
+
+def allowed(tried: Mapping[str, Sequence[Tried]]) -> dict[str, list[Tried]]:
+    """`tried`, with those refused that would make the router as a whole lose more than `LOSS` a question on
+    some set, beside the first routes of the other classes.
+    """
+    first: dict[str, Tried] = {}
+    for _ in tried:  # what one class lost, another may have made up for
+        for kind, some in tried.items():
+            fitting = (one for one in some if not one.refused and _worst({**first, kind: one})[1] >= -LOSS)
+            if kind not in first and (one := next(fitting, None)) is not None:
+                first[kind] = one
+    found: dict[str, list[Tried]] = {}
+    for kind, some in tried.items():
+        found[kind] = []
+        for one in some:
+            name, mean = _worst({**first, kind: one})
+            why = f"the router would lose {-mean:.3f} a question on {name}" if mean < -LOSS else ""
+            found[kind].append(replace(one, refused=one.refused or why))
+    return found
+
+
+def _worst(first: Mapping[str, Tried]) -> tuple[str, float]:
+    """The set on which routes for several classes gain least, and how much."""
+    whole: dict[str, float] = defaultdict(float)
+    for one in first.values():
+        for name, mean in one.by_set.items():
+            whole[name] += mean
+    return min(whole.items(), key=lambda item: item[1])
 
 
 def chosen(classifier: QuestionClassifier, one: Judged) -> str:

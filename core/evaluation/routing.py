@@ -126,7 +126,8 @@ def standing(values: Values, router: Mapping[str, float], default: str = DEFAULT
     table = np.array([[values[question][name] for question in known] for name in names])
     own = np.array([router[question] for question in known])
     usual = table[names.index(default)]
-    oracle = np.maximum(table.max(axis=0), own)
+    oracle = np.array([max(values[question].values()) for question in known])
+    oracle = np.maximum(oracle, own)
     means = table.mean(axis=1)
     best = int(means.argmax())
 
