@@ -1,4 +1,4 @@
-from core.backends.question_classifier import NO_SEARCH
+from core.backends.question_classifier import DEFAULT_ROUTE, NO_SEARCH
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
 from core.routes.declare import route
@@ -15,8 +15,14 @@ def adaptive(query: Query, do: Steps) -> Answer:
     """Classify the question by features and run the route that earned its class, else `rerank`.
 
     A route earns a class by beating `rerank` on questions of sets that the classifier was not trained on. One
-    that cannot run here, for lack of a language model or of tables, is skipped, and the decision says so.
+    that cannot run here, for lack of a language model or of tables, is skipped, and the decision says so. One
+    that finds nothing gives way to `rerank`.
     """
     kind = do.classify(query).decision
     chosen = do.choose_route(kind).decision
-    return do.reply(query) if chosen == NO_SEARCH else do.run_route(chosen, query)
+    if chosen == NO_SEARCH:
+        return do.reply(query)
+    found = do.run_route(chosen, query)
+    if chosen == DEFAULT_ROUTE or do.keep_found(chosen, found.hits).decision == "keep":
+        return found
+    return do.run_route(DEFAULT_ROUTE, query)

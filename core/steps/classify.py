@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 from core.backends.prompting.citations import Draft
 from core.backends.prompting.prompts_agentic import DIRECT
@@ -66,6 +66,15 @@ class Dispatch(Decided):
     def fires(self) -> tuple[tuple[str, str], ...]:
         """Each route but the default one intervenes."""
         return tuple((name, DEFAULT_ROUTE) for name in self.ways if name != DEFAULT_ROUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Decided):
+    """Whether what the chosen route found stands, or the default route searches after all."""
+
+    decision: Literal["keep", "fall back"]
+    why: str
+    FIRES = (("fall back", "keep"),)
 
 
 class Classify(AskTables):
@@ -145,6 +154,13 @@ class Classify(AskTables):
         if route is None:
             raise BadInput(f"there is no route {name!r} to run")
         return route.run(query, self)
+
+    @step("CHAIN", "keep what it found")
+    def keep_found(self, name: str, hits: Ranking) -> Kept:
+        """A route that found nothing, such as a query without rows, gives way to the default route."""
+        if hits:
+            return Kept("keep", f"{name} found {len(hits)} passages")
+        return Kept("fall back", f"{name} found nothing, so {DEFAULT_ROUTE} searches")
 
     def reply(self, query: Query) -> Answer:
         """The outcome without a search: a reply of the model where answers are asked for by model."""

@@ -239,6 +239,7 @@ def test_the_steps_and_hits_are_those_of_the_route_chosen(tmp_path):
     own = [span.name for span in top(adaptive)]
     at = own.index("choose the route")
     assert own[at + 1 :] == [span.name for span in top(rerank)]
+    assert "keep what it found" not in own
     assert all(s.shared_with for s in adaptive.spans if s.parent is None and s.name.startswith("search"))
 
 
@@ -251,6 +252,15 @@ def test_what_cannot_run_is_passed_over_and_the_decision_says_so(tmp_path):
     assert "not no_such_route, because there is no such route" in chosen.why
     assert "it gained 0.200 [0.100, 0.300]" in chosen.why
     assert not llm.requests
+
+
+def test_a_route_that_finds_nothing_gives_way_to_the_default_one(tmp_path):
+    result, _ = ask(tmp_path, "zzzz qqqq", classifier=always("exact", "bm25"))
+    assert of(result, "choose the route").decision == "bm25"
+    assert of(result, "keep what it found").decision == "fall back"
+    assert result.hits
+    kept, _ = ask(tmp_path / "b", "crushed box", classifier=always("exact", "bm25"))
+    assert of(kept, "keep what it found").decision == "keep"
 
 
 def test_a_class_without_a_route_has_the_default_one(tmp_path):

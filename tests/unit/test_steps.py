@@ -186,7 +186,7 @@ GOLDEN = {
         "does the question stand alone", "put recalled turns before the question",
         "mean with recalled turns", "  embed", "search vectors", "search BM25",
         "fuse by normalised scores", "rerank by BM25, cosine and MaxSim", "  embed",
-        "fuse by reciprocal rank",
+        "fuse by reciprocal rank", "keep what it found",
     ],
     "crag": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
