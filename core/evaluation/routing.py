@@ -233,6 +233,20 @@ def block(
     return told
 
 
+def seen_in_training(name: str, made: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How a classifier stood on the set `name` while it was held out, by what it says it was made of; None
+    where it was not trained on that set, so that figures of it are of unseen questions.
+    """
+    if name not in made.get("sets", {}):
+        return None
+    rows = [row for row in made.get("regret held out", ()) if row["set"] == name]
+    kinds = [row for row in made.get("held out", ()) if row["set"] == name]
+    right = sum(row["right"] * row["n"] for row in kinds)
+    asked = sum(row["n"] for row in kinds)
+    return {"right": right / asked if asked else None, "asked": asked,
+            "standing": rows[0]["standing"] if rows else None}  # fmt: skip
+
+
 def matrix(found: Confusion) -> str:
     """The confusion as lines of text: a row for each class as it is, a column for each it was taken for."""
     width = max(map(len, found.labels))

@@ -11,7 +11,7 @@ from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation import runner
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.routing import CLASS_OF, block, confusion, matrix, regret
+from core.evaluation.routing import CLASS_OF, block, confusion, matrix, regret, seen_in_training
 from core.evaluation.summary import summarise
 from tests.fakes import FakeEngine
 
@@ -90,6 +90,22 @@ def test_what_an_evaluation_tells_of_a_router():
     assert told["regret"]["mean"] == 0.25
     assert told["regret"]["best"] == {"bm25": 1, "adaptive": 1}
     assert "regret" not in block({"a": "plain"}, MODES, {}, "adaptive", "ndcg@10")
+
+
+def test_figures_of_a_set_that_was_trained_on_come_with_those_held_out():
+    made = {
+        "sets": {"support": 3},
+        "held out": [
+            {"set": "support", "kind": "plain", "right": 0.5, "n": 10},
+            {"set": "support", "kind": "exact", "right": 1.0, "n": 30},
+            {"set": "other", "kind": "exact", "right": 0.0, "n": 30},
+        ],
+        "regret held out": [{"set": "support", "standing": {"gain": {}}, "given": {}}],
+    }
+    seen = seen_in_training("support", made)
+    assert (seen["right"], seen["asked"], seen["standing"]) == (pytest.approx(0.875), 40, {"gain": {}})
+    assert seen_in_training("unseen", made) is None
+    assert seen_in_training("support", {}) is None
 
 
 def test_an_evaluation_reports_it(tmp_path):

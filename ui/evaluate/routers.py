@@ -67,7 +67,21 @@ def in_words(route: str, one: Mapping[str, Any]) -> list[str]:
         texts.append(
             f"Against {title(at['best'])}, the best single route here, the regret is {figures(regret)}."
         )
+    if seen := one.get("trained_on"):
+        texts.append(_held_out(seen))
     return texts
+
+
+def _held_out(seen: Mapping[str, Any]) -> str:
+    """That the figures above are of questions the classifier knows, and those of when it did not."""
+    said = "The classifier was trained on this set too, so the figures above flatter it."
+    if seen["right"] is not None:
+        said += f" With it held out it classified {seen['right']:.0%} of {count(seen['asked'])} correctly"
+        if at := seen["standing"]:
+            gain = mean("", "value", at["gain"]["mean"], at["gain"]["ci95"], at["gain"]["n"])
+            said += f" and differed from its default by {figures(gain)}"
+        said += "."
+    return said
 
 
 def _mistakes(look: Look, route: str) -> None:
