@@ -129,13 +129,24 @@ def held_out(found: Sequence[Case], classes: Sequence[str]) -> list[Judged]:
     for name in dict.fromkeys(case.set for case in found):
         own = [case for case in found if case.set == name]
         alone = {kind for kind in classes if {case.set for case in found if case.kind == kind} == {name}}
-        judged += judge(fit(without(found, name), classes), [case for case in own if case.kind not in alone])
+        judged += _unseen(without(found, name), classes, [case for case in own if case.kind not in alone])
         some = [case for case in own if case.kind in alone]
         rest = [case for case in found if case.set != name]
         for fold in range(FOLDS if some else 0):
             seen = [case for at, case in enumerate(some) if at % FOLDS != fold]
-            judged += judge(fit([*rest, *seen], classes), some[fold::FOLDS])
+            judged += _unseen([*rest, *seen], classes, some[fold::FOLDS])
     return judged
+
+
+def _unseen(seen: Sequence[Case], classes: Sequence[str], found: Sequence[Case]) -> list[Judged]:
+    """`found` judged by a classifier that has `seen` others; of one class alone nothing is told apart."""
+    if not _two(seen, classes):
+        return [Judged(case, {DEFAULT: 1.0}, DEFAULT) for case in found]
+    return judge(fit(seen, classes), found)
+
+
+def _two(found: Sequence[Case], classes: Sequence[str]) -> bool:
+    return len({case.kind if case.kind in classes else DEFAULT for case in found if case.kind}) > 1
 
 
 def without(found: Sequence[Case], name: str) -> list[Case]:
@@ -312,7 +323,10 @@ def report(found: Sequence[Case]) -> tuple[list[Judged], list[Against], dict[str
     rows: list[Against] = []
     routes: dict[str, list[str]] = {}
     for name in dict.fromkeys(case.set for case in found):
-        classifier = train(without(found, name))
+        if not _two(rest := without(found, name), CLASSES):
+            routes[name] = []
+            continue
+        classifier = train(rest)
         own = [case for case in found if case.set == name]
         routes[name] = [f"{kind}: {one[0].route}" for kind, one in classifier.routes.items()]
         if (row := against(classifier, own)) is not None:

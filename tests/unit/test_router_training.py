@@ -219,6 +219,13 @@ def test_the_kind_of_a_question():
     assert kind_of(Question("1", Query("x")), None) is None
 
 
+def test_few_sets_leave_some_untold():
+    found = [*a_set("a", ("plain",), {}), *a_set("b", ("complex",), {"complex": 0.3})]
+    judged, rows, routes = report(found)
+    assert {one.taken for one in judged if one.case.set == "a"} == {"plain"}
+    assert (rows, routes) == ([], {"a": [], "b": []})
+
+
 def test_one_set_alone_cannot_be_held_out():
     with pytest.raises(BadInput, match="two sets or more"):
         check(a_set("a", ("plain",), {}))
