@@ -23,7 +23,6 @@ PLAIN: Mapping[str, str] = {  # what it says where nothing tells it otherwise, b
     "reformulate": "crushed box photos",
     "next-sentence": "Photos of the crushed box are reported within hours.",
     "copy-words": "six sides",
-    "question-class": "fact",
     "sentences": "1",
 }
 ACTIONS = (("search", "crushed box hours"), ("look_up", "photos"), ("sql", "status of #1"), ("answer", ""))

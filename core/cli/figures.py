@@ -88,6 +88,16 @@ def _routing(route: str, block: Mapping[str, Any]) -> str:
         f"{route}: accuracy {amount(block['accuracy'])} on {block['asked']} questions",
         table(headers, rows, right=range(1, len(headers))),
     ]
+    if seen := block.get("trained_on"):
+        parts.append(
+            "the classifier was trained on this set too; with the set held out: accuracy "
+            f"{amount(seen['right'])} on {seen['asked']} questions"
+        )
+    if at := block.get("standing"):
+        parts += [
+            f"{said}: {amount(at[name]['mean'])} [{', '.join(map(amount, at[name]['ci95'] or ()))}]"
+            for said, name in (("gain over rerank", "gain"), (f"regret against {at['best']}", "regret"))
+        ]
     if lost := block.get("regret"):
         best = ", ".join(f"{name} {count}" for name, count in sorted(lost["best"].items()))
         parts.append(

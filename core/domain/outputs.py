@@ -279,12 +279,24 @@ class Grading:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """A feature that a decision was computed from: its value, and the `part` that it adds to the logit of the
+    likeliest way above that of the next one.
+    """
+
+    feature: str
+    value: float
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """A branch that was taken: one of `ways`, and the sentence that says why.
 
     Where one `score` was held against a `threshold`, the first of `ways` is taken from there on and the
-    second below it. `scores`: of each way. `text`: what was written to go on with. `details` are plain JSON,
-    for people.
+    second below it. `scores`: of each way. `text`: what was written to go on with. `weighed`: the features it
+    was computed from, those that count most first, and `between`, the two likeliest ways, which they part.
+    `details` are plain JSON, for people.
     """
 
     decision: str
@@ -295,6 +307,8 @@ class Decision:
     scores: Mapping[str, float] = field(default_factory=dict)
     text: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    weighed: tuple[Weighed, ...] = ()
+    between: tuple[str, str] | None = None
     type: Literal["decision"] = "decision"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from core.backends import calibrations, evaluators
+from core.backends import calibrations, evaluators, question_classifier
 from core.backends.admission import Asker
 from core.backends.base import WebSearch
 from core.backends.embedding_cache import EmbeddingCache
@@ -68,6 +68,7 @@ class Contexts(Resources):
             turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
             calibration=lambda about: calibrations.read(about, llm.model, now.home),
+            classifier=lambda: question_classifier.read(now.home),
             asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
 

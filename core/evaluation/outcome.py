@@ -48,7 +48,8 @@ class Outcome:
     wrong: tuple[int, ...] = ()  # numbers of markers that no passage shown has
     uncited: int = 0  # sentences without a citation
     shown: tuple[str, ...] = ()  # passages the answer was written from, where its step tells
-    said: Mapping[str, str] = field(default_factory=dict)  # of "class", "sql" and "stop" what its steps tell
+    # What its steps tell of "class" and the "features" that decided it, "route", "sql" and "stop".
+    said: Mapping[str, str] = field(default_factory=dict)
     run: str = ""  # the id of the run it was asked in, where that was kept
     began: str = ""  # when that run began, ISO 8601, UTC
     decided: tuple[Taken, ...] = ()  # in the order of the steps

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
+from core.backends.question_classifier import CLASSES, DEFAULT_ROUTE, QuestionClass
 from core.domain.errors import BadInput
-from core.evaluation.statistics import interval
-from core.steps.classes import CLASSES, QuestionClass
+from core.evaluation.statistics import Interval, Means, interval, intervals_of
 
 Values = Mapping[str, Mapping[str, float]]  # question id -> route -> value of a metric
 CLASS_OF: Mapping[str, QuestionClass] = {  # by the mode of a question
@@ -66,6 +68,101 @@ class Regret:
     mean: float
     interval: tuple[float, float] | None
     best: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A mean over `n` questions with its 95 % bootstrap interval, None below two questions."""
+
+    mean: float
+    ci95: Interval | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A router against what it chose from, over the `n` questions that every route has a value of: the means
+    of the router, the default route, the `best` single route (by these values) and the best route of each
+    question (the oracle).
+
+    `gain` over the default route; `regret` against the best single route, which is chosen anew in each
+    resample, and below 0 where the router is better than any; `oracle_regret`.
+    """
+
+    n: int
+    router: float
+    default: float
+    best: str
+    single: float
+    oracle: float
+    gain: Shown
+    regret: Shown
+    oracle_regret: Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A question that the router gave to `route` though another was better: by `lost` than the default route
+    (negative where it gained on that), by `regret` than the `best` of those measured.
+    """
+
+    question: str
+    route: str
+    value: float
+    best: str
+    lost: float | None
+    regret: float
+
+
+def standing(values: Values, router: Mapping[str, float], default: str = DEFAULT_ROUTE) -> Standing | None:
+    """How a router stands whose value of each question is `router`; None without two questions that it, the
+    default route and another have values of. Routes that lack a value of such a question are left out.
+    """
+    known = [question for question, routes in values.items() if question in router and default in routes]
+    names = sorted({name for question in known for name in values[question]})
+    names = [name for name in names if all(name in values[question] for question in known)]
+    if len(known) < 2:
+        return None
+    table = np.array([[values[question][name] for question in known] for name in names])
+    own = np.array([router[question] for question in known])
+    usual = table[names.index(default)]
+    oracle = np.array([max(values[question].values()) for question in known])
+    oracle = np.maximum(oracle, own)
+    means = table.mean(axis=1)
+    best = int(means.argmax())
+
+    def below_best(drawn: Means) -> Means:
+        found: Means = (drawn[:-1].max(axis=0) - drawn[-1])[None, :]
+        return found
+
+    (ends,) = intervals_of(np.vstack([table, own]), below_best)
+    return Standing(
+        len(known), float(own.mean()), float(usual.mean()), names[best], float(means[best]),
+        float(oracle.mean()), _shown(own - usual),
+        Shown(float(means[best] - own.mean()), ends, len(known)), _shown(oracle - own),
+    )  # fmt: skip
+
+
+def _shown(differences: Means) -> Shown:
+    return Shown(float(differences.mean()), interval(list(differences)), len(differences))
+
+
+def mistakes(
+    values: Values, router: str, given: Mapping[str, str], default: str = DEFAULT_ROUTE
+) -> list[Mistake]:
+    """The questions on which some route was better than the one that `router` gave them to, those first that
+    lost most to the default route, then to the best.
+    """
+    found = []
+    for question, routes in values.items():
+        if question not in given or router not in routes:
+            continue
+        own = routes[router]
+        best = max((name for name in routes if name != router), key=lambda name: routes[name], default=router)
+        if routes[best] > own:
+            lost = routes[default] - own if default in routes else None
+            found.append(Mistake(question, given[question], own, best, lost, routes[best] - own))
+    return sorted(found, key=lambda one: (-max(0.0, one.lost or 0.0), -one.regret, one.question))
 
 
 def confusion(chosen: Mapping[str, str], modes: Mapping[str, str | None]) -> Confusion:
@@ -126,7 +223,28 @@ def block(
             "metric": metric, "mean": lost.mean, "ci95": lost.interval and list(lost.interval),
             "n": len(lost.by_question), "best": dict(lost.best),
         }  # fmt: skip
+        others = {
+            question: {name: value for name, value in routes.items() if name != router}
+            for question, routes in values.items()
+        }
+        own = {question: routes[router] for question, routes in values.items() if router in routes}
+        if (found_standing := standing(others, own)) is not None:
+            told["standing"] = asdict(found_standing)
     return told
+
+
+def seen_in_training(name: str, made: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How a classifier stood on the set `name` while it was held out, by what it says it was made of; None
+    where it was not trained on that set, so that figures of it are of unseen questions.
+    """
+    if name not in made.get("sets", {}):
+        return None
+    rows = [row for row in made.get("regret held out", ()) if row["set"] == name]
+    kinds = [row for row in made.get("held out", ()) if row["set"] == name]
+    right = sum(row["right"] * row["n"] for row in kinds)
+    asked = sum(row["n"] for row in kinds)
+    return {"right": right / asked if asked else None, "asked": asked,
+            "standing": rows[0]["standing"] if rows else None}  # fmt: skip
 
 
 def matrix(found: Confusion) -> str:

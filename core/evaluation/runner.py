@@ -37,7 +37,9 @@ Ended = Callable[[], bool]  # whether to stop
 After = Callable[[Question, Mapping[str, Outcome]], bool]  # False: it was stopped
 LOOK_S = 0.2  # between looks at whether to stop
 UNWRITTEN = 8  # runs that may wait to be written: each holds megabytes
-CLASSIFY = "classify the question"  # the step whose decision is a question's class
+CLASSIFY = "classify by features"  # the step whose decision is a question's class
+DISPATCH = "choose the route"  # the step whose decision is the route that a router chose
+_SAID = {CLASSIFY: "class", DISPATCH: "route"}
 
 
 class Asks(Protocol):
@@ -199,13 +201,17 @@ def _written(result: RouteResult) -> dict[str, Any]:
 
 
 def _said(spans: Sequence[Span]) -> dict[str, str]:
-    """The class a question was given, the last SQL, and the route's last decision or the reason for it."""
+    """The class a question was given and why, the route it was given to, the last SQL, and the route's last
+    decision or the reason for it.
+    """
     said: dict[str, str] = {}
     for span in spans:
         if isinstance(span.output, TableResult):
             said["sql"] = span.output.sql
         if span.parent is None and (decided := _decided(span.output)):
-            said["class" if span.name == CLASSIFY else "stop"] = decided
+            said[_SAID.get(span.name, "stop")] = decided
+            if span.name == CLASSIFY and isinstance(span.output, Decision):
+                said["features"] = span.output.why
     return said
 
 

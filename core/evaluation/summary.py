@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from core.analysis.metrics import COMPARED, METRICS, QUALITY, UNJUDGED, Values, by_question, measures
-from core.domain.errors import BadInput
+from core.backends import question_classifier
+from core.domain import settings
+from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Status
 from core.evaluation import answer_figures, effects, leading, oracle, pareto, routing, stability, statistics
 from core.evaluation.answers import ANSWERS, JUDGED_BY
@@ -58,6 +60,8 @@ def summarise(
             row["routing"] = routing.block(
                 chosen, {q.id: q.mode for q in asked}, _turned(values), route, HEADLINE
             )
+            if (seen := routing.seen_in_training(labelled.name, _made())) is not None:
+                row["routing"]["trained_on"] = seen
     against = {route: row["vs_baseline"] for route, row in table.items() if route != baseline}
     return {
         "dataset": labelled.name,
@@ -114,6 +118,14 @@ def _whole(labelled: LabelledSet, outcomes: Outcomes, values: ByRoute) -> dict[s
         route: {q: {**by.get(q, {}), **written[route].get(q, {})} for q in {**by, **written[route]}}
         for route, by in values.items()
     }
+
+
+def _made() -> Mapping[str, Any]:
+    """What the router in force says it was made of."""
+    try:
+        return question_classifier.read(settings.current().home).made
+    except Unavailable:
+        return {}
 
 
 def _class(outcome: Outcome | None) -> bool:

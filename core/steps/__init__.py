@@ -64,8 +64,8 @@ class Steps(
     SelfRag,
     FusionInDecoder,
     FullContext,
-    AskTables,
     Classify,
+    AskTables,
     Generate,
 ):
     """What a route is given as `do`."""

@@ -19,6 +19,8 @@ from core.backends.evaluators import read as read_evaluator
 from core.backends.llm.text import looks_refused
 from core.backends.prompting.prompts import FIRMER, Prompt
 from core.backends.prompting.suspicious_text import warnings
+from core.backends.question_classifier import QuestionClassifier
+from core.backends.question_classifier import read as read_classifier
 from core.backends.rerankers import Rerankers
 from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
 from core.domain.outputs import Reply
@@ -77,6 +79,7 @@ class Context:
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable
     evaluator: Callable[[Which], Evaluator] = read_evaluator  # its thresholds and coefficients
+    classifier: Callable[[], QuestionClassifier] = read_classifier  # of questions, for routers
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
     calibration: Callable[[Decision], Calibration | None] = lambda _about: None  # for the model in use

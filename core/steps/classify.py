@@ -4,103 +4,147 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from core.backends.prompting.citations import Draft
-from core.backends.prompting.prompts_agentic import CLASSES as ASK_CLASS
 from core.backends.prompting.prompts_agentic import DIRECT
-from core.backends.prompting.token_probabilities import odds
-from core.domain.errors import BadInput, ModelFailed
-from core.domain.outputs import Decision
-from core.domain.types import Answer, Query
-from core.steps.classes import (
-    CANDIDATES,
+from core.backends.question_classifier import (
     CLASSES,
-    EXAMPLES,
+    DEFAULT,
+    DEFAULT_ROUTE,
     NO_SEARCH,
+    Candidate,
     QuestionClass,
-    by_examples,
-    by_rules,
+    QuestionClassifier,
 )
+from core.backends.sql.database import Table
+from core.backends.sql.linking import Link
+from core.domain.errors import BadInput, Unavailable
+from core.domain.outputs import Decision, Weighed
+from core.domain.types import Answer, Query, Ranking
 from core.steps.decisions import Decided
-from core.steps.generate import Generate
+from core.steps.question_features import READ, Schema, Searched, features
 from core.steps.step import step
+from core.steps.tables import AskTables
 
-Classifier = Literal["rules", "prototypes", "llm"]
-NEAREST = 3  # examples of each class that count; chosen on dev questions of `support`
-WORDS: Mapping[str, QuestionClass] = {  # what the model says; no two begin alike
-    "chat": "no_retrieval", "code": "exact", "fact": "plain", "idea": "conceptual", "several": "complex",
-    "rows": "structured",
-}  # fmt: skip
+SHOWN = 3  # features that a reason names
 
 
 @dataclass(frozen=True, slots=True)
 class Classified(Decided):
-    """The class of a question; the scores compare only with each other."""
+    """The kind of a question. `scores`: the probability of each class; `weighed`: what each feature adds to
+    the logit of the likelier of the two classes `between`; `trained`: the file with the coefficients.
+    """
 
     decision: QuestionClass
     why: str
-    scores: Mapping[QuestionClass, float]
+    scores: Mapping[str, float]
+    weighed: tuple[Weighed, ...]
+    between: tuple[str, str]
+    trained: str
+
+    def recorded(self) -> Decision:
+        """With the features in a place of their own."""
+        details = {"trained": self.trained}
+        return Decision(
+            self.decision, self.ways, self.why, scores=self.scores, details=details, weighed=self.weighed,
+            between=self.between,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Dispatch:
-    """The route a question is given to, with what kept it from others, and the routes it was chosen from."""
+class Dispatch(Decided):
+    """The route a question is given to, with what kept it from others. `ways`: the routes it could be given
+    to, the default one last: they depend on the classifier, and on what can run here.
+    """
 
     decision: str
     why: str
     ways: tuple[str, ...]
 
-    def recorded(self) -> Decision:
-        """The outcome as readers take it."""
-        return Decision(self.decision, self.ways, self.why)
+    @property
+    def fires(self) -> tuple[tuple[str, str], ...]:
+        """Each route but the default one intervenes."""
+        return tuple((name, DEFAULT_ROUTE) for name in self.ways if name != DEFAULT_ROUTE)
 
 
-class Classify(Generate):
-    """Choosing a route by the question alone: no document has a say in it."""
+@dataclass(frozen=True, slots=True)
+class Kept(Decided):
+    """Whether what the chosen route found stands, or the default route searches after all."""
 
-    @step("CHAIN", "classify the question")
-    def classify(self, text: str, history: bool, by: Classifier) -> Classified:
-        """The class of `text`. After a conversation (`history`) it is either no_retrieval or conversational.
+    decision: Literal["keep", "fall back"]
+    why: str
+    FIRES = (("fall back", "keep"),)
 
-        Source: Jeong et al. 2024, "Adaptive-RAG", arXiv:2403.14403, section 3.2; there a trained classifier
+
+class Classify(AskTables):
+    """Choosing a route by the question, a first search and the tables at hand."""
+
+    def classify(self, query: Query) -> Classified:
+        """The class of a question, after a first search, which the routes to choose from share."""
+        sparse, dense = self.sparse(query.text), self.dense(query.text)
+        links = self.link_values(query.text, "tables") if self._tables_here() else ()
+        return self._classify(query.text, bool(query.history or self.context.memory), sparse, dense, links)
+
+    @step("CHAIN", "classify by features")
+    def _classify(
+        self, text: str, conversation: bool, sparse: Ranking, dense: Ranking, links: tuple[Link, ...]
+    ) -> Classified:
+        """The likeliest class by multinomial logistic regression, or the default one where it is less likely
+        than `QuestionClassifier.least`.
+
+        Source: Jeong et al. 2024, "Adaptive-RAG", arXiv:2403.14403, section 3.2, where a T5 trained for it
         tells three classes of complexity.
         """
-        if by == "rules":
-            return Classified(*by_rules(text, history))
-        scores = self._by_examples(text) if by == "prototypes" else self._by_model(text)
-        return decide(scores, history, "mean cosine" if by == "prototypes" else "probability")
+        searched, schema = self._searched(text, sparse, dense), Schema(self._tables_here(), links)
+        found = features(text, conversation, searched, schema, self.context.corpus.analyzer)
+        return told(self.context.classifier(), found)
 
-    def _by_examples(self, text: str) -> dict[QuestionClass, float]:
-        pairs = [(name, example) for name, examples in EXAMPLES.items() for example in examples]
-        vectors = self.context.turn_vectors.embed(self.context.embedder, [example for _, example in pairs])
-        return by_examples(self.embed(text), vectors, [name for name, _ in pairs], NEAREST)
+    def first_search(self, text: str) -> Searched:
+        """What the features take from a search, for training."""
+        return self._searched(text, self.sparse(text), self.dense(text))
 
-    def _by_model(self, text: str) -> dict[QuestionClass, float]:
-        reply = self._ask(
-            ASK_CLASS, max_tokens=2, top_logprobs=20, logprobs_optional=True, question=text,
-        )  # fmt: skip
-        found = odds(reply, tuple(WORDS))
-        if found is None:
-            raise ModelFailed(f"the model named no class of {', '.join(WORDS)}: {reply.text[:40]!r}")
-        self.span.attributes["by"] = found.by
-        return {WORDS[word]: share for word, share in found.of.items()}
+    def schema(self, text: str) -> Schema:
+        """What the features take from the corpus' database, for training."""
+        tables = self._tables_here()
+        return Schema(tables, self.link_values(text, "tables") if tables else ())
 
-    @step("CHAIN", "choose a route")
+    def _searched(self, text: str, sparse: Ranking, dense: Ranking) -> Searched:
+        corpus = self.context.corpus
+        parts = corpus.explain(text[:READ], sparse[0].passage.id) if sparse else {}
+        weights = corpus.idf(list(parts))
+        held = tuple((weight, parts[word] > 0) for word, weight in zip(parts, weights, strict=True))
+        return Searched(held, sparse, dense)
+
+    def _tables_here(self) -> tuple[Table, ...]:
+        """The tables of the corpus' database; none where it has none, or one that cannot be read."""
+        try:
+            return self._database("tables").tables
+        except Unavailable:
+            return ()
+
+    @step("CHAIN", "choose the route")
     def choose_route(self, asked: QuestionClass) -> Dispatch:
-        """The first route for the class that can run here; those passed over are named with the reason."""
+        """The best route that earned the class and can run here, else the default one; those passed over are
+        named with the reason.
+        """
+        ways: list[str] = []
+        reasons: list[str] = []
         passed: list[str] = []
-        ways = tuple(CANDIDATES[asked])
-        for name in CANDIDATES[asked]:
-            if name == NO_SEARCH:
-                return Dispatch(name, "the question needs nothing looked up", ways)
-            route = self.context.other_route(name)
-            reason = "there is no such route" if route is None else route.why_not()
-            if reason is None:
-                first = "it is the first choice" if not passed else f"not {'; not '.join(passed)}"
-                return Dispatch(name, f"for a question of class {asked}: {first}", ways)
-            passed.append(f"{name}, because {reason}")
-        raise AssertionError(f"the last candidate of class {asked} needs nothing")
+        for one in self.context.classifier().routes.get(asked, ()):
+            route = self.context.other_route(one.route)
+            lacks = "there is no such route" if route is None else route.why_not()
+            if one.route != NO_SEARCH and lacks is not None:
+                passed.append(f"not {one.route}, because {lacks}")
+            else:
+                ways.append(one.route)
+                reasons.append(in_words(one, asked))
+        if not passed:
+            reasons.append(f"no route was shown to beat it on questions of class {asked}")
+        else:
+            reasons.append(f"the default for a question of class {asked}")
+        ways.append(DEFAULT_ROUTE)
+        return Dispatch(ways[0], "; ".join([reasons[0], *passed]), tuple(ways))
 
     def run_route(self, name: str, query: Query) -> Answer:
         """What the route `name` gives with its defaults; its steps become steps of this route, whose own
@@ -110,6 +154,13 @@ class Classify(Generate):
         if route is None:
             raise BadInput(f"there is no route {name!r} to run")
         return route.run(query, self)
+
+    @step("CHAIN", "keep what it found")
+    def keep_found(self, name: str, hits: Ranking) -> Kept:
+        """A route that found nothing, such as a query without rows, gives way to the default route."""
+        if hits:
+            return Kept("keep", f"{name} found {len(hits)} passages")
+        return Kept("fall back", f"{name} found nothing, so {DEFAULT_ROUTE} searches")
 
     def reply(self, query: Query) -> Answer:
         """The outcome without a search: a reply of the model where answers are asked for by model."""
@@ -127,16 +178,30 @@ class Classify(Generate):
         return Draft(reply.text.strip(), unaided=True)
 
 
-def decide(scores: Mapping[QuestionClass, float], history: bool, unit: str) -> Classified:
-    """The class of the highest score, ties by the order of `CLASSES`, and how far the next one is behind.
+def in_words(one: Candidate, asked: str) -> str:
+    """What a route gained on questions of a class, for people."""
+    return (
+        f"for questions of class {asked} it gained {one.gain:.3f} [{one.low:.3f}, {one.high:.3f}] of"
+        f" {one.metric} over {DEFAULT_ROUTE} ({one.n} questions of {', '.join(one.sets)})"
+    )
 
-    Without a conversation before it no question is conversational; after one it is, unless no_retrieval
-    scores highest of all.
-    """
-    known = {name: score for name, score in scores.items() if name != "conversational"}
-    order = sorted(known, key=lambda name: (-known[name], CLASSES.index(name)))
-    best, second = order[0], order[1]
-    told = f"{unit} {known[best]:.2f} for {best}, {known[second]:.2f} for {second}"
-    if history and best != "no_retrieval":
-        return Classified("conversational", f"there is a conversation before it; {told}", scores)
-    return Classified(best, told, scores)
+
+def told(classifier: QuestionClassifier, given: Mapping[str, float]) -> Classified:
+    """What `classifier` says of a question with these features, and which of them decided."""
+    values = [given[name] for name in classifier.features]
+    shares = classifier.probabilities([values])[0]
+    scores = {name: float(share) for name, share in zip(classifier.classes, shares, strict=True)}
+    likeliest, against = sorted(scores, key=lambda name: (-scores[name], CLASSES.index(name)))[:2]
+    parts = classifier.contributions(values, likeliest, against)
+    weighed = tuple(Weighed(name, float(given.get(name, 1.0)), part) for name, part in parts.items())
+    speak = [f"{one.feature} ({one.part:+.1f})" for one in weighed if one.part > 0 and one.feature in given]
+    why = f"P({likeliest}) {scores[likeliest]:.2f}, P({against}) {scores[against]:.2f}"
+    if speak:
+        why += f"; most for it: {', '.join(speak[:SHOWN])}"
+    decision = likeliest
+    if scores[likeliest] < classifier.least:
+        decision = DEFAULT
+        why += f"; below {classifier.least:g} a question counts as {DEFAULT}"
+    return Classified(
+        cast("QuestionClass", decision), why, scores, weighed, (likeliest, against), classifier.source
+    )

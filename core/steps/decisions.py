@@ -28,13 +28,25 @@ class Decided:
     TEXT: ClassVar[str] = ""
     FIRES: ClassVar[tuple[tuple[str, str], ...]] = ()
 
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """All that could have been decided. An outcome whose ways depend on what is there has them as a
+        field.
+        """
+        return ways(type(self))
+
+    @property
+    def fires(self) -> tuple[tuple[str, str], ...]:
+        """`FIRES`, or the pairs among the ways of this outcome alone."""
+        return self.FIRES
+
     def turned(self, decision: str) -> Self:
         """The same outcome decided as `decision`, one of `ways`; what was measured, and `why`, stay.
 
         That it was forced, and what it was, stands on the span: see `FORCED`.
         """
-        if decision not in ways(type(self)):
-            raise BadInput(f"{decision!r} is no decision; expected one of {', '.join(ways(type(self)))}")
+        if decision not in self.ways:
+            raise BadInput(f"{decision!r} is no decision; expected one of {', '.join(self.ways)}")
         given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type] # of dataclasses
         return type(self)(**given | {"decision": decision})
 
@@ -44,7 +56,7 @@ class Decided:
         score = given.pop(self.SCORE, None)
         return Decision(
             given.pop("decision"),
-            ways(type(self)),
+            given.pop("ways", self.ways),
             given.pop("why"),
             None if score is None else float(score),
             given.pop("threshold", None),

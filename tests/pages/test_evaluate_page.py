@@ -14,6 +14,7 @@ from core.domain.types import Query
 from core.evaluation import background, experiment_store, sets
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.experiment import perform, prepare
+from core.evaluation.routing import Mistake
 from core.evaluation.spec import Spec
 from tests.pages.reading import address, html, shown
 from tests.runs import HOSTILE
@@ -105,7 +106,8 @@ def test_the_leaderboard_has_the_figures_of_the_folder(look, made):
 
 
 @pytest.mark.parametrize(
-    "tab", ["Leaderboard", "Differences", "By failure mode", "Questions", "Trade-offs", "Stability"]
+    "tab",
+    ["Leaderboard", "Differences", "By failure mode", "Questions", "Trade-offs", "Routers", "Stability"],
 )
 def test_every_tab_draws_and_is_in_the_address(look, made, tab):
     made()
@@ -317,7 +319,7 @@ def test_answers_are_a_metric_too(look, made):
     app = look(metric="supported_accuracy")
     assert app.selectbox(key="evaluate_metric").value == "supported_accuracy"
     assert "supported accuracy" in html(app)
-    for tab in ("Differences", "By failure mode", "Questions", "Trade-offs"):
+    for tab in ("Differences", "By failure mode", "Questions", "Trade-offs", "Routers"):
         app = look(tab, metric="supported_accuracy")
         assert not app.error, (tab, shown(app))
 
@@ -367,3 +369,24 @@ def test_labels_in_the_address_open_the_form_with_them(visit, made, engine):
     assert app.selectbox(key="ev_questions").value == "mine"
     app = visit("evaluate.py", labels="nobody's")
     assert app.selectbox(key="ev_questions").value == ""
+
+
+def test_a_routers_mistakes_are_listed_with_what_decided(look, made, monkeypatch):
+    made("routed", ("rerank", "adaptive", "bm25", "dense"))
+    app = look("Routers")
+    assert not app.exception
+    page = shown(app) + html(app)
+    assert "Against Hybrid + rerank, its default, the difference is" in page
+    assert "on 0 of them the default" in page, "every question went to the default"
+    lost = [Mistake("q1", "bm25", 0.2, "dense", 0.1, 0.3)]
+    monkeypatch.setattr("core.evaluation.routing.mistakes", lambda *_: lost)
+    app = look("Routers")
+    table = frame(app, "Features that decided")
+    assert list(table["Given to"]) == [title("bm25")]
+    assert list(table["Lost to rerank"]) == [0.1]
+    assert all(why.startswith("P(") for why in table["Features that decided"])
+
+
+def test_an_evaluation_without_a_router_says_so(look, made):
+    made("unrouted", ("bm25", "dense"))
+    assert "No route of this evaluation chooses another route" in shown(look("Routers"))

@@ -1,4 +1,7 @@
-"""Choosing a route by the question: rules, examples, the model; what is passed over; what is done then."""
+"""Choosing a route by features: what is told, what is passed over, what is done then, what files may hold."""
+
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,189 +9,322 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.run_view import top
-from core.domain.needs import Need
+from core.backends import question_classifier
+from core.backends.question_classifier import (
+    CLASSES,
+    DEFAULT_ROUTE,
+    FEATURES,
+    NEEDS,
+    NO_SEARCH,
+    TABLE_FEATURES,
+    Candidate,
+    read,
+    trained,
+    write,
+)
+from core.backends.sql.database import Column, Table
+from core.backends.sql.linking import Link
+from core.backends.terms import analyzer
+from core.domain.errors import BadInput, Unavailable
 from core.domain.types import AnswerStyle, Query, Turn
 from core.engine.engine import Request
 from core.routes.registry import routes
-from core.steps.classes import CANDIDATES, CLASSES, EXAMPLES, NO_SEARCH, by_examples, by_rules
-from core.steps.classify import WORDS, decide
+from core.steps.classify import Dispatch, told
+from core.steps.question_features import Schema, Searched, features
 from tests.fakes import FakeEngine, ScriptedLLM
 
 TALK = (Turn("user", "My box arrived crushed."), Turn("assistant", "I am sorry."))
-ASKED = {
-    "no_retrieval": "Good morning, how are you?",
-    "exact": "What does error KX-4711 mean?",
-    "plain": "How long are vouchers valid?",
-    "conceptual": "What is our strategy for refunds?",
-    "complex": "Compare standard and express shipping.",
-    "structured": "How many orders were placed in May?",
-}
+WORDS = analyzer("english")
+NOTHING_FOUND = Searched((), (), ())
+SHIPPED = read()
+EARNED = Candidate("dense", "value", 0.2, 0.1, 0.3, 40, ("one", "two"))
 
 
-def ask(tmp_path, text, replies=None, history=(), missing=None, answers="none", by="model", **parameters):
+def given_features(text, conversation=False, schema=None):
+    return features(text, conversation, NOTHING_FOUND, schema or Schema(), WORDS)
+
+
+def ask(tmp_path, text, replies=None, history=(), missing=None, answers="none", by="model", classifier=None):
     llm = ScriptedLLM(replies or {}, missing=missing)
-    request = Request(
-        Query(text, history),
-        "tiny",
-        ("adaptive",),
-        {"adaptive": parameters},
-        answers=answers,
-        style=AnswerStyle(by=by),
-    )
-    return FakeEngine(tmp_path, llm=llm).ask(request).results[0], llm
+    engine = FakeEngine(tmp_path, llm=llm)
+    if classifier is not None:
+        write(classifier, trained(engine.settings.home))
+    request = Request(Query(text, history), "tiny", ("adaptive",), answers=answers, style=AnswerStyle(by=by))
+    return engine.ask(request).results[0], llm
 
 
 def of(result, name):
     return next(span.output for span in result.spans if span.name == name)
 
 
-@pytest.mark.parametrize("kind", ASKED)
-def test_each_class_goes_to_its_first_route_that_can_run(tmp_path, kind):
-    result, _ = ask(tmp_path, ASKED[kind])
-    assert (result.status, result.error) == ("ok", None)
-    assert of(result, "classify the question").decision == kind
-    chosen = of(result, "choose a route")
-    expected = next(n for n in CANDIDATES[kind] if n != "text_to_sql")  # the corpus here has no tables
-    assert chosen.decision == expected
-    assert bool(result.hits) is (kind not in ("no_retrieval", "exact"))  # no passage has a word of the latter
+def always(kind, *names):
+    """The shipped classifier made to tell one class whatever is asked, with routes for it."""
+    rows = tuple((0.0,) * len(FEATURES) for _ in CLASSES)
+    intercepts = tuple(9.0 if name == kind else 0.0 for name in CLASSES)
+    return replace(
+        SHIPPED, classes=CLASSES, coefficients=rows, intercepts=intercepts,
+        routes={kind: tuple(replace(EARNED, route=name) for name in names)},
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["conceptual", "complex", "structured"])
-def test_without_a_model_the_decision_says_what_was_passed_over(tmp_path, kind):
-    result, llm = ask(tmp_path, ASKED[kind], missing="no model: run make setup")
+# --- the classifier
+
+
+@given(st.lists(st.floats(-5, 5), min_size=len(FEATURES), max_size=len(FEATURES)))
+def test_probabilities_add_up_and_contributions_are_the_logit(values):
+    [row] = SHIPPED.probabilities([values])
+    assert row.sum() == pytest.approx(1)
+    assert (row >= 0).all()
+    [logits] = SHIPPED.logits([values])
+    known = [name for name, logit in zip(SHIPPED.classes, logits, strict=True) if np.isfinite(logit)]
+    one, other = known[:2]
+    parts = SHIPPED.contributions(values, one, other)
+    at = SHIPPED.classes.index
+    assert sum(parts.values()) == pytest.approx(logits[at(one)] - logits[at(other)], abs=1e-9)
+    sizes = [abs(part) for part in parts.values()]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_the_probabilities_are_scikit_learns():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    from sklearn.utils.validation import check_is_fitted
+
+    draw = np.random.default_rng(1)
+    values = draw.normal(size=(40, len(FEATURES)))
+    values[:, [FEATURES.index(name) for name in NEEDS.values()]] = 1.0  # nothing is ruled out
+    model = linear_model.LogisticRegression()
+    model.classes_ = np.array(SHIPPED.classes)
+    model.coef_ = np.array(SHIPPED.coefficients)
+    model.intercept_ = np.array(SHIPPED.intercepts)
+    check_is_fitted(model)
+    expected = model.predict_proba(values - np.array(SHIPPED.means))
+    assert SHIPPED.probabilities(values) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_question_cannot_be_of_a_class_that_lacks_what_it_needs():
+    for kind, feature in NEEDS.items():
+        values = [0.0 if name == feature else 1.0 for name in FEATURES]
+        [row] = SHIPPED.probabilities([values])
+        assert row[SHIPPED.classes.index(kind)] == 0
+        assert row.sum() == pytest.approx(1)
+
+
+def test_what_is_written_is_read(tmp_path):
+    path = trained(tmp_path)
+    write(SHIPPED, path)
+    assert replace(read(tmp_path), source=SHIPPED.source) == SHIPPED
+    assert read(tmp_path).source == str(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda d: d["coefficients"][0].pop(), "features need as many means"),
+        (lambda d: d["intercepts"].append(0.0), "need a row of coefficients"),
+        (lambda d: d["means"].__setitem__(0, float("nan")), "not a finite number"),
+        (lambda d: d["classes"].__setitem__(0, "odd"), "no such class: 'odd'"),
+        (lambda d: d["features"].__setitem__(0, "odd"), "no such feature: 'odd'"),
+        (lambda d: d["classes"].__setitem__(d["classes"].index("plain"), "conceptual"), "lacks the class"),
+        (lambda d: d.__setitem__("least", 2), "least 2; wanted"),
+        (lambda d: d.pop("routes"), "KeyError"),
+        (lambda d: d.__setitem__("routes", []), "AttributeError"),
+    ],
+)
+def test_a_damaged_file_is_one_clear_error(tmp_path, change, says):
+    write(SHIPPED, trained(tmp_path))
+    document = json.loads(trained(tmp_path).read_text())
+    change(document)
+    trained(tmp_path).write_text(json.dumps(document))
+    with pytest.raises(Unavailable, match=r"python -m scripts\.routing makes one") as caught:
+        read(tmp_path)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "null", "3"])
+def test_a_file_that_is_no_classifier_makes_the_route_unavailable(tmp_path, text):
+    engine = FakeEngine(tmp_path, llm=ScriptedLLM({}))
+    path = trained(engine.settings.home)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    both = engine.ask(Request(Query("How long are vouchers valid?"), "tiny", ("adaptive", "rerank"))).results
+    assert both[0].status == "unavailable"
+    assert "the classifier" in both[0].error
+    assert both[1].status == "ok"
+
+
+# --- features
+
+
+@given(st.text(max_size=300), st.booleans())
+def test_any_text_has_all_features(text, conversation):
+    found = given_features(text, conversation)
+    assert set(found) == set(FEATURES)
+    assert all(np.isfinite(value) and 0 <= value <= 8 for value in found.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 10_000,
+        "how many " * 2_000,
+        "A " * 5_000,
+        "\x00\x1b[31m\u202e\ufeff" * 500,
+        "'" * 10_000,
+        "1+" * 5_000,
+    ],
+)
+def test_hostile_texts_have_features_soon(text):
+    import time
+
+    began = time.monotonic()
+    found = given_features(text)
+    assert set(found) == set(FEATURES)
+    assert time.monotonic() - began < 2
+
+
+def test_the_features_by_hand():
+    found = given_features("How many of the orders after RMA-418686 had the highest cost?", True)
+    assert found["conversation before"] == 1
+    assert found["asks how many"] == found["superlatives"] == 1
+    assert found["identifiers"] == 1
+    assert found["asks nothing"] == found["arithmetic"] == 0
+    assert given_features("What is 12 * 7")["arithmetic"] == 1
+    assert given_features("statins prevent cancer")["asks nothing"] == 1
+    assert given_features("Thanks, bye")["polite words"] == 1
+    assert given_features("Are Ann Lee and Bo Chan both directors?")["names"] == 2
+    assert given_features("Compare A and B")["comparing words"] == 1
+
+
+def test_tables_count_only_where_there_are_some():
+    text = "Which city has the largest population in Arizona?"
+    assert {given_features(text)[name] for name in TABLE_FEATURES} == {0.0}
+    table = Table("city", "", (Column("city_name", "TEXT"), Column("population", "INT")))
+    schema = Schema((table,), (Link("city", "state_name", "arizona", True),))
+    found = given_features(text, schema=schema)
+    assert found["tables"] == found["value with a sum"] == found["sums over the schema"] == 1
+    assert 0 < found["share of linked words"] <= 1
+
+
+# --- the route
+
+
+def test_what_decided_is_recorded(tmp_path):
+    result, llm = ask(tmp_path, "What do I do now?", history=TALK)
     assert (result.status, result.error) == ("ok", None)
-    chosen = of(result, "choose a route")
-    assert chosen.decision == "rerank"
-    assert f"not {CANDIDATES[kind][0]}, because no model: run make setup" in chosen.why
+    found = of(result, "classify by features")
+    assert found.decision == "conversational"
+    assert sum(found.scores.values()) == pytest.approx(1)
+    assert found.between[0] == max(found.scores, key=found.scores.get)
+    assert {one.feature for one in found.weighed} == {*FEATURES, question_classifier.AS_A_RULE}
+    one, other = (found.scores[name] for name in found.between)
+    if other:
+        assert sum(feature.part for feature in found.weighed) == pytest.approx(np.log(one / other))
+    assert found.details["trained"] == SHIPPED.source
     assert not llm.requests
 
 
-def test_a_route_that_is_not_there_is_passed_over(tmp_path, monkeypatch):
-    monkeypatch.setitem(CANDIDATES, "plain", ("no_such_route", "dense"))
-    result, _ = ask(tmp_path, ASKED["plain"])
-    chosen = of(result, "choose a route")
-    assert chosen.decision == "dense"
-    assert "not no_such_route, because there is no such route" in chosen.why
-
-
-def test_the_last_candidate_of_each_class_needs_nothing():
-    assert set(CANDIDATES) == set(CLASSES)
-    for names in CANDIDATES.values():
-        assert names[-1] == NO_SEARCH or not routes()[names[-1]].needs
-        assert all(name == NO_SEARCH or name in routes() for name in names)
+def test_a_follow_up_goes_where_the_file_says(tmp_path):
+    result, _ = ask(tmp_path, "What do I do now?", history=TALK)
+    chosen = of(result, "choose the route")
+    assert chosen.decision == SHIPPED.routes["conversational"][0].route
+    assert chosen.ways[-1] == DEFAULT_ROUTE
+    assert any(span.name == "search the conversation" for span in result.spans)
 
 
 def test_the_steps_and_hits_are_those_of_the_route_chosen(tmp_path):
     engine = FakeEngine(tmp_path)
-    run = engine.ask(Request(Query(ASKED["plain"]), "tiny", ("rerank", "adaptive")))
+    run = engine.ask(Request(Query("How long are vouchers valid?"), "tiny", ("rerank", "adaptive")))
     rerank, adaptive = run.results
     assert adaptive.hits == rerank.hits
-    assert [s.name for s in top(adaptive)][2:] == [s.name for s in top(rerank)]
+    own = [span.name for span in top(adaptive)]
+    at = own.index("choose the route")
+    assert own[at + 1 :] == [span.name for span in top(rerank)]
+    assert "keep what it found" not in own
     assert all(s.shared_with for s in adaptive.spans if s.parent is None and s.name.startswith("search"))
 
 
-def test_a_follow_up_goes_to_the_memory(tmp_path):
-    result, llm = ask(tmp_path, "What do I do now?", history=TALK)
-    assert of(result, "classify the question").decision == "conversational"
-    assert of(result, "choose a route").decision == "memory"
-    assert result.hits[0].passage.id == "crushed:0-80"
+def test_what_cannot_run_is_passed_over_and_the_decision_says_so(tmp_path):
+    classifier = always("complex", "iterative", "no_such_route", "dense")
+    result, llm = ask(tmp_path, "xyz", missing="no model: run make setup", classifier=classifier)
+    chosen = of(result, "choose the route")
+    assert (chosen.decision, chosen.ways) == ("dense", ("dense", DEFAULT_ROUTE))
+    assert "not iterative, because no model: run make setup" in chosen.why
+    assert "not no_such_route, because there is no such route" in chosen.why
+    assert "it gained 0.200 [0.100, 0.300]" in chosen.why
     assert not llm.requests
 
 
+def test_a_route_that_finds_nothing_gives_way_to_the_default_one(tmp_path):
+    result, _ = ask(tmp_path, "zzzz qqqq", classifier=always("exact", "bm25"))
+    assert of(result, "choose the route").decision == "bm25"
+    assert of(result, "keep what it found").decision == "fall back"
+    assert result.hits
+    kept, _ = ask(tmp_path / "b", "crushed box", classifier=always("exact", "bm25"))
+    assert of(kept, "keep what it found").decision == "keep"
+
+
+def test_a_class_without_a_route_has_the_default_one(tmp_path):
+    result, _ = ask(tmp_path, "xyz", classifier=always("exact"))
+    chosen = of(result, "choose the route")
+    assert (chosen.decision, chosen.ways) == (DEFAULT_ROUTE, (DEFAULT_ROUTE,))
+    assert "no route was shown to beat it on questions of class exact" in chosen.why
+
+
+def test_below_the_bar_a_question_is_plain(tmp_path):
+    found = told(replace(SHIPPED, least=1.0), given_features("Compare A and B"))
+    assert found.decision == "plain"
+    assert "below 1 a question counts as plain" in found.why
+
+
 def test_what_needs_no_search_is_answered_only_where_answers_are_asked_for(tmp_path):
-    silent, llm = ask(tmp_path / "a", "Thanks a lot!", history=TALK)
+    classifier = always("no_retrieval", NO_SEARCH)
+    silent, llm = ask(tmp_path / "a", "Thanks a lot!", history=TALK, classifier=classifier)
     assert (silent.answer, silent.hits, llm.requests) == (None, (), [])
-    told, llm = ask(tmp_path / "b", "Thanks a lot!", {"direct": "You are welcome."}, TALK, answers="all")
-    assert (told.answer, told.hits, told.citations) == ("You are welcome.", (), ())
-    copied, quiet = ask(tmp_path / "c", "Thanks a lot!", history=TALK, answers="all", by="extract")
+    replied, llm = ask(
+        tmp_path / "b", "Thanks a lot!", {"direct": "You are welcome."}, TALK, answers="all",
+        classifier=classifier,
+    )  # fmt: skip
+    assert (replied.answer, replied.hits, replied.citations) == ("You are welcome.", (), ())
+    copied, quiet = ask(
+        tmp_path / "c", "Thanks a lot!", history=TALK, answers="all", by="extract", classifier=classifier
+    )
     assert (copied.abstained, copied.citations, quiet.requests) == (True, (), [])
     assert "user: My box arrived crushed." in llm.requests[0].messages[-1].content
 
 
-@pytest.mark.parametrize(("word", "kind"), WORDS.items())
-def test_the_model_classifies_by_the_odds_of_a_word(tmp_path, word, kind):
-    odds = {"question-class": {word[:3]: 0.6, "fact" if word != "fact" else "idea": 0.2, "zebra": 0.2}}
-    result, llm = ask(tmp_path, "xyz", odds, classifier="llm")
-    found = of(result, "classify the question")
-    assert found.decision == kind
-    assert found.scores[kind] == pytest.approx(0.75)
-    assert "0.75" in found.why
-    assert llm.requests[0].prompt == "question-class/1"
+@pytest.mark.parametrize("text", ["x" * 10_000, "\x00\x1b[31m \u202e", "?!", "' OR 1=1 --", "{question}"])
+def test_hostile_questions_have_a_route(tmp_path, text):
+    result, _ = ask(tmp_path, text)
+    assert (result.status, result.error) == ("ok", None)
+    assert of(result, "choose the route").decision in routes()
 
 
-def test_a_model_that_names_no_class_fails_the_route(tmp_path):
-    result, _ = ask(tmp_path, "xyz", {"question-class": {"zebra": 1.0}}, classifier="llm")
-    assert result.status == "failed"
-    assert "named no class of chat, code" in result.error
+def test_the_choice_can_be_forced_both_ways(tmp_path):
+    engine = FakeEngine(tmp_path)
+    write(always("complex", "dense"), trained(engine.settings.home))
+    query = Query("How long are vouchers valid?")
+
+    def run(forced, name="adaptive"):
+        [result] = engine.ask(Request(query, "tiny", (name,), forced=forced)).results
+        return result
+
+    assert run({}).hits == run({}, "dense").hits
+    turned = run({"choose the route": DEFAULT_ROUTE})
+    assert turned.hits == run({}, "rerank").hits
+    assert of(turned, "choose the route").why.startswith("forced; it was dense")
+    dispatch = Dispatch("dense", "", ("dense", "bm25", DEFAULT_ROUTE))
+    assert dispatch.fires == (("dense", DEFAULT_ROUTE), ("bm25", DEFAULT_ROUTE))
+    with pytest.raises(BadInput, match="expected one of dense, bm25, rerank"):
+        dispatch.turned("hyde")
 
 
-def test_the_model_is_needed_only_by_its_classifier():
-    route = routes()["adaptive"]
-    assert Need.LLM not in route.needed(route.settle({}))
-    assert Need.LLM in route.needed(route.settle({"classifier": "llm"}))
+def test_a_preset_of_the_time_with_classifiers_is_one_clear_error():
+    with pytest.raises(BadInput, match="route adaptive has no parameter 'classifier'; it has: none"):
+        routes()["adaptive"].settle({"classifier": "rules"})
 
 
-def test_examples_classify_themselves(tmp_path):
-    for kind, examples in EXAMPLES.items():
-        result, _ = ask(tmp_path / kind, examples[0], classifier="prototypes")
-        found = of(result, "classify the question")
-        assert set(found.scores) == set(CLASSES) - {"conversational"}
-        assert found.decision in CLASSES
-
-
-@given(st.integers(1, 6), st.integers(0, 2**32 - 1))
-def test_scores_by_examples_are_means_of_the_nearest(k, seed):
-    draw = np.random.default_rng(seed)
-    vectors = draw.normal(size=(9, 4)).astype(np.float32)
-    classes = ["plain"] * 4 + ["exact"] * 3 + ["complex"] * 2
-    query = draw.normal(size=4).astype(np.float32)
-    found = by_examples(query, vectors, classes, k)
-    for kind in ("plain", "exact", "complex"):
-        cosines = sorted(
-            (float(v @ query) for v, c in zip(vectors, classes, strict=True) if c == kind), reverse=True
-        )
-        assert found[kind] == pytest.approx(np.mean(cosines[:k]), abs=1e-5)
-
-
-def test_a_conversation_decides_but_for_small_talk():
-    scores = {"plain": 0.6, "no_retrieval": 0.3}
-    assert decide(scores, False, "cosine").decision == "plain"
-    assert decide(scores, True, "cosine").decision == "conversational"
-    assert decide({"plain": 0.2, "no_retrieval": 0.3}, True, "cosine").decision == "no_retrieval"
-    assert decide({"plain": 0.5, "exact": 0.5}, False, "cosine").decision == "exact", (
-        "ties by the classes' order"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("Hi, where is my parcel?", "plain"),
-        ("Thank you very much, bye!", "no_retrieval"),
-        ("ok", "no_retrieval"),
-        ("What is 12 * 7?", "no_retrieval"),
-        ("INC-2025-0421", "exact"),
-        ("KX-1 vs KX-2: which is newer?", "complex"),
-        ("What is the status of order #10023?", "structured"),
-        ("The lid came off and everything is wet", "conceptual"),
-        ("Why do we prefer small carriers?", "conceptual"),
-        ("The depot that serves Lyon: when does it open?", "complex"),
-        ("?!", "plain"),
-        ("", "plain"),
-    ],
-)
-def test_the_rules(text, kind):
-    decision, why, scores = by_rules(text, False)
-    if text.startswith("Hi,"):
-        assert decision != "no_retrieval", "a greeting before a question is no small talk"
-        return
-    assert (decision, bool(why)) == (kind, True)
-    assert set(scores) == set(CLASSES)
-    assert scores[decision] == 1.0
-    after = by_rules(text, True)[0]
-    assert after == ("no_retrieval" if kind == "no_retrieval" else "conversational")
-
-
-@given(st.text(max_size=200), st.booleans())
-def test_any_text_has_a_class(text, history):
-    assert by_rules(text, history)[0] in CLASSES
+def test_the_routes_shipped_are_there():
+    assert set(SHIPPED.routes) <= set(SHIPPED.classes)
+    for some in SHIPPED.routes.values():
+        assert all(one.route == NO_SEARCH or one.route in routes() for one in some)
+        assert all(one.low > 0 for one in some)

@@ -32,7 +32,10 @@ def ask(tmp_path, odds=None, closed=KNOWN, stated="85", threshold=0.9, **paramet
     llm = Sure({"closed-answer": closed, "confidence": stated, "answer": "It is 48 hours [1]."})
     llm.odds = odds
     request = Request(
-        Query("How many minutes has an hour?"), "tiny", ("confidence",), {"confidence": parameters | {"threshold": threshold}}
+        Query("How many minutes has an hour?"),
+        "tiny",
+        ("confidence",),
+        {"confidence": parameters | {"threshold": threshold}},
     )
     result = FakeEngine(tmp_path, llm=llm).ask(request).results[0]
     assert (result.status, result.error) == ("ok", None)

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.backends.question_classifier import CLASSES
 from core.cli.figures import figures_text
 from core.domain.errors import BadInput
 from core.domain.types import Query
 from core.evaluation import runner
 from core.evaluation.dataset import LabelledSet, Question
-from core.evaluation.routing import CLASS_OF, block, confusion, matrix, regret
+from core.evaluation.routing import CLASS_OF, block, confusion, matrix, regret, seen_in_training
 from core.evaluation.summary import summarise
-from core.steps.classes import CLASSES
 from tests.fakes import FakeEngine
 
 MODES = {"a": "plain", "b": "abstract", "c": "multi_hop", "d": "multi_hop", "e": "no_answer", "f": "plain"}
@@ -90,6 +90,22 @@ def test_what_an_evaluation_tells_of_a_router():
     assert told["regret"]["mean"] == 0.25
     assert told["regret"]["best"] == {"bm25": 1, "adaptive": 1}
     assert "regret" not in block({"a": "plain"}, MODES, {}, "adaptive", "ndcg@10")
+
+
+def test_figures_of_a_set_that_was_trained_on_come_with_those_held_out():
+    made = {
+        "sets": {"support": 3},
+        "held out": [
+            {"set": "support", "kind": "plain", "right": 0.5, "n": 10},
+            {"set": "support", "kind": "exact", "right": 1.0, "n": 30},
+            {"set": "other", "kind": "exact", "right": 0.0, "n": 30},
+        ],
+        "regret held out": [{"set": "support", "standing": {"gain": {}}, "given": {}}],
+    }
+    seen = seen_in_training("support", made)
+    assert (seen["right"], seen["asked"], seen["standing"]) == (pytest.approx(0.875), 40, {"gain": {}})
+    assert seen_in_training("unseen", made) is None
+    assert seen_in_training("support", {}) is None
 
 
 def test_an_evaluation_reports_it(tmp_path):

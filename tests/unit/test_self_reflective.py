@@ -18,7 +18,9 @@ QUESTION = "My box arrived crushed"
 GOOD = "photos of all six sides"
 
 
-def ask(tmp_path, replies, question=QUESTION, texts=None, answers=(), settings=None, forced=None, **parameters):
+def ask(
+    tmp_path, replies, question=QUESTION, texts=None, answers=(), settings=None, forced=None, **parameters
+):
     llm = ScriptedLLM({"reformulate": "photos and report within 48 hours", **replies})
     options = {} if texts is None else {"texts": texts}
     engine = FakeEngine(tmp_path, llm=llm, **options, **(settings or {}))

@@ -43,7 +43,6 @@ BY_MODEL = {
     "crag": {"evaluator": "llm"},
     "rerank": {"reranker": "llm", "candidates": 6},
     "compress": {"how": "llm", "shown": 3},
-    "adaptive": {"classifier": "llm"},
 }
 WEB = {"page:0-9": "crushed boxes are photographed", "page:9-20": "the web knows express shipping"}
 

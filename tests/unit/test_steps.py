@@ -181,10 +181,14 @@ GOLDEN = {
         "fuse by reciprocal rank", "append the rest",
     ],
     "adaptive": [
-        "classify the question", "choose a route",
-        "search BM25", "embed", "search vectors", "search the conversation", "  embed",
+        "search BM25", "embed", "search vectors", "look up values", "classify by features",
+        "choose the route",
+        "search BM25", "embed", "search vectors", "fuse by normalised scores",
+        "rerank by BM25, cosine and MaxSim", "  embed", "search the conversation", "  embed",
         "does the question stand alone", "put recalled turns before the question",
-        "mean with recalled turns", "  embed", "search vectors", "search BM25", "fuse by reciprocal rank",
+        "mean with recalled turns", "  embed", "search vectors", "search BM25",
+        "fuse by normalised scores", "rerank by BM25, cosine and MaxSim", "  embed",
+        "fuse by reciprocal rank", "keep what it found",
     ],
     "crag": [
         "search BM25", "embed", "search vectors", "fuse by reciprocal rank",

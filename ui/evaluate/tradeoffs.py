@@ -1,4 +1,4 @@
-"""Trade-offs: what quality costs, what choosing the best route for each question would give, and routers."""
+"""Trade-offs: what quality costs, and what choosing the best route for each question would give."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import streamlit as st
 
 from core.analysis.token_usage import Totals, price
 from core.evaluation import leaderboard, oracle, pareto, text
-from core.evaluation.finding import count, figures, mean
 from core.evaluation.naming import named
 from core.evaluation.oracle import Oracle
 from core.evaluation.pareto import Point
 from ui.app import state
 from ui.app.choice import choice
 from ui.app.help_mark import term
-from ui.app.markup import md, show
+from ui.app.markup import show
 from ui.app.plot import dark, plot
 from ui.app.routes import title
-from ui.charts.confusion import confusion
 from ui.charts.tradeoff import tradeoff
 from ui.components import tables
 from ui.evaluate.view import Look, sentences, values
@@ -39,7 +37,6 @@ def draw(look: Look) -> None:
     """Draw it."""
     _front(look)
     _oracle(look)
-    _routers(look)
 
 
 def _front(look: Look) -> None:
@@ -166,36 +163,6 @@ def _complement(place: Any, found: Oracle) -> None:
         ),
         alt="Pairs of routes that complement each other",
     )  # fmt: skip
-
-
-def _routers(look: Look) -> None:
-    routing = {route: row["routing"] for route, row in look.figures["routes"].items() if row.get("routing")}
-    if not routing:
-        return
-    st.markdown("##### Routers")
-    for route, one in routing.items():
-        said = router_in_words(route, one)
-        show(sentences(said))
-        if one["asked"]:
-            plot(confusion(one["classes"], one["confusion"], dark=dark()), f"evaluate_router:{route}",
-                 " ".join(said))  # fmt: skip
-    st.caption(
-        md("Rows: the class that the question's author gave. Columns: the class that the router chose.")
-    )
-
-
-def router_in_words(route: str, one: Mapping[str, Any]) -> list[str]:
-    """How often a router classified a question correctly, and what its choices lost."""
-    texts = [
-        f"{title(route)} classified {one['accuracy']:.0%} of {count(one['asked'])} correctly; "
-        f"{one['left_out']} are excluded, because their mode matches no class or the router chose none."
-        if one["asked"]
-        else f"{title(route)} classified questions, but none of them has a mode that matches a class."
-    ]
-    if lost := one.get("regret"):
-        given = mean("", named(lost["metric"]), lost["mean"], lost["ci95"], lost["n"])
-        texts.append(f"Its choices lost {figures(given)} against the best route run on each question.")
-    return texts
 
 
 @st.cache_resource(max_entries=16, show_spinner="Finding the best route for each question")

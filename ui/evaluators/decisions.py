@@ -10,11 +10,12 @@ from core.analysis.answers import decisions, forced, warned
 from core.analysis.run_view import Recorded
 from core.analysis.what_if.scored import Gate, gates
 from core.domain.format import milliseconds
-from core.domain.outputs import Decided, Selection
+from core.domain.outputs import Decided, Decision, Selection
 from core.domain.types import RouteResult, Run, Span
 from ui.app.markup import EMPTY, cut, tag
 
 Step = Recorded[Decided | Selection]
+FEATURES = 8  # that are shown, those that count most
 NONE = "No route of this run made a decision: none branches or loops."
 
 
@@ -82,7 +83,62 @@ def _node(number: int, one: Step, gate: Gate | None) -> Markup:
     meter = _meter(gate) if gate is not None else EMPTY
     turned = tag("div", cut(forced(one.span), 200), css="bad") if forced(one.span) else EMPTY
     why = tag("div", decided.why, css="dim", dir="auto") if decided.why else EMPTY
-    return tag("li", head, went, turned, meter, why)
+    weighed = _weighed(decided) if isinstance(decided, Decision) and decided.weighed else EMPTY
+    return tag("li", head, went, turned, meter, why, weighed)
+
+
+def _weighed(decided: Decision) -> Markup:
+    """The probabilities of the classes, and the features that parted the two likeliest ones."""
+    shares = sorted(decided.scores.items(), key=lambda item: -item[1])
+    one, other = decided.between or ("the likeliest", "the next")
+    most = max((abs(feature.part) for feature in decided.weighed), default=0.0) or 1.0
+    counted = [feature for feature in decided.weighed if feature.part][:FEATURES]
+    return tag(
+        "div",
+        _bars("Probability", [(name, "", share, f"{share:.2f}") for name, share in shares]),
+        _bars(
+            f"Features: {one} against {other}",
+            [
+                (feature.feature, f"{feature.value:.3g}", feature.part / most, f"{feature.part:+.2f}")
+                for feature in counted
+            ],
+            ("Feature", "Value", "Adds to the logit"),
+        ),
+        tag(
+            "div",
+            f"Positive parts speak for {one}, negative ones for {other}; with the difference of the "
+            "intercepts (as a rule) all of them add up to the logit between the two.",
+            css="dim",
+        ),
+        css="rs-evaluators-weighed",
+    )
+
+
+def _bars(
+    caption: str, rows: list[tuple[str, str, float, str]], names: tuple[str, str, str] | None = None
+) -> Markup:
+    """A table with a bar in each row, to the left of the middle for what is below 0."""
+    head = tag("thead", tag("tr", *(tag("th", name) for name in names))) if names else EMPTY
+    body = [
+        tag(
+            "tr",
+            tag("td", name),
+            tag("td", value, css="num") if names else EMPTY,
+            tag("td", _bar(share, both=names is not None), tag("span", text, css="dim nowrap num")),
+        )
+        for name, value, share, text in rows
+    ]
+    return tag("table", tag("caption", caption), head, tag("tbody", *body))
+
+
+def _bar(share: float, *, both: bool) -> Markup:
+    size = min(1.0, abs(share)) * (50 if both else 100)
+    left = (50 - size if share < 0 else 50) if both else 0
+    return tag(
+        "div",
+        tag("i", style=f"inset-inline-start:{left:.1f}%;width:{size:.1f}%", css="less" if share < 0 else ""),
+        css="rs-meter",
+    )
 
 
 def _meter(gate: Gate) -> Markup:

@@ -54,25 +54,6 @@ CHOOSE_ACTION = Prompt(
         ),
     ),
 )
-CLASSES = Prompt(
-    "question-class/1",
-    "You say what kind of message a user wrote. Reply with one word.\n"
-    "chat: a greeting, thanks, small talk, or plain arithmetic\n"
-    "code: names an error code, a form, a table or another exact identifier and asks what it means\n"
-    "fact: asks for one fact that a document states\n"
-    "idea: asks about a principle or strategy, or tells a problem in everyday words\n"
-    "several: compares things, or needs several facts one after another\n"
-    "rows: asks about particular orders, parcels or refunds, or for counts over all of them",
-    "Message: {question}\nKind:",
-    (
-        ("Message: Thanks a lot!\nKind:", "chat"),
-        ("Message: What does E-17 on the coffee machine mean?\nKind:", "code"),
-        ("Message: When does breakfast end?\nKind:", "fact"),
-        ("Message: How do we keep guests safe at night?\nKind:", "idea"),
-        ("Message: Is the Harbour Hotel cheaper than the Park Hotel?\nKind:", "several"),
-        ("Message: How many rooms were booked in May?\nKind:", "rows"),
-    ),
-)
 DIRECT = Prompt(
     "direct/1",
     "You are the assistant of a help desk. The message needs nothing looked up. Reply in one or two "

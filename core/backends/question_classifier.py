@@ -1,0 +1,184 @@
+"""The classifier of questions as stored: its coefficients, and the routes that earned a class.
+
+`data/routers/adaptive.json` comes with the program. `HOME/routers/adaptive.json` is one trained on a user's
+own labelled sets (`python -m scripts.routing --own`) and goes first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.domain.errors import Unavailable
+from core.domain.settings import PROJECT
+
+QuestionClass = Literal[
+    "no_retrieval", "exact", "plain", "conceptual", "complex", "conversational", "structured"
+]
+CLASSES: tuple[QuestionClass, ...] = get_args(QuestionClass)
+DEFAULT: QuestionClass = "plain"
+DEFAULT_ROUTE = "rerank"  # what any other route has to beat
+NO_SEARCH = "no search"
+AS_A_RULE = "as a rule"  # the difference of two intercepts, among contributions
+SHIPPED = PROJECT / "data" / "routers" / "adaptive.json"
+NEEDS: Mapping[str, str] = {"conversational": "conversation before", "structured": "tables"}
+WORDING_FEATURES = (
+    "conversation before", "log of words", "identifiers", "share of identifiers", "asks what or which",
+    "asks who, when, where", "asks how many", "asks how", "asks why", "asks yes or no", "asks for a list",
+    "asks nothing", "summing words", "superlatives", "comparing words", "names", "linking words", "commas",
+    "first person", "pointing words", "goes on", "polite words", "about the talk", "arithmetic",
+)  # fmt: skip
+SEARCH_FEATURES = ("words found", "agreement of searches")
+TABLE_FEATURES = (
+    "tables", "share of linked words", "sums over the schema", "value with schema words", "value with a sum",
+    "value with an identifier",
+)  # fmt: skip
+FEATURES = (*WORDING_FEATURES, *SEARCH_FEATURES, *TABLE_FEATURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A route for the questions of a class, and what it gained over the default route on `n` questions of
+    `sets`: the mean difference in `metric` with its 95 % bootstrap interval.
+    """
+
+    route: str
+    metric: str
+    gain: float
+    low: float
+    high: float
+    n: int
+    sets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionClassifier:
+    """Multinomial logistic regression over features that people can read, and what its classes are for.
+
+    `coefficients` has a row for each class and a column for each feature; a feature adds its coefficient
+    times the difference of its value from its mean in training (`means`). A class counts as told from the
+    probability `least` on; below it the question is of the default class. `routes` holds for each class the
+    routes that beat the default one there, best first. `made` says how it was made, and what it is worth.
+    """
+
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+    means: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    intercepts: tuple[float, ...]
+    least: float
+    routes: Mapping[str, tuple[Candidate, ...]]
+    made: Mapping[str, Any] = field(default_factory=dict)
+    source: str = ""  # the file it was read from, as shown
+
+    def logits(self, values: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Shape (n, classes), from the values of the features, shape (n, features). A class that a question
+        cannot be of, for lack of a conversation or of tables, has minus infinity.
+        """
+        given = np.asarray(values, np.float64).reshape(-1, len(self.features))
+        found: NDArray[np.float64] = (given - np.array(self.means)) @ np.array(self.coefficients).T
+        found += np.array(self.intercepts)
+        for name, feature in NEEDS.items():
+            if name in self.classes and feature in self.features:
+                lacking = given[:, self.features.index(feature)] == 0
+                found[lacking, self.classes.index(name)] = -np.inf
+        return found
+
+    def probabilities(self, values: NDArray[np.float64] | Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        """Of each class, shape (n, classes): the softmax of `logits`.
+
+        Source: Cox 1966, "Some procedures connected with the logistic qualitative response curve".
+        """
+        found = self.logits(values)
+        found = np.exp(found - found.max(axis=1, keepdims=True))
+        shares: NDArray[np.float64] = found / found.sum(axis=1, keepdims=True)
+        return shares
+
+    def contributions(self, values: Sequence[float], chosen: str, other: str) -> dict[str, float]:
+        """What each feature adds to the logit of `chosen` above that of `other`, the largest in size first.
+
+        With the difference of the intercepts (`AS_A_RULE`) they add up to the difference of the logits.
+        """
+        one, two = self.classes.index(chosen), self.classes.index(other)
+        rows = np.array(self.coefficients)
+        parts = (np.asarray(values, np.float64) - np.array(self.means)) * (rows[one] - rows[two])
+        found = dict(zip(self.features, map(float, parts), strict=True))
+        found[AS_A_RULE] = self.intercepts[one] - self.intercepts[two]
+        return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
+
+
+def read(home: Path | None = None) -> QuestionClassifier:
+    """The classifier trained on own sets, where there is one, else the one shipped.
+
+    Raises Unavailable for a file that is missing or damaged: a route chosen by other numbers than one thinks
+    is worse than none.
+    """
+    path = SHIPPED
+    if home is not None and (own := trained(home)).is_file():
+        path = own
+    shown = str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
+    try:
+        return _parsed(json.loads(path.read_text(encoding="utf-8")), shown)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Unavailable(
+            f"the classifier {shown} cannot be used ({type(error).__name__}: {str(error)[:120]});"
+            " python -m scripts.routing makes one"
+        ) from None
+
+
+def write(classifier: QuestionClassifier, path: Path) -> None:
+    """Store it as JSON; `read` gives the same back, with its `source`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored = {key: value for key, value in asdict(classifier).items() if key != "source"}
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
+
+
+def trained(home: Path) -> Path:
+    """Where a classifier trained on own sets is kept."""
+    return home / "routers" / "adaptive.json"
+
+
+def _parsed(stored: Any, source: str) -> QuestionClassifier:
+    found = QuestionClassifier(
+        tuple(map(str, stored["classes"])), tuple(map(str, stored["features"])),
+        tuple(map(float, stored["means"])),
+        tuple(tuple(map(float, row)) for row in stored["coefficients"]),
+        tuple(map(float, stored["intercepts"])), float(stored["least"]),
+        {str(name): tuple(map(_candidate, rows)) for name, rows in stored["routes"].items()},
+        dict(stored["made"]), source,
+    )  # fmt: skip
+    if not found.classes or len(set(found.classes)) < len(found.classes):
+        raise ValueError("no classes, or one of them twice")
+    if unknown := {*found.classes, *found.routes} - set(CLASSES):
+        raise ValueError(f"no such class: {min(unknown)[:40]!r}; there are: {', '.join(CLASSES)}")
+    if DEFAULT not in found.classes:
+        raise ValueError(f"it lacks the class {DEFAULT}, which a question is of that none is told for")
+    if unknown := set(found.features) - set(FEATURES):
+        raise ValueError(f"no such feature: {min(unknown)[:40]!r}")
+    wide = {len(found.features)}
+    if {len(found.means), *map(len, found.coefficients)} != wide:
+        raise ValueError(f"{len(found.features)} features need as many means, and coefficients of each class")
+    if not len(found.classes) == len(found.coefficients) == len(found.intercepts):
+        raise ValueError(f"{len(found.classes)} classes need a row of coefficients and an intercept each")
+    numbers = (*found.means, *found.intercepts, *(n for row in found.coefficients for n in row))
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError("a coefficient is not a finite number")
+    if not 0 <= found.least <= 1:
+        raise ValueError(f"least {found.least:g}; wanted 0 <= least <= 1")
+    return found
+
+
+def _candidate(stored: Any) -> Candidate:
+    return Candidate(
+        str(stored["route"]), str(stored["metric"]), float(stored["gain"]), float(stored["low"]),
+        float(stored["high"]), int(stored["n"]), tuple(map(str, stored["sets"])),
+    )  # fmt: skip
