@@ -202,8 +202,7 @@ def train(found: Sequence[Case]) -> QuestionClassifier:
     if lost:
         classes = [name for name in classes if name not in lost]
         judged = held_out(found, classes)
-    tried = {name: candidates(judged, name) for name in classes if name != DEFAULT}
-    tried = allowed(tried)
+    tried = allowed({name: candidates(judged, name) for name in classes if name != DEFAULT})
     routes = {name: tuple(one.candidate for one in some if not one.refused) for name, some in tried.items()}
     made = {
         "sets": dict(Counter(case.set for case in found)),

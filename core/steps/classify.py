@@ -83,7 +83,7 @@ class Classify(AskTables):
     def classify(self, query: Query) -> Classified:
         """The class of a question, after a first search, which the routes to choose from share."""
         sparse, dense = self.sparse(query.text), self.dense(query.text)
-        links = self.link_values(query.text, "tables") if self._tables_here() else ()
+        links = self.link_values(query.text, "tables").found if self._tables_here() else ()
         return self._classify(query.text, bool(query.history or self.context.memory), sparse, dense, links)
 
     @step("CHAIN", "classify by features")
@@ -107,7 +107,7 @@ class Classify(AskTables):
     def schema(self, text: str) -> Schema:
         """What the features take from the corpus' database, for training."""
         tables = self._tables_here()
-        return Schema(tables, self.link_values(text, "tables") if tables else ())
+        return Schema(tables, self.link_values(text, "tables").found if tables else ())
 
     def _searched(self, text: str, sparse: Ranking, dense: Ranking) -> Searched:
         corpus = self.context.corpus
