@@ -1,46 +1,64 @@
-from typing import Annotated
+from typing import Annotated, Literal
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
 from core.routes.declare import Parameter, route
 from core.steps import POOL, Steps
+from core.steps.generate import SHOWN
+from core.steps.linked_names import LOOK_UP_FROM
+
+READ = 5  # passages of the question's own search in which names are looked for
 
 
 @route(
-    "Iterative retrieval (IRCoT)",
+    "Iterative retrieval",
     family="agentic",
-    paper="Trivedi et al. 2023, arXiv:2212.10509",
-    needs=[Need.LLM],
+    paper="Trivedi et al. 2023, arXiv:2212.10509; Godbole et al. 2019, arXiv:1909.07598",
+    needs_if={("chooser", "model"): Need.LLM},
 )
 def iterative(
     query: Query,
     do: Steps,
     *,
-    steps: Annotated[int, Parameter(1, 5, "maximum number of reasoning sentences")] = 3,
-    each: Annotated[int, Parameter(1, 10, "passages collected per search")] = 3,
+    steps: Annotated[int, Parameter(1, 5, "maximum number of further searches")] = 2,
+    each: Annotated[int, Parameter(1, 10, "passages collected per further search")] = 1,
     keep: Annotated[int, Parameter(1, 15, "passages collected in total")] = 9,
+    lead: Annotated[int, Parameter(1, 10, "passages of the question's own search that stay first")] = 3,
+    threshold: Annotated[
+        float, Parameter(0, 1, "score from which a name is looked up", tunes="threshold")
+    ] = LOOK_UP_FROM,
+    chooser: Annotated[
+        Literal["terms", "model"],
+        Parameter(help="who chooses the name: shared terms, or a model among the names found by them"),
+    ] = "terms",
 ) -> Answer:
-    """Alternate between searching and writing one sentence of reasoning, which is the next query.
+    """Search, then look up the name that the passages mention and none is about, until nothing is missing.
 
-    The passages collected come first, in retrieval order as in the paper: hits of the question itself stay
-    ahead of hits of a sentence, which a small model may have made up. The rest follows, the rounds'
-    lists fused by reciprocal rank, as scores of different texts do not compare.
+    A question of two hops rarely shares a word with its second passage; the first one names what that is
+    about. The question's first hits lead, what the names found follows, and then the rest of the question's
+    own list, so that a needless search costs the end of the list only.
     """
 
     def find(text: str) -> Ranking:
-        return do.linear((do.sparse(text), do.dense(text)))
+        return do.rrf((do.sparse(text), do.dense(text)))
 
-    lists: tuple[Ranking, ...] = (find(query.text),)
-    collected = do.collect((), lists[0], each, keep)
-    said: tuple[str, ...] = ()
+    own = find(query.text)
+    read = do.collect((), own, READ, READ)
+    collected = do.collect((), own, lead, keep)
+    searched: tuple[str, ...] = ()
     new = len(collected)
-    while do.another_round(len(said), steps, new, do.lacking(2)).decision == "go on":
-        thought = do.next_sentence(query.text, collected, said)
-        if thought.decision != "search":
+    calls = 2 if chooser == "model" else 0
+    while do.another_round(len(searched), steps, new, do.lacking(calls) if calls else "").decision == "go on":
+        missing = do.find_name(query.text, read, threshold, searched)
+        if missing.decision == "nothing missing" or not missing.names:
             break
-        said = (*said, thought.sentence)
-        lists = (*lists, find(thought.sentence))
-        grown = do.collect(collected, lists[-1], each, keep)
+        text = missing.query
+        if chooser == "model" and len(missing.names) > 1:
+            text = do.choose_name(query.text, missing.names, read).chosen
+        searched = (*searched, text)
+        found = find(text)
+        grown = do.collect(collected, found, each, keep)
         new, collected = len(grown) - len(collected), grown
-    merged = do.append(collected, do.rrf(lists))[: 2 * POOL]
-    return do.answer(query.text, merged, None, len(collected))
+        read = do.collect(read, found, each, READ + steps * each)
+    merged = do.append(collected, own)[: 2 * POOL]
+    return do.answer(query.text, merged, None, max(SHOWN, len(collected)))

@@ -1,43 +1,72 @@
-"""Steps of routes that search again with what they found, and the reasons for which they stop."""
+"""Steps of routes that search again by what they found, and the reasons for which they stop."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.backends.prompting.citations import sentences, unmarked
-from core.backends.prompting.prompts_agentic import NEXT_SENTENCE
-from core.backends.prompting.untrusted import quoted
+from core.backends.prompting.grammar import one_of
+from core.backends.prompting.prompts_agentic import CHOOSE_NAME
+from core.backends.prompting.token_probabilities import odds
+from core.backends.prompting.untrusted import between, in_line
 from core.domain.outputs import Fusion
 from core.domain.types import Ranking
 from core.steps.decisions import Decided
+from core.steps.linked_names import LinkedName, Linker
 from core.steps.retrieve import Retrieve
 from core.steps.step import step
-from core.steps.transform import wording
 
-Stop = Literal["answered", "steps used up", "nothing new", "repeated", "budget spent"]
 ANSWER = 4  # model calls that an answer may take: whether there is one, the answer, each asked twice
-_ANSWER = re.compile(r"\banswer\s+is\b", re.IGNORECASE)
+SHOWN = 5  # names that are recorded, and that a model chooses from
+LETTERS = "abcde"
 
 
 @dataclass(frozen=True, slots=True)
 class Round(Decided):
-    """Whether a loop goes on, or why it stops."""
+    """Whether a loop may go on, or which limit ends it."""
 
-    decision: Literal["go on"] | Stop
+    decision: Literal["go on", "steps used up", "nothing new", "budget spent"]
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thought(Decided):
-    """One sentence of reasoning and what follows from it."""
+class Missing(Decided):
+    """Whether what was found mentions a name that has to be looked up. `query` is what the likeliest one is
+    searched with: it, and the question's words that the passage which mentions it lacks. `names` are the
+    likeliest, best first; `query` and `names` are empty where there is none.
+    """
 
-    sentence: str
-    decision: Literal["search", "answered", "nothing new", "repeated"]
+    decision: Literal["look up", "nothing missing"]
     why: str
+    score: float
+    threshold: float
+    query: str
+    names: tuple[LinkedName, ...]
 
-    TEXT = "sentence"
+    SCORE = "score"
+    TEXT = "query"
+    FIRES = (("look up", "nothing missing"),)
+
+
+@dataclass(frozen=True, slots=True)
+class NameChoice(Decided):
+    """Which name the model would look up: `query` is that of the likeliest one, `other` that of the one which
+    the model prefers to it, or, where it prefers none, of its second.
+    """
+
+    decision: Literal["another name", "the likeliest"]
+    why: str
+    scores: dict[str, float]
+    query: str
+    other: str
+
+    FIRES = (("another name", "the likeliest"),)
+
+    @property
+    def chosen(self) -> str:
+        """What to search with."""
+        return self.other if self.decision == "another name" else self.query
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +87,8 @@ def collect(collected: Ranking, found: Ranking, each: int, keep: int) -> Ranking
     return (*collected, *(hit for hit in found[:each] if hit.passage.id not in known))[:keep]
 
 
-def follow(sentence: str, before: tuple[str, ...]) -> Thought:
-    """What follows from a `sentence` of reasoning; `before` is the question and the sentences until now."""
-    if not wording(sentence):
-        return Thought(sentence, "nothing new", "the model wrote no sentence")
-    if _ANSWER.search(sentence):
-        return Thought(sentence, "answered", "the sentence gives an answer")
-    if wording(sentence) in map(wording, before):
-        return Thought(sentence, "repeated", "it is the question or an earlier sentence again")
-    return Thought(sentence, "search", "the sentence is new and gives no answer: it is searched with")
-
-
 class Iterate(Retrieve):
-    """Interleaved retrieval and reasoning."""
+    """Searching again with names that the passages mention."""
 
     def lacking(self, calls: int) -> str:
         """Why `calls` further model calls, and those that an answer may take, are too many; "" if they are
@@ -108,28 +126,64 @@ class Iterate(Retrieve):
 
     @step("CHAIN", "go on or stop")
     def another_round(self, done: int, steps: int, new: int, lacking: str) -> Round:
-        """Whether to reason once more after `done` sentences, when the last search gave `new` passages."""
+        """Whether there may be another search after `done` further ones, when the last gave `new` passages."""
         if done >= steps:
-            return Round("steps used up", f"{done} of {steps} sentences are written")
+            return Round("steps used up", f"{done} of {steps} further searches are done")
         if not new:
             return Round("nothing new", "the last search added no passage to those collected")
         if lacking:
             return Round("budget spent", lacking)
-        return Round("go on", f"{new} new passages, {done} of {steps} sentences are written")
+        return Round("go on", f"{new} new passages, {done} of {steps} further searches are done")
 
-    @step("AGENT", "reason one sentence")
-    def next_sentence(self, question: str, collected: Ranking, said: tuple[str, ...]) -> Thought:
-        """The next sentence of a chain of thought over `collected`; of a longer reply only the first counts.
-
-        Source: Trivedi et al. 2023, "Interleaving Retrieval with Chain-of-Thought Reasoning ...",
-        arXiv:2212.10509, section 3.
+    @step("CHAIN", "find a name to look up")
+    def find_name(self, question: str, read: Ranking, threshold: float, searched: tuple[str, ...]) -> Missing:
+        """The likeliest name that `read` or the question mentions and that none of `read` is about, see
+        `core.steps.linked_names`. It is looked up from `threshold` on, and never with one of `searched`.
         """
+        passages = [hit.passage for hit in read]
+        linked = Linker(question, self.context.corpus).linked(passages, passages)
+        names = tuple(name for name in linked if name.query not in searched)[:SHOWN]
+        if not names:
+            why = "no passage of the corpus is about a name that was mentioned and not yet found"
+            return Missing("nothing missing", why, 0.0, threshold, "", ())
+        best = names[0]
+        told = f"{best.name!r} scores {best.score:.2f}, {{}} {threshold:g}"
+        if best.score < threshold:
+            return Missing(
+                "nothing missing", told.format("below"), best.score, threshold, best.query, names
+            )
+        return Missing("look up", told.format("at least"), best.score, threshold, best.query, names)
+
+    @step("AGENT", "choose the name to look up")
+    def choose_name(self, question: str, names: tuple[LinkedName, ...], read: Ranking) -> NameChoice:
+        """Which of `names`, best first, the model would look up, by the probability of its letter; its word
+        where the endpoint gives no probabilities, and the first name where it names none.
+
+        The model sees the sentences that mention them and nothing else.
+        """
+        shown = names[: len(LETTERS)]
+        letters = LETTERS[: len(shown)]
         reply = self._ask(
-            NEXT_SENTENCE, max_tokens=60, stop=("\n",), reuse_prefix=True, unusable=_no_sentence,
-            passages=quoted(collected), question=question, said="\n".join(said),
+            CHOOSE_NAME, max_tokens=1, top_logprobs=20, logprobs_optional=True, reuse_prefix=True,
+            grammar=one_of([letter.upper() for letter in letters]), question=question,
+            passages=_mentions(shown, read),
+            names="\n".join(f"{letter.upper()}. {in_line(one.name)}" for letter, one in zip(letters, shown, strict=True)),
         )  # fmt: skip
-        return follow(next(iter(sentences(unmarked(reply.text))), ""), (question, *said))
+        found = odds(reply, tuple(letters))
+        if found is None:
+            why = f"the reply is none of the letters: {reply.text[:40]!r}"
+            return NameChoice("the likeliest", why, {}, names[0].query, names[0].query)
+        shares = [found.of[letter] for letter in letters]
+        scores = {one.name: round(share, 4) for one, share in zip(shown, shares, strict=True)}
+        order = sorted(range(len(shown)), key=lambda at: -shares[at])  # ties: the likelier name
+        other = next((at for at in order if at), 0)
+        why = f"{shown[order[0]].name!r} has {shares[order[0]]:.2f}, by {found.by}"
+        decision: Literal["another name", "the likeliest"] = "another name" if order[0] else "the likeliest"
+        return NameChoice(decision, why, scores, shown[0].query, shown[other].query)
 
 
-def _no_sentence(reply: str) -> str | None:
-    return None if wording(reply) else "no sentence"
+def _mentions(names: Sequence[LinkedName], read: Ranking) -> str:
+    """The sentences that mention the names, by passage, between its marks."""
+    titles = {hit.passage.id: hit.passage.title for hit in read}
+    said = dict.fromkeys((one.said_by, one.sentence) for one in names if one.said_by)
+    return "\n".join(between(at, titles.get(id, ""), text) for at, (id, text) in enumerate(said, 1))

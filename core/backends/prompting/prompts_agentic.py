@@ -7,14 +7,19 @@ from __future__ import annotations
 from core.backends.prompting.prompts import Prompt
 from core.backends.prompting.untrusted import GROUNDED
 
-NEXT_SENTENCE = Prompt(
-    "next-sentence/1",
-    GROUNDED,
-    "{passages}\n\nReason towards the answer one sentence at a time. Each sentence states one fact that the "
-    "passages say, or names what has to be looked up next. When the answer is known, the sentence begins "
-    "with: So the answer is:\n\nExample\nQuestion: Which bus goes to the hotel of the spring conference?\n"
-    "The spring conference takes place in the Harbour Hotel.\nThe bus to the Harbour Hotel is number 12.\n"
-    "So the answer is: number 12.\n\nQuestion: {question}\n{said}\nThe next sentence only:",
+CHOOSE_NAME = Prompt(
+    "choose-name/1",
+    GROUNDED + " You choose the name that has to be looked up next to answer the question. Reply with its "
+    "letter only.",
+    "Question: {question}\n\n{passages}\n\nNames:\n{names}\nLetter:",
+    (
+        (
+            "Question: Which bus goes to the hotel of the spring conference?\n\n<passage 1>\nSpring conference\n"
+            "The spring conference takes place in the Harbour Hotel and is opened by the mayor of Lindow.\n"
+            "</passage 1>\n\nNames:\nA. Lindow\nB. Harbour Hotel\nLetter:",
+            "B",
+        ),
+    ),
 )
 COPY_WORDS = Prompt(
     "copy-words/1",

@@ -1,0 +1,210 @@
+"""Names that stand in passages, and the passages that are about them. Pure, but for what it asks a corpus.
+
+A question of several hops shares few words with its last passage. The passage before mentions what that one
+is about by name: so the name is looked for among the titles of the corpus.
+Source: Godbole et al. 2019, "Multi-step Entity-centric Information Retrieval for Multi-Hop Question
+Answering", arXiv:1909.07598, sections 2.2 and 2.3, with the share of the question that is covered in place of
+its trained reader of chains.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from core.backends.prompting.citations import sentences
+from core.domain.text import searchable
+from core.domain.types import Passage
+from core.steps.transform import wording
+
+if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
+
+READ_CHARACTERS = 8_000  # of a passage: names far behind are rarely what it is about
+PROBED = 24  # names looked for in one round, those of the sentences that share most with the question
+ABOUT = 8  # hits of a name whose titles are compared with it
+MATCH = 0.5  # how far a title must be the name
+WORDS, CHARACTERS = 8, 80  # of a name at most
+# From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1), where
+# it keeps every gain with the fewest searches; the other half confirms it, see docs/figures.md.
+LOOK_UP_FROM = 0.4
+_JOINING = frozenset(("of", "the", "and", "de", "du", "del", "la", "von", "van", "for", "in", "at", "on", "to"))
+_TOKEN = re.compile(r"[^\W_](?:[\w'’&/.\-–]*\w)?")
+_QUOTED = re.compile(r"[\"“]([^\"“”]{2,60})[\"”]")
+_IN_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedName:
+    """A name that the passage `said_by` mentions in `sentence` ("": the question does), and the passage `about`
+    it. `query` is the name and the question's words that `said_by` lacks.
+
+    Shares are of the question's terms, each counted by its IDF: `covered` stand in the sentence with the name
+    or in that passage's title; `gained` stand in the passage about the name and not in the one that mentions
+    it. `match` is how far the title is the name. `score`, from 0 to 1, is how likely it is the next to look up:
+    the share that the sentence and the passage about the name cover together, times `match`.
+    """
+
+    name: str
+    said_by: str
+    about: str
+    covered: float
+    gained: float
+    match: float
+    score: float
+    query: str
+    sentence: str = field(default="", repr=False)
+
+
+def names(sentence: str) -> tuple[str, ...]:
+    """The names in `sentence`, each once, in their order: runs of capitalised words, the parts of a run that
+    "of", "the" or the like join, and what stands in quotation marks.
+    """
+    found: list[str] = []
+    for run in _runs(sentence):
+        found.append(" ".join(run))
+        found += [" ".join(part) for part in _parts(run)]
+    found += [" ".join(text.split()) for text in _QUOTED.findall(sentence)]
+    return tuple(
+        name
+        for name in dict.fromkeys(found)
+        if len(name) <= CHARACTERS and len(name.split()) <= WORDS and any(char.isalpha() for char in name)
+    )
+
+
+def _runs(sentence: str) -> Iterator[list[str]]:
+    """Capitalised words with a space between, and the joining words within; never at an end."""
+    run: list[str] = []
+    joining: list[str] = []
+    end = -1
+    for token in _TOKEN.finditer(sentence):
+        word, apart = token[0], sentence[end : token.start()] != " "
+        if run and apart:
+            yield run
+            run, joining = [], []
+        end = token.end()
+        if _capital(word):
+            run, joining = [*run, *joining, word], []
+        elif run and word in _JOINING and len(joining) < 2:
+            joining.append(word)
+        elif run:
+            yield run
+            run, joining = [], []
+    if run:
+        yield run
+
+
+def _capital(word: str) -> bool:
+    return word[0].isdigit() or unicodedata.category(word[0]) in ("Lu", "Lt")
+
+
+def _parts(run: Sequence[str]) -> Iterator[list[str]]:
+    part: list[str] = []
+    for word in (*run, "of"):
+        if word not in _JOINING:
+            part.append(word)
+        elif part:
+            if len(part) < len(run):
+                yield part
+            part = []
+
+
+_Mention = tuple[float, Passage | None, str, str]  # share covered, passage (None: the question), name, sentence
+
+
+class Linker:
+    """Finds the names that passages mention and a corpus has a passage about, for one question."""
+
+    def __init__(self, question: str, corpus: Corpus) -> None:
+        self._question, self._corpus = question, corpus
+        self._weights = dict(corpus.terms(question))
+        self._all = sum(self._weights.values())
+        self._about: dict[str, list[tuple[float, Passage]]] = {}
+
+    def share(self, terms: Iterable[str]) -> float:
+        """The share of the question that these terms have, by IDF; 0 for a question without terms."""
+        wanted = set(terms)
+        held = sum(weight for term, weight in self._weights.items() if term in wanted)
+        return held / self._all if self._all else 0.0
+
+    def missing(self, text: str) -> tuple[str, ...]:
+        """The question's words that count and whose term is not in `text`, each once."""
+        held = set(self._corpus.analyzer.terms(text))
+        words = self._corpus.analyzer.words(self._question)
+        return tuple(dict.fromkeys(word for word, term in words if term not in held))
+
+    def about(self, name: str) -> list[tuple[float, Passage]]:
+        """The passages whose title is `name`, or nearly (see `matching`), the nearest first, then by BM25."""
+        if name not in self._about:
+            hits = self._corpus.search_sparse(name, ABOUT)
+            matched = [(self.matching(name, hit.passage), hit.passage) for hit in hits]
+            self._about[name] = sorted((one for one in matched if one[0] >= MATCH), key=lambda one: -one[0])
+        return self._about[name]
+
+    def matching(self, name: str, passage: Passage) -> float:
+        """How far `passage` is about `name`: 1 where its title, without what is in brackets at its end, has the
+        same words; else the IDF of the terms both have against that of all their terms. A passage without a
+        title is about nothing that could be told by its name.
+        """
+        called = wording(name)
+        if not passage.title:
+            return 0.0
+        title = _IN_BRACKETS.sub("", passage.title)
+        if wording(title) == called:
+            return 1.0
+        own, other = dict(self._corpus.terms(name)), dict(self._corpus.terms(title))
+        both = sum(weight for term, weight in own.items() if term in other)
+        either = sum((own | other).values())
+        return both / either if either else 0.0
+
+    def linked(self, read: Sequence[Passage], found: Sequence[Passage]) -> tuple[LinkedName, ...]:
+        """The names in the question and in `read` that the corpus has a passage about, other than a document of
+        `found`; the likeliest first, each passage once. A passage that has every word of the question misses
+        nothing, so none of its names is among them.
+        """
+        known = {passage.doc_id for passage in found}
+        best: dict[str, LinkedName] = {}
+        for covered, passage, name, sentence in self._mentioned(read):
+            for match, about in self.about(name):
+                if about.doc_id in known:
+                    continue
+                link = self._link(name, passage, about, covered, match, sentence)
+                if about.id not in best or link.score > best[about.id].score:
+                    best[about.id] = link
+        return tuple(sorted(best.values(), key=lambda one: (-one.score, one.about)))
+
+    def _mentioned(self, read: Sequence[Passage]) -> list[_Mention]:
+        """Where each name is mentioned best, of the first `PROBED` names by the share that is covered."""
+        analyzer = self._corpus.analyzer
+        found: dict[tuple[str, str], _Mention] = {
+            ("", name): (0.0, None, name, "") for name in names(self._question)
+        }
+        for passage in read:
+            if not self.missing(searchable(passage.title, passage.text)):
+                continue
+            title = analyzer.terms(passage.title)
+            for sentence in sentences(passage.text[:READ_CHARACTERS]):
+                covered = self.share((*title, *analyzer.terms(sentence)))
+                for name in names(sentence):
+                    key = (passage.id, name)
+                    if analyzer.terms(name) and (key not in found or covered > found[key][0]):
+                        found[key] = (covered, passage, name, sentence)
+        ranked = sorted(found.values(), key=lambda one: -one[0])
+        probed = list(dict.fromkeys(name for _, _, name, _ in ranked))[:PROBED]
+        return [one for one in ranked if one[2] in probed]
+
+    def _link(
+        self, name: str, passage: Passage | None, about: Passage, covered: float, match: float, sentence: str
+    ) -> LinkedName:
+        text = searchable(passage.title, passage.text) if passage else name
+        held = set(self._corpus.analyzer.terms(text))
+        gained = self.share(set(self._corpus.analyzer.terms(searchable(about.title, about.text))) - held)
+        words = (word for word in self.missing(text) if word not in wording(name).split())
+        score = min(1.0, covered + gained) * match
+        return LinkedName(
+            name, passage.id if passage else "", about.id, round(covered, 4), round(gained, 4),
+            round(match, 4), round(score, 4), " ".join((name, *words)), sentence,
+        )  # fmt: skip
