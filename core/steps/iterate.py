@@ -126,7 +126,8 @@ class Iterate(Retrieve):
 
     @step("CHAIN", "go on or stop")
     def another_round(self, done: int, steps: int, new: int, lacking: str) -> Round:
-        """Whether there may be another search after `done` further ones, when the last gave `new` passages."""
+        """Whether there may be another search after `done` further ones, when the last gave `new`
+        passages."""
         if done >= steps:
             return Round("steps used up", f"{done} of {steps} further searches are done")
         if not new:
@@ -149,9 +150,7 @@ class Iterate(Retrieve):
         best = names[0]
         told = f"{best.name!r} scores {best.score:.2f}, {{}} {threshold:g}"
         if best.score < threshold:
-            return Missing(
-                "nothing missing", told.format("below"), best.score, threshold, best.query, names
-            )
+            return Missing("nothing missing", told.format("below"), best.score, threshold, best.query, names)
         return Missing("look up", told.format("at least"), best.score, threshold, best.query, names)
 
     @step("AGENT", "choose the name to look up")
@@ -167,7 +166,9 @@ class Iterate(Retrieve):
             CHOOSE_NAME, max_tokens=1, top_logprobs=20, logprobs_optional=True, reuse_prefix=True,
             grammar=one_of([letter.upper() for letter in letters]), question=question,
             passages=_mentions(shown, read),
-            names="\n".join(f"{letter.upper()}. {in_line(one.name)}" for letter, one in zip(letters, shown, strict=True)),
+            names="\n".join(
+                f"{letter.upper()}. {in_line(one.name)}" for letter, one in zip(letters, shown, strict=True)
+            ),
         )  # fmt: skip
         found = odds(reply, tuple(letters))
         if found is None:

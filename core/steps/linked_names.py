@@ -28,10 +28,12 @@ PROBED = 24  # names looked for in one round, those of the sentences that share 
 ABOUT = 8  # hits of a name whose titles are compared with it
 MATCH = 0.5  # how far a title must be the name
 WORDS, CHARACTERS = 8, 80  # of a name at most
-# From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1), where
-# it keeps every gain with the fewest searches; the other half confirms it, see docs/figures.md.
+# From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1),
+# where it keeps every gain with the fewest searches; the other half confirms it, see docs/figures.md.
 LOOK_UP_FROM = 0.4
-_JOINING = frozenset(("of", "the", "and", "de", "du", "del", "la", "von", "van", "for", "in", "at", "on", "to"))
+_JOINING = frozenset(
+    ("of", "the", "and", "de", "du", "del", "la", "von", "van", "for", "in", "at", "on", "to")
+)
 _TOKEN = re.compile(r"[^\W_](?:[\w'’&/.\-–]*\w)?")
 _QUOTED = re.compile(r"[\"“]([^\"“”]{2,60})[\"”]")
 _IN_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
@@ -39,13 +41,13 @@ _IN_BRACKETS = re.compile(r"\s*\([^()]*\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class LinkedName:
-    """A name that the passage `said_by` mentions in `sentence` ("": the question does), and the passage `about`
-    it. `query` is the name and the question's words that `said_by` lacks.
+    """A name that the passage `said_by` mentions in `sentence` ("": the question does), and the passage
+    `about` it. `query` is the name and the question's words that `said_by` lacks.
 
     Shares are of the question's terms, each counted by its IDF: `covered` stand in the sentence with the name
     or in that passage's title; `gained` stand in the passage about the name and not in the one that mentions
-    it. `match` is how far the title is the name. `score`, from 0 to 1, is how likely it is the next to look up:
-    the share that the sentence and the passage about the name cover together, times `match`.
+    it. `match` is how far the title is the name. `score`, from 0 to 1, is how likely it is the next to look
+    up: the share that the sentence and the passage about the name cover together, times `match`.
     """
 
     name: str
@@ -112,7 +114,8 @@ def _parts(run: Sequence[str]) -> Iterator[list[str]]:
             part = []
 
 
-_Mention = tuple[float, Passage | None, str, str]  # share covered, passage (None: the question), name, sentence
+# The share covered, the passage (None: the question), the name, the sentence.
+_Mention = tuple[float, Passage | None, str, str]
 
 
 class Linker:
@@ -145,9 +148,9 @@ class Linker:
         return self._about[name]
 
     def matching(self, name: str, passage: Passage) -> float:
-        """How far `passage` is about `name`: 1 where its title, without what is in brackets at its end, has the
-        same words; else the IDF of the terms both have against that of all their terms. A passage without a
-        title is about nothing that could be told by its name.
+        """How far `passage` is about `name`: 1 where its title, without what is in brackets at its end, has
+        the same words; else the IDF of the terms both have against that of all their terms. A passage without
+        a title is about nothing that could be told by its name.
         """
         called = wording(name)
         if not passage.title:
@@ -161,9 +164,9 @@ class Linker:
         return both / either if either else 0.0
 
     def linked(self, read: Sequence[Passage], found: Sequence[Passage]) -> tuple[LinkedName, ...]:
-        """The names in the question and in `read` that the corpus has a passage about, other than a document of
-        `found`; the likeliest first, each passage once. A passage that has every word of the question misses
-        nothing, so none of its names is among them.
+        """The names in the question and in `read` that the corpus has a passage about, other than a document
+        of `found`; the likeliest first, each passage once. A passage that has every word of the question
+        misses nothing, so none of its names is among them.
         """
         known = {passage.doc_id for passage in found}
         best: dict[str, LinkedName] = {}

@@ -1,18 +1,11 @@
 """Iterative retrieval: which names it looks up, what it searches with, and each reason to stop."""
 
-import math
-import re
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.analysis.metrics import METRICS
 from core.domain.types import Hit, Passage, Query
 from core.engine.engine import Request
-from core.steps.iterate import Missing, NameChoice, collect
-from core.steps.linked_names import CHARACTERS, PROBED, Linker, names
-from core.steps.transform import wording
+from core.steps.iterate import collect
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTION = "Which bus goes to the hotel of the spring conference?"
@@ -25,11 +18,25 @@ TEXTS = {
 TITLES = {"bus": "Harbour Hotel (Lindow)", "town": "Lindow", "hotel": "Spring conference"}
 
 
-def ask(tmp_path, question=QUESTION, replies=None, texts=TEXTS, limits=None, answers="none", forced=None, **parameters):
+def ask(
+    tmp_path,
+    question=QUESTION,
+    replies=None,
+    texts=TEXTS,
+    limits=None,
+    answers="none",
+    forced=None,
+    **parameters,
+):
     llm = ScriptedLLM(replies or {})
     engine = FakeEngine(tmp_path, llm=llm, texts=texts, titles=TITLES, **(limits or {}))
     request = Request(
-        Query(question), "tiny", ("iterative",), {"iterative": parameters}, answers=answers, forced=forced or {}
+        Query(question),
+        "tiny",
+        ("iterative",),
+        {"iterative": parameters},
+        answers=answers,
+        forced=forced or {},
     )
     return engine.ask(request).results[0], llm, engine
 

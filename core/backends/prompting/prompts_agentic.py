@@ -14,8 +14,8 @@ CHOOSE_NAME = Prompt(
     "Question: {question}\n\n{passages}\n\nNames:\n{names}\nLetter:",
     (
         (
-            "Question: Which bus goes to the hotel of the spring conference?\n\n<passage 1>\nSpring conference\n"
-            "The spring conference takes place in the Harbour Hotel and is opened by the mayor of Lindow.\n"
+            "Question: Which bus goes to the hotel of the spring conference?\n\n<passage 1>\n"
+            "Spring conference\nThe spring conference takes place in the Harbour Hotel and is opened by the mayor of Lindow.\n"
             "</passage 1>\n\nNames:\nA. Lindow\nB. Harbour Hotel\nLetter:",
             "B",
         ),
