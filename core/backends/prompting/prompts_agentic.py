@@ -15,7 +15,8 @@ CHOOSE_NAME = Prompt(
     (
         (
             "Question: Which bus goes to the hotel of the spring conference?\n\n<passage 1>\n"
-            "Spring conference\nThe spring conference takes place in the Harbour Hotel and is opened by the mayor of Lindow.\n"
+            "Spring conference\nThe spring conference takes place in the Harbour Hotel and is opened by the "
+            "mayor of Lindow.\n"
             "</passage 1>\n\nNames:\nA. Lindow\nB. Harbour Hotel\nLetter:",
             "B",
         ),
