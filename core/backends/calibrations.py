@@ -1,7 +1,7 @@
 """How far a model's answers to one closed question can be trusted, as measured on labelled questions.
 
 `data/calibrations/DECISION.MODEL.json` are those that come with the program; `HOME/calibrations` holds those
-made here (`python -m core calibrate`), which go first.
+made here, which go first.
 """
 
 from __future__ import annotations
@@ -99,8 +99,7 @@ def read(decision: Decision, model: str, home: Path | None = None) -> Calibratio
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             raise Unavailable(
-                f"the calibration {path.name} cannot be used ({where}: {first['msg']});"
-                " python -m core calibrate makes one"
+                f"the calibration {path.name} cannot be used ({where}: {first['msg']})"
             ) from None
         return found
     return None

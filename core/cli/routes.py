@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 def routes_(corpus: str | None, as_json: bool) -> int:
     """List every route with its requirements, availability, parameters and source."""
     from core.domain import settings
-    from core.engine.availability import missing
+    from core.engine.availability import cautions, missing
     from core.engine.engine import Engine
     from core.routes.registry import routes
 
-    gaps = missing(Engine(settings.current()), corpus)
-    listed = [_route(route, gaps) for route in routes().values()]
+    engine = Engine(settings.current())
+    gaps = missing(engine, corpus)
+    listed = [_route(route, gaps) | {"cautions": cautions(engine, route)} for route in routes().values()]
     emit({"routes": listed}, lambda: _text(listed), as_json=as_json)
     return 0
 
@@ -70,6 +71,7 @@ def _text(listed: list[dict[str, Any]]) -> str:
     return "\n".join([
         table(("route", "family", "available", "what it does"), rows),
         *(f"not available: {reason}" for reason in reasons),
+        *(f"{route['name']}: {one}" for route in listed for one in route["cautions"]),
         "",
         table(("parameter", "default", "allowed", "what it does"), parameters),
     ])  # fmt: skip

@@ -27,7 +27,7 @@ def confidence(
     ] = "mean",
     threshold: Annotated[
         float,
-        Parameter(0, 1, "minimum confidence to answer without a search; 0: calibrated", tunes="threshold"),
+        Parameter(0, 1, "minimum confidence to answer without a search; 0: calibrated"),
     ] = 0.0,
 ) -> Answer:
     """Answer from the model's own knowledge; retrieve only when its confidence is low.

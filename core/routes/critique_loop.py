@@ -20,9 +20,7 @@ def critique_loop(
     passages: Annotated[int, Parameter(1, 5, "number of passages, each of which gets a separate answer")] = 3,
     search_from: Annotated[
         float,
-        Parameter(
-            0, 1, "minimum P(Yes) that it has to be looked up, to search; 0: calibrated", tunes="threshold"
-        ),
+        Parameter(0, 1, "minimum P(Yes) that it has to be looked up, to search; 0: calibrated"),
     ] = 0.0,
     relevant_from: Annotated[
         float, Parameter(0, 1, "minimum P(Yes) that a passage states the answer, to write; 0: calibrated")

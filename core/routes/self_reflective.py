@@ -21,12 +21,10 @@ def self_reflective(
     graded: Annotated[int, Parameter(1, 10, "number of top hybrid hits the model reads per round")] = 5,
     threshold: Annotated[
         float,
-        Parameter(
-            0, 1, "minimum P(Yes) that they hold the answer, to stop; 0: calibrated", tunes="threshold"
-        ),
+        Parameter(0, 1, "minimum P(Yes) that they hold the answer, to stop; 0: calibrated"),
     ] = 0.0,
-    gain: Annotated[float, Parameter(0, 1, "minimum gain in P(Yes) to continue", tunes="gain")] = 0.05,
-    rounds: Annotated[int, Parameter(1, 3, "maximum number of searches", tunes="rounds")] = 2,
+    gain: Annotated[float, Parameter(0, 1, "minimum gain in P(Yes) to continue")] = 0.05,
+    rounds: Annotated[int, Parameter(1, 3, "maximum number of searches")] = 2,
 ) -> Answer:
     """Ask whether the first passages hold the answer; where they do not, search with another query.
 
@@ -40,6 +38,8 @@ def self_reflective(
     reason: Reason | None = None
     while True:
         found += (do.rrf((do.sparse(tried[-1]), do.dense(tried[-1]))),)
+        if len(found) == 1:
+            do.ranked(found[0])
         head, scores = found[-1][:graded], tuple(one.score for one in seen)
         one = do.afford(do.reflect, query.text, tried[-1], head, scores, cut, gain, rounds)
         if one is None:

@@ -15,7 +15,6 @@ from core.steps.base import StepBase
 from core.steps.decisions import Decided
 from core.steps.step import step
 
-HOW = "python -m core calibrate"
 PROMPTS: Mapping[Name, str] = {  # a calibration holds for the prompt it was made with
     "evidence": EVIDENCE.name,
     "passage relevance": RELEVANT.name,
@@ -59,9 +58,9 @@ class Calibrated(StepBase):
 def worth(about: Name, model: str, found: Calibration | None) -> tuple[State, str]:
     """What the decision `about` is worth with `model`, by its calibration, and the sentence that says so."""
     if found is None:
-        return "not calibrated", f"“{about}” was not calibrated for {model}; {HOW} does it"
+        return "not calibrated", f"“{about}” was not calibrated for {model}: its threshold is a default"
     if found.prompt != PROMPTS[about]:
-        why = f"“{about}” was calibrated for prompt {found.prompt}, not {PROMPTS[about]}; {HOW} does it again"
+        why = f"“{about}” was calibrated for prompt {found.prompt}, not {PROMPTS[about]}"
         return "not calibrated", why
     if not found.signal:
         why = f"“{about}” carries no signal: {found.in_words()} is below {SIGNAL:g}; expect no gain from it"

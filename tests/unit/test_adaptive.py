@@ -244,11 +244,11 @@ def test_the_steps_and_hits_are_those_of_the_route_chosen(tmp_path):
 
 
 def test_what_cannot_run_is_passed_over_and_the_decision_says_so(tmp_path):
-    classifier = always("complex", "iterative", "no_such_route", "dense")
+    classifier = always("complex", "decompose", "no_such_route", "dense")
     result, llm = ask(tmp_path, "xyz", missing="no model: run make setup", classifier=classifier)
     chosen = of(result, "choose the route")
     assert (chosen.decision, chosen.ways) == ("dense", ("dense", DEFAULT_ROUTE))
-    assert "not iterative, because no model: run make setup" in chosen.why
+    assert "not decompose, because no model: run make setup" in chosen.why
     assert "not no_such_route, because there is no such route" in chosen.why
     assert "it gained 0.200 [0.100, 0.300]" in chosen.why
     assert not llm.requests
@@ -311,7 +311,8 @@ def test_the_choice_can_be_forced_both_ways(tmp_path):
     assert run({}).hits == run({}, "dense").hits
     turned = run({"choose the route": DEFAULT_ROUTE})
     assert turned.hits == run({}, "rerank").hits
-    assert of(turned, "choose the route").why.startswith("forced; it was dense")
+    span = next(span for span in turned.spans if span.name == "choose the route")
+    assert span.attributes["forced"] == "dense"
     dispatch = Dispatch("dense", "", ("dense", "bm25", DEFAULT_ROUTE))
     assert dispatch.fires == (("dense", DEFAULT_ROUTE), ("bm25", DEFAULT_ROUTE))
     with pytest.raises(BadInput, match="expected one of dense, bm25, rerank"):

@@ -131,4 +131,4 @@ def test_without_a_calibration_the_model_is_not_asked_what_it_knows(tmp_path):
     assert "closed-answer/1" not in [one.prompt for one in llm.requests]
     (worth,) = [span.output for span in result.spans if span.name == "check the calibration"]
     assert worth.decision == "not calibrated"
-    assert "python -m core calibrate" in worth.why
+    assert "was not calibrated for scripted" in worth.why

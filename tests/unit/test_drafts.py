@@ -75,15 +75,16 @@ def test_hostile_spans_are_shown_as_text():
 
 
 def test_what_the_engine_records_is_what_is_read(tmp_path):
-    critique = '{"claims": [{"claim": "a", "passage": 1, "supported": %s}], "feedback": "b", "good": false}'
-    said = iter((critique % "false", critique % "true"))
-    llm = ScriptedLLM({"answer": "One [1].", "refine": "Two [1].", "critique": lambda _: next(said)})
+    def claim(request):
+        return "No" if "Towels" in request.messages[-1].content.split("Answer:")[1] else "Yes"
+
+    llm = ScriptedLLM({"answer": "Towels [1].", "mend": "Photos [1].", "claim": claim})
     request = Request(Query("My box arrived crushed"), "tiny", ("self_correct",))
     run = FakeEngine(tmp_path, llm=llm).ask(request)
     found = writing(run.results[0])
-    assert [one.output.draft for one in found.drafts] == ["One [1].", "Two [1]."]
-    assert found.drafts[found.kept - 1].output.draft == run.results[0].answer == "Two [1]."
-    assert found.drafts[1].output.changes.changed == ("a",)
+    assert [one.output.draft for one in found.drafts] == ["Towels [1].", "Photos [1]."]
+    assert found.drafts[found.kept - 1].output.draft == run.results[0].answer == "Photos [1]."
+    assert [one.output.claims[0].supported for one in found.drafts] == [False, True]
     assert not rewrites(run.results[0]), "no draft is taken for a question"
     assert not gradings(run.results[0])
-    assert "<ins>Two</ins>" in drafts(run)
+    assert "<ins>Photos</ins>" in drafts(run)

@@ -70,7 +70,7 @@ def test_one_trained_for_a_corpus_goes_first_there_alone(tmp_path: Path) -> None
     assert read("llm", tmp_path, "tiny").source == "data/evaluators/llm.json"
     run = FakeEngine(tmp_path).ask(Request(Query("My box arrived crushed"), "tiny", ("crag",)))
     verdict = next(span for span in run.results[0].spans if span.name == "grade and decide")
-    assert (verdict.output.low, verdict.output.high) == (0.2, 0.6)
+    assert (verdict.output.low, verdict.output.high) == pytest.approx((0.15, 0.65))  # a margin of .05
     assert "note" not in verdict.attributes
 
 

@@ -66,8 +66,8 @@ def ids(span):
 
 
 def test_the_first_of_two_rounds_that_found_the_same_passages_was_kept(run):
-    grades = iter(("5", "4", "2", "1"))
-    result = run("kept_round", 40, replies={"scale": lambda _: {next(grades): 1.0}})
+    shares = iter((0.9, 0.1))
+    result = run("kept_round", 40, replies={"evidence": lambda _: str(next(shares))})
     first, second = (made(result, "search vectors", at) for at in (0, 1))
     assert set(ids(first)) == set(ids(second))
     assert len(first.hits) == 40

@@ -42,26 +42,59 @@ def names(result):
 
 GOLDEN = {
     "self_reflective": [
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
-        "grade the round and decide", *["  grade passage from 1 to 5", "    ask scripted"] * 5,
-        "ask in another way", "  ask scripted", "is it another question",
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
-        "grade the round and decide", *["  grade passage from 1 to 5"] * 5, "    ask scripted",
+        "check the calibration",
+        "search BM25",
+        "embed",
+        "search vectors",
+        "fuse by reciprocal rank",
+        "reflect on the round",
+        "  is the answer in the passages",
+        "    ask scripted",
         "keep the best round",
     ],
     "self_correct": [
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer",
-        "  is the answer in the passages", "    ask scripted", "  ask scripted",
-        "criticise the draft and decide", "  criticise claim by claim", "    ask scripted",
-        "refine the answer", "  ask scripted",
-        "criticise the draft and decide", "  criticise claim by claim", "    ask scripted",
-        "refine the answer", "  ask scripted", "criticise the draft and decide", "keep a draft",
+        "search BM25",
+        "embed",
+        "search vectors",
+        "fuse by reciprocal rank",
+        "check the calibration",
+        "write answer",
+        "  is the answer in the passages",
+        "    ask scripted",
+        "  ask scripted",
+        "check the claims",
+        "  check a claim",
+        "    ask scripted",
+        "revise or keep",
+        "keep what is supported",
     ],
     "critique_loop": [
-        "decide whether to look it up", "  ask scripted",
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
-        *["answer from one passage and judge it", *["  ask scripted"] * 4] * 3,
-        "order by the segments written", "append the rest", "choose the best segment",
+        "check the calibration",
+        "check the calibration",
+        "decide whether to look it up",
+        "  ask scripted",
+        "search BM25",
+        "embed",
+        "search vectors",
+        "fuse by reciprocal rank",
+        "answer from one passage and judge it",
+        "  ask scripted",
+        "  ask scripted",
+        "  ask scripted",
+        "  ask scripted",
+        "answer from one passage and judge it",
+        "  ask scripted",
+        "  ask scripted",
+        "  ask scripted",
+        "  ask scripted",
+        "answer from one passage and judge it",
+        "  ask scripted",
+        "  ask scripted",
+        "  ask scripted",
+        "  ask scripted",
+        "order by the segments written",
+        "append the rest",
+        "choose the best segment",
     ],
     "self_rag": [
         "decide whether to retrieve", "  ask reflecting",
@@ -70,10 +103,15 @@ GOLDEN = {
         "keep the best paths", "order by the segments written", "append the rest", "choose the best path",
     ],
     "confidence": [
-        "answer without searching", "  ask scripted",
-        "decide by confidence", "  ask how sure it is", "    ask scripted",
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "write answer",
-        "  is the answer in the passages", "    ask scripted", "  ask scripted",
+        "check the calibration",
+        "search BM25",
+        "embed",
+        "search vectors",
+        "fuse by reciprocal rank",
+        "write answer",
+        "  is the answer in the passages",
+        "    ask scripted",
+        "  ask scripted",
     ],
     "memory": [
         "search BM25", "embed", "search vectors", "search the conversation", "  embed",
@@ -89,9 +127,17 @@ GOLDEN = {
     ],
     "splade": ["search learned term weights"],
     "compress": [
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
-        "drop passages far from the question", "  embed", "keep the strips that matter", "  embed",
-        "write the excerpts", "take the passages with excerpts", "append the rest",
+        "search BM25",
+        "embed",
+        "search vectors",
+        "fuse by reciprocal rank",
+        "drop passages far from the question",
+        "  embed",
+        "keep the strips that matter",
+        "  embed",
+        "write the excerpts",
+        "take the passages with excerpts",
+        "append the rest",
     ],
     "mmr": ["embed", "search vectors", "order by marginal relevance"],
     "rerank": [
@@ -169,8 +215,14 @@ GOLDEN = {
         "take the result as a passage", "append the rest", "say the result", "put the result first",
     ],
     "iterative": [
-        "search BM25", "embed", "search vectors", "fuse by normalised scores", "collect what is new",
-        "go on or stop", "reason one sentence", "  ask scripted", "fuse by reciprocal rank",
+        "search BM25",
+        "embed",
+        "search vectors",
+        "fuse by reciprocal rank",
+        "collect what is new",
+        "collect what is new",
+        "go on or stop",
+        "find a name to look up",
         "append the rest",
     ],
     "agentic": [
@@ -191,10 +243,21 @@ GOLDEN = {
         "fuse by reciprocal rank", "keep what it found",
     ],
     "crag": [
-        "search BM25", "embed", "search vectors", "fuse by reciprocal rank",
-        "grade and decide", "  measure the passages", "    embed", "order by grade",
-        "write web search keywords", "  ask scripted", "search the web", "act on the grades",
-        "keep the strips that matter", "  embed",
+        "search BM25",
+        "embed",
+        "search vectors",
+        "fuse by reciprocal rank",
+        "grade and decide",
+        "  measure the passages",
+        "    embed",
+        "order by grade",
+        "write web search keywords",
+        "  ask scripted",
+        "search the web",
+        "act on the grades",
+        "put lists one behind another",
+        "keep the sentences that matter",
+        "  embed",
     ],
 }  # fmt: skip
 REPLIES = {
@@ -338,7 +401,7 @@ def test_crag_takes_each_of_its_three_actions(tmp_path, grades, decision, web):
     from_web = [h.passage.id for h in result.hits if h.passage.id.startswith("web/")]
     assert bool(from_web) is web
     if decision == "incorrect":
-        assert len(from_web) == len(result.hits)
+        assert [h.passage.id for h in result.hits[: len(from_web)]] == from_web
     else:
         assert "crushed:0-80" in [h.passage.id for h in result.hits[:2]]
 
@@ -382,7 +445,7 @@ def test_yes_probability_adds_spellings_and_ignores_other_words():
 def test_strips_keep_each_passages_best_and_all_above_the_floor(tmp_path):
     result, _ = ask(tmp_path, "crag", {"grade": "0.95"}, strip_floor=1.0, evaluator="llm")
     strips = next(
-        span for span in result.spans if span.name == "keep the strips that matter"
+        span for span in result.spans if span.name == "keep the sentences that matter"
     ).output.sentences
     passages = {strip.id for strip in strips}
     for id in passages:

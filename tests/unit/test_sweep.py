@@ -123,9 +123,7 @@ HOW = {
     ("memory", "memory_weight"): "fusion", ("memory", "enough"): "decisions",
     ("rag_fusion", "k"): "fusion", ("step_back", "k"): "fusion",
     ("step_back", "weight"): "fusion", ("rewrite", "weight"): "fusion", ("crag", "low"): "decisions",
-    ("crag", "high"): "decisions", ("self_reflective", "threshold"): "decisions",
-    ("self_reflective", "gain"): "decisions", ("confidence", "threshold"): "decisions",
-    ("critique_loop", "search_from"): "decisions",
+    ("crag", "high"): "decisions",
 }  # fmt: skip
 
 

@@ -38,7 +38,14 @@ NEW = {
     "decide on another query",
 }  # steps that were the route's own code, or that there were none of
 TABLES = {"text_to_sql", "table_qa", "structured_hybrid"}  # routes that answer with a template now
-LOOPS = {"confidence", "crag", "critique_loop", "self_correct", "self_reflective"}  # decide otherwise now
+LOOPS = {
+    "confidence",
+    "crag",
+    "critique_loop",
+    "iterative",
+    "self_correct",
+    "self_reflective",
+}  # decide otherwise now
 UNTOLD = {  # arguments that were not stored
     ("analyse the question", "query"), ("do the passages answer the question", "threshold"),
     ("keep the best paths", "tree"),
@@ -72,10 +79,12 @@ def pairs(earlier, now):
     for case, run in earlier.items():
         today = {one.route: one for one in now[case].results}
         for before in run.results:
-            shared = [span.shared_with or "" for span in before.spans]
-            if before.route in {*TABLES, *LOOPS, *asked.SINCE} or any(map(ROUTER.match, shared)):
+            if before.route in {*TABLES, *LOOPS, *asked.SINCE}:
                 continue
             after = today[before.route]
+            shared = [span.shared_with or "" for span in (*before.spans, *after.spans)]
+            if any(map(ROUTER.match, shared)):
+                continue
             spans = [span for span in after.spans if span.name not in NEW]
             assert [span.name for span in before.spans] == [span.name for span in spans], (case, after.route)
             both = list(zip(before.spans, spans, strict=True))

@@ -155,17 +155,11 @@ def test_what_follows_from_other_thresholds_is_what_the_route_does(asked):
     assert follows(crag, step, at(step.output.grades, 0.2, 0.9)) is None, "no step of it acted on the verdict"
 
 
-def test_a_round_decides_by_its_mean(asked):
-    digits = {"1": 0.0, "2": 0.7, "3": 0.3}
-    result = asked("self_reflective", {"scale": digits, "reformulate": "Another?"}, rounds=2)
-    first = gradings(result)[0].output
-    judged = by_mean(first)
-    assert judged.mean == pytest.approx(2.3)
-    assert again(judged, judged.threshold, judged.gain)[0] == first.decision == "try again"
+def test_a_round_of_an_earlier_run_decides_by_its_mean():
+    judged = Round("q", 2.3, None, 1, 2.5, 0.1, 2)
+    assert again(judged, judged.threshold, judged.gain)[0] == "try again"
     assert again(judged, 2.2, 0.1) == ("enough", "good enough")
-    assert not by_best(first)
-    second = by_mean(gradings(result)[1].output)
-    assert (second.before, second.number) == (judged.mean, 2)
+    second = Round("q", 2.3, 2.3, 2, 2.5, 0.1, 2)
     assert again(second, 2.5, 0.1) == ("stop", "no gain")
     assert again(second, 2.5, 0.0) == ("stop", "rounds used up")
 
@@ -201,8 +195,8 @@ def test_every_kind_of_decision_by_one_score_is_decided_again(asked):
     assert gate.score == pytest.approx(0.6)
     assert (gate.threshold, gate.decision) == (0.58, "answer")
     assert [gate.decide(one) for one in (0.5, gate.score, 0.61)] == ["answer", "answer", "abstain"]
-    unsure = gates(asked("confidence", {**writes, "closed-answer": "Tuesday.", "confidence": "70"}))
-    first = unsure[0]
+    unsure = asked("confidence", {**writes, "closed-answer": "Tuesday.", "confidence": "70"}, threshold=0.9)
+    first = gates(unsure)[0]
     assert (first.span.name, first.score, first.decision) == ("decide by confidence", 0.7, "retrieve")
     assert first.decide(0.7) == "answer without retrieval"
     judged = {"relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0}}
@@ -279,9 +273,8 @@ def test_the_ways_not_taken_are_those_the_step_declares(asked):
 
 
 def test_a_round_that_was_kept_is_a_decision_and_other_selections_are_none(asked):
-    digits = {"1": 0.0, "2": 0.7, "3": 0.3}
-    result = asked("self_reflective", {"scale": digits, "reformulate": "Another?"}, rounds=2)
-    kept = decisions(result)[-1]
+    replies = {"evidence": {"Yes": 0.2, "No": 0.8}, "reformulate": "Another?"}
+    kept = decisions(asked("self_reflective", replies, rounds=2))[-1]
     assert (kept.span.name, kept.output.decision) == ("keep the best round", "round 1 of 2")
     assert isinstance(kept.output, Selection)
     assert decisions(asked("mmr")) == []
