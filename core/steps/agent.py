@@ -30,7 +30,7 @@ from core.steps.decisions import Decided
 from core.steps.decompose import UNKNOWN, Decompose, quoted_in, references
 from core.steps.retrieve import POOL
 from core.steps.step import step
-from core.steps.transform import wording
+from core.steps.transform import ALIKE, shared, wording
 
 Action = Literal["search", "look_up", "sql"]  # besides, the model may choose to answer
 Said = Literal["yes", "no", "unknown"]
@@ -87,22 +87,25 @@ class Turn(Decided):
     why: str
 
 
+def outcome(did: Did) -> str:
+    """What came of an action, without a word of what it was done with."""
+    if did.before:
+        return "not done: asked before, choose another"
+    near = "" if did.nearest is None else f", nearest {did.nearest:.2f}"
+    return f"{did.passages} passages, {did.new} of them new{near}, answered: {did.enough}"
+
+
 def in_words(done: Sequence[Did]) -> str:
-    """The actions so far, a line each, numbered from 1."""
-    lines = []
-    for number, did in enumerate(done, 1):
-        if did.before:
-            outcome = "not done: asked before, choose another"
-        else:
-            near = "" if did.nearest is None else f", nearest {did.nearest:.2f}"
-            found = f"{did.passages} passages, {did.new} of them new{near}"
-            outcome = f"{found}, they answer the question: {did.enough}"
-        lines.append(f"{number}. {did.action}: {did.input} -> {outcome}")
-    return "\n".join(lines)
+    """The actions so far, a line each, numbered from 1. The input stands last, so that a model which goes on
+    from it copies words of an input and not of the outcome.
+    """
+    return "\n".join(f"{n}. {did.action} ({outcome(did)}): {did.input}" for n, did in enumerate(done, 1))
 
 
-def read_choice(reply: str, offered: Sequence[str]) -> tuple[str, str] | str:
-    """(action, input) of a reply, or what is wrong with it."""
+def read_choice(reply: str, offered: Sequence[str], done: Sequence[Did] = ()) -> tuple[str, str] | str:
+    """(action, input) of a reply, or what is wrong with it: also where the input has the outcome of an action
+    that was `done`, which is no query.
+    """
     try:
         given = json.loads(reply)
     except ValueError:
@@ -112,6 +115,8 @@ def read_choice(reply: str, offered: Sequence[str]) -> tuple[str, str] | str:
         return f"the action {action!r}, which is none of {', '.join(offered)}"[:200]
     if not isinstance(words, str) or (action != "answer" and not wording(words)):
         return f"the action {action} without an input"
+    if any(outcome(did) in words for did in done):
+        return "an input that repeats the list of what was done"
     return str(action), " ".join(words.split())[:INPUT]
 
 
@@ -160,7 +165,7 @@ class Agent(Decompose):
         """
 
         def wrong(reply: str) -> str | None:
-            read = read_choice(reply, offered)
+            read = read_choice(reply, offered, done)
             return read if isinstance(read, str) else None
 
         schema = {
@@ -173,7 +178,7 @@ class Agent(Decompose):
             CHOOSE_ACTION, max_tokens=100, schema=schema, unusable=wrong,
             question=question, actions=", ".join(offered), done=in_words(done),
         )  # fmt: skip
-        read = read_choice(reply.text, offered)
+        read = read_choice(reply.text, offered, done)
         if isinstance(read, str):
             return Choice("unusable choice", "", f"also when asked again, the model gave {read}")
         action, words = read
@@ -184,8 +189,11 @@ class Agent(Decompose):
 
     @step("GUARDRAIL", "was it asked before")
     def asked_before(self, action: str, words: str, done: tuple[Did, ...]) -> Guard:
-        """Whether an action has the words of an earlier one; the first time it is told, then it is an end."""
-        if not any(did.action == action and wording(did.input) == wording(words) for did in done):
+        """Whether an action has the words of an earlier one of its kind, or `ALIKE` of them; the first time
+        it is told, then it is an end.
+        """
+        asked = set(wording(words).split())
+        if not any(did.action == action and shared(asked, did.input) >= ALIKE for did in done):
             return Guard("new", "no earlier action has these words")
         if any(did.before for did in done):
             return Guard("repeated", "it has the words of an earlier action, for the second time")

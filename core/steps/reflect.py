@@ -13,13 +13,12 @@ from core.domain.types import Ranking
 from core.steps.decisions import Decided
 from core.steps.generate import Generate
 from core.steps.step import step
-from core.steps.transform import wording
+from core.steps.transform import ALIKE, shared, wording
 
 Next = Literal["enough", "try again", "stop"]
 Reason = Literal["good enough", "no gain", "same question", "rounds used up", "nothing found", "budget spent"]
 TOLD = 3  # passages that a reformulation is told of
 EXCERPT = 200  # characters of each
-ALIKE = 0.8  # share of common words from which two searches are one
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +130,6 @@ def next_round(
     if before is not None and score - before < gain:
         return "stop", "no gain"
     return ("stop", "rounds used up") if number >= rounds else ("try again", None)
-
-
-def shared(words: set[str], text: str) -> float:
-    """The share of common words (Jaccard), 0 to 1; two texts without words share none."""
-    other = set(wording(text).split())
-    return len(words & other) / len(words | other) if words | other else 0.0
 
 
 def _why(score: float | None, more: float | None, threshold: float, gain: float) -> str:

@@ -13,6 +13,8 @@ from core.domain.types import Query
 from core.steps.base import StepBase
 from core.steps.step import step
 
+ALIKE = 0.8  # share of common words from which two searches are one
+
 
 class Transform(StepBase):
     """Rewriting, variants, a more general question, hypothetical passages, keywords."""
@@ -113,6 +115,12 @@ def wording(text: str) -> str:
     """
     kept = (" " if unicodedata.category(char)[0] == "P" else char for char in text.casefold())
     return " ".join("".join(kept).split())
+
+
+def shared(words: set[str], text: str) -> float:
+    """The share of common words (Jaccard), 0 to 1; two texts without words share none."""
+    other = set(wording(text).split())
+    return len(words & other) / len(words | other) if words | other else 0.0
 
 
 def _one_line(reply: str) -> str | None:

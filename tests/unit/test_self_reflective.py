@@ -11,7 +11,8 @@ from core.backends.base import Completion, TokenLogprob
 from core.backends.prompting.token_probabilities import DIGITS, odds
 from core.domain.types import Query
 from core.engine.engine import Request
-from core.steps.reflect import next_round, shared
+from core.steps.reflect import next_round
+from core.steps.transform import shared
 from tests.fakes import FakeEngine, ScriptedLLM
 
 QUESTION = "My box arrived crushed"

@@ -29,10 +29,11 @@ COPY_WORDS = Prompt(
     "name, a number, a term, at most {words} words. If they do not say it, reply exactly: not stated\n"
     "Words copied:",
 )
-_DONE = "1. search: Which bus goes to the hotel of the spring conference? -> 90 passages, 3 of them new"
+_FIRST = "1. search (90 passages, 3 of them new, nearest 0.48, answered: no): "
+_DONE = f"{_FIRST}Which bus goes to the hotel of the spring conference?"
 _BUS = "Question: Which bus goes to the hotel of the spring conference?\nActions: search, look_up, answer\n"
 CHOOSE_ACTION = Prompt(
-    "choose-action/1",
+    "choose-action/2",
     "You choose the next action towards the answer to a question. You see what was done so far, not what was "
     "found.\nsearch: input is a question or keywords to search the documents with.\n"
     "look_up: input is one or two words; gives the passages that hold them, in the documents found so far.\n"
@@ -43,19 +44,18 @@ CHOOSE_ACTION = Prompt(
     "Question: {question}\nActions: {actions}\nDone so far:\n{done}",
     (
         (
-            f"{_BUS}Done so far:\n{_DONE}, nearest 0.48, they answer the question: no",
+            f"{_BUS}Done so far:\n{_DONE}",
             '{"action": "search", "input": "In which hotel is the spring conference?"}',
         ),
         (
-            f"{_BUS}Done so far:\n{_DONE}, nearest 0.48, they answer the question: no\n"
-            "2. search: In which hotel is the spring conference? -> 90 passages, 2 of them new, nearest "
-            "0.71, they answer the question: no",
+            f"{_BUS}Done so far:\n{_DONE}\n"
+            "2. search (90 passages, 2 of them new, nearest 0.71, answered: no): In which hotel is the "
+            "spring conference?",
             '{"action": "search", "input": "Which bus goes to #2?"}',
         ),
         (
             "Question: May I bring my dog?\nActions: search, look_up, answer\nDone so far:\n"
-            "1. search: May I bring my dog? -> 90 passages, 3 of them new, nearest 0.66, they answer the "
-            "question: yes",
+            "1. search (90 passages, 3 of them new, nearest 0.66, answered: yes): May I bring my dog?",
             '{"action": "answer", "input": ""}',
         ),
     ),
