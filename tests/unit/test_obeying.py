@@ -26,7 +26,6 @@ SAYS = {
     "crag": "its own grade, hence whether the web is searched for the question",
     "confidence": "whether what was found holds the answer, hence whether one is written from it",
     "critique_loop": "the segment written from it and its marks, hence its own place",
-    "iterative": "the sentence that is searched with next, hence when the loop ends",
     "self_correct": "whether what was found holds the answer, hence whether one is drafted",
     "self_reflective": "its own grade, hence whether there is another search",
 }

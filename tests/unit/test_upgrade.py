@@ -39,6 +39,7 @@ NEW = {
 }  # steps that were the route's own code, or that there were none of
 TABLES = {"text_to_sql", "table_qa", "structured_hybrid"}  # routes that answer with a template now
 LOOPS = {
+    "agentic",
     "confidence",
     "crag",
     "critique_loop",
