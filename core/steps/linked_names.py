@@ -3,7 +3,7 @@
 A question of several hops shares few words with its last passage. The passage before mentions what that one
 is about by name: so the name is looked for among the titles of the corpus.
 Source: Godbole et al. 2019, "Multi-step Entity-centric Information Retrieval for Multi-Hop Question
-Answering", arXiv:1909.07598, sections 2.2 and 2.3, with the share of the question that is covered in place of
+Answering", arXiv:1909.07598, with the share of the question that is covered in place of
 its trained reader of chains.
 """
 
@@ -28,8 +28,8 @@ PROBED = 24  # names looked for in one round, those of the sentences that share 
 ABOUT = 8  # hits of a name whose titles are compared with it
 MATCH = 0.5  # how far a title must be the name
 WORDS, CHARACTERS = 8, 80  # of a name at most
-# From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1),
-# where it keeps every gain with the fewest searches; the other half confirms it, see docs/figures.md.
+# From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1), where
+# it keeps every gain with the fewest searches. The other half and mtRAG were seen meanwhile: docs/figures.md.
 LOOK_UP_FROM = 0.4
 _JOINING = frozenset(
     ("of", "the", "and", "de", "du", "del", "la", "von", "van", "for", "in", "at", "on", "to")
