@@ -28,8 +28,9 @@ PROBED = 24  # names looked for in one round, those of the sentences that share 
 ABOUT = 8  # hits of a name whose titles are compared with it
 MATCH = 0.5  # how far a title must be the name
 WORDS, CHARACTERS = 8, 80  # of a name at most
-# From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1), where
-# it keeps every gain with the fewest searches. The other half and mtRAG were seen meanwhile: docs/figures.md.
+# From which score a name is looked up. Chosen on 50 questions of HotpotQA (half of hotpotqa-100, seed 1),
+# where it keeps every gain with the fewest searches. The other half and mtRAG were seen meanwhile, see
+# docs/figures.md.
 LOOK_UP_FROM = 0.4
 _JOINING = frozenset(
     ("of", "the", "and", "de", "du", "del", "la", "von", "van", "for", "in", "at", "on", "to")

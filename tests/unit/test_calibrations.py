@@ -1,4 +1,4 @@
-"""Calibrations of a model's decisions: as stored, what they say a decision is worth, and what routes make of it."""
+"""Calibrations of a model's decisions: as stored, what they are worth, and what routes make of them."""
 
 from dataclasses import replace
 
