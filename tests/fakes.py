@@ -144,10 +144,14 @@ class MemoryCorpus:
 
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, texts: Mapping[str, str], name: str = "tiny") -> None:
+    def __init__(
+        self, texts: Mapping[str, str], name: str = "tiny", titles: Mapping[str, str] | None = None
+    ) -> None:
         self.name, self.fingerprint = name, hashlib.md5(repr(sorted(texts.items())).encode()).hexdigest()
         self.all = [
-            Passage(id, id.split(":")[0], id.title(), text, 0, len(text))
+            Passage(
+                id, id.split(":")[0], (titles or {}).get(id.split(":")[0], id.title()), text, 0, len(text)
+            )
             for id, text in sorted(texts.items())
         ]
         self.size = len(self.all)
@@ -319,6 +323,7 @@ class FakeEngine(Engine):
         *,
         llm: ScriptedLLM | None = None,
         texts: Mapping[str, str] = TEXTS,
+        titles: Mapping[str, str] | None = None,
         web: Mapping[str, str] | None = None,
         store: Any = None,
         **settings: Any,
@@ -326,7 +331,7 @@ class FakeEngine(Engine):
         models = {"late_model": HashTokens.name, "sparse_model": HashTerms.name}
         super().__init__(Settings(home=home, **{**models, **settings}), store)
         self.fake_llm = llm or ScriptedLLM()
-        self.fakes = {"tiny": MemoryCorpus(texts)}
+        self.fakes = {"tiny": MemoryCorpus(texts, titles=titles)}
         self.fake_reflection = ScriptedReflection()
         self.tokens = HashTokens()
         self.fake_rerankers = Rerankers(self.settings, lambda: self.tokens)

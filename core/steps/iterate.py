@@ -148,10 +148,10 @@ class Iterate(Retrieve):
             why = "no passage of the corpus is about a name that was mentioned and not yet found"
             return Missing("nothing missing", why, 0.0, threshold, "", ())
         best = names[0]
-        told = f"{best.name!r} scores {best.score:.2f}, {{}} {threshold:g}"
-        if best.score < threshold:
-            return Missing("nothing missing", told.format("below"), best.score, threshold, best.query, names)
-        return Missing("look up", told.format("at least"), best.score, threshold, best.query, names)
+        enough = best.score >= threshold
+        why = f"{best.name!r} scores {best.score:.2f}, {'at least' if enough else 'below'} {threshold:g}"
+        decision: Literal["look up", "nothing missing"] = "look up" if enough else "nothing missing"
+        return Missing(decision, why, best.score, threshold, best.query, names)
 
     @step("AGENT", "choose the name to look up")
     def choose_name(self, question: str, names: tuple[LinkedName, ...], read: Ranking) -> NameChoice:

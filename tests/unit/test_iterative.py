@@ -1,21 +1,23 @@
 """Iterative retrieval: which names it looks up, what it searches with, and each reason to stop."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.domain.types import Hit, Passage, Query
 from core.engine.engine import Request
 from core.steps.iterate import collect
+from core.steps.linked_names import CHARACTERS, WORDS, names
 from tests.fakes import FakeEngine, ScriptedLLM
 
-QUESTION = "Which bus goes to the hotel of the spring conference?"
+QUESTION = "Which bus goes where the spring conference takes place?"
 TEXTS = {
-    "hotel:0-90": "The spring conference takes place in the Harbour Hotel, opened by the mayor of Lindow.",
-    "bus:0-90": "Number 12 stops there every hour.",
-    "town:0-90": "A port of ten thousand people.",
-    **{f"other{n}:0-90": f"The spring sale number {n} of the conference goes on." for n in range(8)},
+    "hotel:0-90": "The spring conference takes place in the Grand Quay, opened by the mayor of Lindow.",
+    "bus:0-90": "Grand Quay: bus number 12 stops there every hour.",
+    "town:0-90": "Lindow is a port of ten thousand people.",
+    **{f"other{n}:0-90": f"The spring sale number {n} takes place." for n in range(8)},
 }
-TITLES = {"bus": "Harbour Hotel (Lindow)", "town": "Lindow", "hotel": "Spring conference"}
+TITLES = {"bus": "Grand Quay (Lindow)", "town": "Lindow", "hotel": "Spring conference"}
 
 
 def ask(
@@ -66,3 +68,59 @@ def test_collecting_keeps_order_and_caps(before, found, each, keep):
         if len(expected) < keep and str(n) not in expected:
             expected.append(str(n))
     assert ids == expected
+
+
+def test_a_name_that_a_passage_mentions_is_looked_up_and_its_passage_found(tmp_path):
+    result, llm, _ = ask(tmp_path, each=1, lead=1)
+    assert (result.status, result.error) == ("ok", None)
+    assert decisions(result)[:2] == ["go on", "look up"]
+    first = outputs(result, "find a name to look up")[0]
+    assert first.text.startswith("Grand Quay")
+    assert {one["name"] for one in first.details["names"]} >= {"Grand Quay"}
+    assert searched(result)[0] == QUESTION
+    assert searched(result)[1] == first.text
+    assert "bus:0-90" in [hit.passage.id for hit in result.hits[:3]]
+    assert not llm.requests, "no model is asked"
+
+
+def test_where_nothing_is_missing_the_ranking_is_that_of_the_question(tmp_path):
+    result, _, _ = ask(tmp_path, threshold=1.0)
+    assert decisions(result) == ["go on", "nothing missing"]
+    assert len(searched(result)) == 1
+    fused = next(span for span in result.spans if span.name == "fuse by reciprocal rank")
+    assert [id for id, _ in fused.hits] == [hit.passage.id for hit in result.hits]
+
+
+@pytest.mark.parametrize(("forced", "searches"), [("nothing missing", 1), ("look up", 2)])
+def test_the_look_up_can_be_forced_either_way(tmp_path, forced, searches):
+    threshold = 0.0 if forced == "nothing missing" else 1.0
+    result, _, _ = ask(
+        tmp_path, forced={"find a name to look up": forced}, threshold=threshold, steps=1, each=1
+    )
+    assert len(searched(result)) == searches
+
+
+def test_the_models_letter_chooses_among_the_names(tmp_path):
+    result, llm, _ = ask(tmp_path, replies={"choose-name": "B"}, chooser="model", each=1, steps=1)
+    (chosen,) = outputs(result, "choose the name to look up")
+    assert chosen.decision == "another name"
+    (request,) = llm.requests
+    assert request.prompt == "choose-name/1"
+    assert request.grammar.startswith('root ::= "A" | "B"')
+    assert searched(result)[1] == chosen.details["other"]
+
+
+def test_a_passage_cannot_break_the_sentence_that_tells_of_it(tmp_path):
+    texts = TEXTS | {"odd:0-90": 'The spring conference takes place in the "{0} {x} hotel" for a bus.'}
+    result, _, _ = ask(tmp_path, texts=texts)
+    assert (result.status, result.error) == ("ok", None)
+
+
+@given(st.text(max_size=200))
+def test_names_are_bounded_pieces_of_the_sentence(sentence):
+    found = names(sentence)
+    assert len(set(found)) == len(found)
+    for name in found:
+        assert len(name) <= CHARACTERS
+        assert len(name.split()) <= WORDS
+        assert all(word in sentence for word in name.split())
