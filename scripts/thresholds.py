@@ -1,9 +1,9 @@
 """Choose one threshold on dev questions, and tell what it is worth on others.
 
 `python -m scripts.thresholds WHAT SET [DEV [TEST]]`: WHAT is `evidence` (P(Yes) that the passages hold the
-answer), `self_reflective` (mean grade of the passages found, 1 to 5) or `confidence` (of an answer without a
-search). The threshold is that of the highest balanced accuracy on DEV questions. A set without a dev split is
-cut in halves by a seed. It stands in `core.domain.types.EVIDENCE` and in the parameters of the two routes.
+answer) or `confidence` (of an answer without a search). The threshold is that of the highest balanced
+accuracy on DEV questions. A set without a dev split is cut in halves by a seed. That of `evidence` stands in
+`core.domain.types.EVIDENCE`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,8 @@ def evidence(do: Steps, question: Question, hits: Ranking) -> float | None:
     return do.evidence(question.query.text, hits, None, 0.5).score
 
 
-def self_reflective(do: Steps, question: Question, hits: Ranking) -> float | None:
-    """The mean grade of one round."""
-    text = question.query.text
-    return do.reflect(text, text, hits, (), 2.5, 0.1, 1).mean
-
-
 SCORES: Mapping[str, Callable[[Steps, Question, Ranking], float | None]] = {
     "evidence": evidence,
-    "self_reflective": self_reflective,
 }
 
 

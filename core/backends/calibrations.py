@@ -20,13 +20,6 @@ from core.domain.settings import PROJECT
 
 Decision = Literal["evidence", "passage relevance", "claim support", "look up", "closed-book answer"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
-MEANING: Mapping[Decision, str] = {
-    "evidence": "P(Yes) that the first passages hold the answer",
-    "passage relevance": "P(Yes) that a passage states the answer",
-    "claim support": "P(Yes) that a passage states what the answer says",
-    "look up": "P(Yes) that the question has to be looked up",
-    "closed-book answer": "mean token probability of an answer without a search",
-}
 SHIPPED = PROJECT / "data" / "calibrations"
 SIGNAL = 0.65  # the AUC below which a decision says nothing that a route could go by
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.backends import calibrations
-from core.backends.calibrations import DECISIONS, MEANING, Calibration, HeldOut
+from core.backends.calibrations import DECISIONS, Calibration, HeldOut
 from core.domain.errors import Unavailable
 from core.domain.types import Query
 from core.engine.availability import cautions
@@ -56,8 +56,8 @@ def test_what_a_decision_is_worth(found, state, says):
     assert says in why
 
 
-def test_every_decision_has_a_meaning_and_a_prompt_and_routes_name_no_other():
-    assert set(MEANING) == set(PROMPTS) == set(DECISIONS)
+def test_every_decision_has_a_prompt_and_routes_name_no_other():
+    assert set(PROMPTS) == set(DECISIONS)
     assert {about for route in routes().values() for about in route.decides} <= set(DECISIONS)
 
 

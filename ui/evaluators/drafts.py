@@ -66,7 +66,11 @@ def _claim(claim: Criticised, became: str) -> Markup:
     return tag(
         "tr",
         tag("td", cut(claim.claim, 300), dir="auto"),
-        tag("td", tag("span", said + where, css="bad" if claim.supported is False else "")),
+        tag(
+            "td",
+            tag("span", said + where, css="bad" if claim.supported is False else ""),
+            tag("div", cut(claim.why, 200), css="dim", dir="auto") if claim.why else EMPTY,
+        ),
         tag("td", became, css="dim"),
     )
 
