@@ -52,6 +52,17 @@ def corpora_(as_json: bool) -> int:
 @click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
 @click.option("--language", help="Language of stemming and stop words.")
 @click.option(
+    "--text-columns",
+    metavar="A,B",
+    help="Columns (or JSON fields) that are the text of rows in CSV, JSONL and workbooks. Default: found by "
+    "their names and lengths. none: no rows are documents.",
+)
+@click.option(
+    "--html",
+    type=click.Choice(["main", "all"]),
+    help="main: HTML pages without navigation, header and footer, as new corpora are read; all: with them.",
+)
+@click.option(
     "--with",
     "enrichments",
     metavar="A,B",
@@ -65,16 +76,21 @@ def index_(
     chunk_size: int | None,
     chunk_overlap: int | None,
     language: str | None,
+    text_columns: str | None,
+    html: str | None,
     enrichments: str | None,
     as_json: bool,
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
 
-    Only what has changed is processed again, and a stopped build continues where it was.
+    Only what has changed is processed again, and a stopped build continues where it was. What the files were
+    taken as, and which were left out for what reason, is told on stderr and on the page Corpus. The corpus
+    keeps --text-columns and --html; --text-columns "" goes back to finding them.
     """
     from core.cli import enriching
     from core.corpus import catalogue
     from core.corpus.chunk import Chunking
+    from core.corpus.types import Reading, columns
     from core.domain import settings
 
     now = settings.current()
@@ -87,6 +103,12 @@ def index_(
             usual.overlap if chunk_overlap is None else chunk_overlap,
         )
         source = catalogue.source(source, settings=now, chunking=chunking)
+    if text_columns is not None or html is not None:
+        was = source.reading
+        reading = Reading(
+            was.text_columns if text_columns is None else columns(text_columns), html or was.html
+        )
+        source = catalogue.source(source, settings=now, reading=reading)
     corpus = build(source, now)
     made = enriching.make(corpus, wanted, now)
     document = {
