@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -149,6 +150,22 @@ def ensure(source: Source, settings: Settings) -> None:
             return
         note(f"{source.name}: {known.reason}; indexing it again")
     build(source, settings)
+
+
+def indexed(given: str, settings: Settings) -> str:
+    """The name of the corpus that a name or path means; that of a path is built unless its index is current.
+
+    A name that is none, and no path either, comes back as it is: who opens it says which there are.
+    """
+    from core.corpus import catalogue, index_record
+
+    if given in catalogue.BUILT_IN or given in index_record.names(settings):
+        return given
+    if not Path(given).expanduser().exists():
+        return given
+    source = catalogue.source(given, settings=settings)
+    ensure(source, settings)
+    return source.name
 
 
 def _info(info: CorpusInfo) -> dict[str, Any]:
