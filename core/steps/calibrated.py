@@ -60,10 +60,7 @@ def worth(about: Name, model: str, found: Calibration | None) -> tuple[State, st
     """What the decision `about` is worth with `model`, by its calibration, and the sentence that says so."""
     if found is None:
         why = f"“{about}” was not calibrated for {model}: its threshold is a default"
-        return (
-            "not calibrated",
-            f"“{about}” was not calibrated for {model}: its threshold is a default; {how}",
-        )
+        return "not calibrated", f"{why}; run python -m core calibrate"
     if found.prompt != PROMPTS[about]:
         why = f"“{about}” was calibrated for prompt {found.prompt}, not {PROMPTS[about]}"
         return "not calibrated", why
