@@ -10,6 +10,7 @@ from core.backends import calibrations
 from core.backends.llm.none import WHY as NO_MODEL
 from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
+from core.domain.program import COMMAND
 from core.routes.declare import Route
 from core.routes.registry import routes
 from core.steps.base import OtherRoute
@@ -142,7 +143,7 @@ def _too_long(corpus: str, settings: Settings) -> str | None:
 
     found = text_size(corpus, settings)
     if found is None:
-        return f"corpus {corpus} is not built: run python -m core index {corpus}"
+        return f"corpus {corpus} is not built: run {COMMAND} index {corpus}"
     return too_long(corpus, *found, settings.llm_context)
 
 
@@ -154,5 +155,5 @@ def _no_web(settings: Settings) -> str | None:
     if settings.web_search == NONE:
         return f"no web search is set up: {HOW}"
     if settings.web_search == SNAPSHOT and current_fingerprint("web", settings=settings) is None:
-        return "the stored web pages are not indexed: run python -m core index web"
+        return f"the stored web pages are not indexed: run {COMMAND} index web"
     return None
