@@ -34,6 +34,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "module": "module",
     "raft": "raft",
     "routes": "routes",
+    "serve": "serve",
     "sessions": "store",
     "sweep": "sweep",
 }
