@@ -68,6 +68,12 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
     return gaps
 
 
+def without_model(engine: Resources, corpus: str) -> list[Route]:
+    """The routes that can run here over a corpus and ask no language model."""
+    gaps = missing(engine, corpus)
+    return [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
+
+
 def other_routes(
     engine: Resources, corpus: str, *, models: bool, mode: Mode | None
 ) -> Callable[[str], OtherRoute | None]:
