@@ -180,7 +180,9 @@ def passage_report(funnels: Sequence[PassageTrace], id: str, depth: int) -> list
     for group in alike(known, depth):
         names = ", ".join(funnel.result.title for funnel, _ in group)
         fate = group[0][1]
-        lines.append(f"- {names}: {'' if in_top(fate, depth) else 'lost, '}{fate.kind}. {fate.words}")
+        said = fate.words.lower().startswith(fate.kind)
+        kind = "" if in_top(fate, depth) or said else f"{fate.kind}. "
+        lines.append(f"- {names}: {kind}{fate.words}")
     if ranked := sorted(
         (fate.rank or 0, funnel.result.title) for funnel, fate in known if fate.kind == "found"
     ):

@@ -29,6 +29,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "import": "sessions",
     "index": "corpora",
     "labels": "labels",
+    "mcp": "mcp",
     "memory": "memory",
     "models": "models",
     "module": "module",
