@@ -25,7 +25,8 @@ from core.api.corpora import ensure, source
 from core.api.progress import Progress, reporting
 from core.domain.format import milliseconds
 from core.domain.types import AnswerStyle, Query, Run, Turn
-from core.engine.engine import Job, Request, shared_engine
+from core.engine import engine as engines
+from core.engine.engine import Job, Request
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,11 +95,11 @@ def compare(
 ) -> Comparison:
     """Ask `question` over `corpus` by several `routes`, as the command `ask` does.
 
-    `corpus` is a name that `corpora` lists, or the path of a folder or file, which is indexed first; with
-    `build=False` an index that is missing raises Unavailable. `routes` are names; None stands for all that
-    can run here without a language model. `parameters` are {route: {name: value}}. `history` are the turns
-    before the question. With `answers` every route writes an answer. The run is stored, so that the dashboard
-    shows it, unless `stored` is False.
+    `corpus` is a name that the command `corpora` lists, or the path of a folder or file. An index that is
+    missing is built first; with `build=False` that raises Unavailable, and a path BadInput. `routes` are
+    names; None stands for all that can run here without a language model. `parameters` are {route: {name:
+    value}}. `history` are the turns before the question. With `answers` every route writes an answer. The run
+    is stored, so that the dashboard shows it, unless `stored` is False.
 
     A route that fails says so in its result and costs the others nothing. Ctrl-C stops the run; what was
     finished of it is stored. Raises BadInput and Unavailable.
@@ -107,10 +108,10 @@ def compare(
     named, values = None if routes is None else listed(routes), of_routes(parameters)
     for value, name in ((answers, "answers"), (stored, "stored"), (build, "build")):
         flag(value, name)
-    engine = shared_engine()
+    engine = engines.shared_engine()
     now = engine.settings
     with reporting(progress) as report:
-        origin = source(corpus, None, now)
+        origin = source(corpus, None, now, known=not build)
         if build:
             ensure(origin, now, report)
         names = named or chosen(None, engine, origin.name)

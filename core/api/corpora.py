@@ -9,11 +9,12 @@ from core.corpus.source import Source
 from core.domain.settings import Settings
 
 
-def source(target: File, name: str | None, settings: Settings) -> Source:
-    """The corpus called `target`, or the folder or file of that path; BadInput for what is none."""
-    return catalogue.source(
-        target if isinstance(target, str) else path(target, "corpus"), settings=settings, name=name
-    )
+def source(target: File, name: str | None, settings: Settings, *, known: bool) -> Source:
+    """The corpus called `target` or, unless it must be `known`, the folder or file of that path; BadInput for
+    what is none.
+    """
+    given = target if isinstance(target, str) else path(target, "corpus")
+    return catalogue.source(given, settings=settings, name=name, known_only=known)
 
 
 def ensure(origin: Source, settings: Settings, report: Progress) -> None:

@@ -13,10 +13,10 @@ from core.api import html
 from core.api.arguments import File, Names, Parameters, count, flag, listed, of_routes, path, paths, text
 from core.api.corpora import ensure, source
 from core.api.progress import Progress, reporting
+from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
-from core.domain.settings import current
-from core.engine.engine import shared_engine
+from core.engine import engine as engines
 from core.evaluation import dataset, experiment_store, leaderboard, sets
 from core.evaluation import text as words
 from core.evaluation.experiment import perform, prepare
@@ -120,14 +120,14 @@ def evaluate(
     CSV), `qrels` (TREC) or `labels` (a label set) of any corpus. `routes` are names; None stands for all that
     can run here without a language model. `baseline` is the route that the others are compared with, the
     first unless given. `split` is dev, test or all; `mode` keeps one kind of question; `queries` and
-    `per_mode` draw a sample with `seed`. An index that is missing is built first; with `build=False` that
+    `per_mode` draw a sample with `seed`. An index that is missing is built first; with `build=False` it
     raises Unavailable.
 
     With `out` (a folder) or `keep` (a name, for the page Evaluate) all is saved there, and the same call goes
     on where it was stopped; without, it is in memory alone. Ctrl-C stops it and raises KeyboardInterrupt;
     what was asked is saved. Raises BadInput and Unavailable.
     """
-    settings = current()
+    settings = settings_module.current()
     folder = _folder(out, keep)
     if folder is None and (flag(fresh, "fresh") or flag(retry_failed, "retry_failed")):
         raise BadInput("fresh and retry_failed need out or keep")
@@ -143,13 +143,13 @@ def evaluate(
         check_baseline(baseline, names)
     if timing not in (None, "shared", "isolated"):
         raise BadInput(f"timing={timing!r}; give shared or isolated")
-    origin = source(target, name, settings)
+    origin = source(target, name, settings, known=not flag(build, "build"))
     found = None
     if labels is None:  # before an index is built: a wrong file is told at once
         found = sets.read(origin.name, origin.path, split=text(split, "split"), questions=files, qrels=judged)
         if mode:
             dataset.of_mode(found, mode)
-    engine = shared_engine()
+    engine = engines.shared_engine()
     spec = Spec(
         origin.name, names, of_routes(parameters), split, mode, queries, per_mode,
         count(seed, "seed", least=0), labels, tuple(map(str, files)), str(judged) if judged else None, timing,
@@ -157,7 +157,7 @@ def evaluate(
     )  # fmt: skip
     stop = threading.Event()
     with reporting(progress) as report:
-        if flag(build, "build"):
+        if build:
             ensure(origin, settings, report)
         ready = prepare(engine, spec, found, origin.path)
 
@@ -178,12 +178,12 @@ def evaluate(
 
 def evaluations() -> list[str]:
     """The names of the saved evaluations, the one changed last first."""
-    return experiment_store.names(current())
+    return experiment_store.names(settings_module.current())
 
 
 def evaluation(name: File) -> Evaluated:
     """A saved evaluation by its name or folder; BadInput where there is none, or it has no figures yet."""
-    settings = current()
+    settings = settings_module.current()
     if isinstance(name, str) and experiment_store.NAME.fullmatch(name) and not Path(name).is_dir():
         if name not in evaluations():
             known = ", ".join(evaluations()) or "none"
@@ -204,7 +204,7 @@ def _folder(out: File | None, keep: str | None) -> Path | None:
         return None if out is None else path(out, "out")
     if out is not None:
         raise BadInput("keep and out cannot be combined; give one")
-    return experiment_store.place(current(), text(keep, "keep"))
+    return experiment_store.place(settings_module.current(), text(keep, "keep"))
 
 
 def _mean(row: Mapping[str, Any], metric: str) -> str:

@@ -15,7 +15,8 @@ from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.relevance import relevant
 from core.domain.types import Passage, Run
-from core.engine.engine import Engine, shared_engine
+from core.engine import engine as engines
+from core.engine.engine import Engine
 from core.evaluation.gold import Gold, gold
 
 
@@ -62,7 +63,7 @@ def why(
     Raises BadInput for a run, route, passage or label set that is not there.
     """
     count(depth, "depth", most=1000)
-    engine = shared_engine()
+    engine = engines.shared_engine()
     found = engine.run(text(run, "run")) if not isinstance(run, Run) else run
     known = Gold(grades) if grades is not None else _gold(engine, found, labels)
     corpus = _corpus(engine, found)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from core.api import html
 from core.api.arguments import File, flag, path, text
+from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
-from core.domain.settings import current
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against
@@ -130,7 +130,7 @@ def gate(
 
 
 def _measured(given: Evaluation | File) -> Measured:
-    settings = current()
+    settings = settings_module.current()
     if isinstance(given, Evaluation):
         return of_evaluation(given, (settings.llm_price_prompt, settings.llm_price_completion))
     return find(settings, text(given if isinstance(given, str) else str(path(given, "measured")), "measured"))

@@ -33,7 +33,8 @@ def table(
 
     body = Markup("").join(row(cells, "td") for cells in rows)
     grid = Markup("<table><thead>{}</thead><tbody>{}</tbody></table>").format(row(headers, "th"), body)
-    return Markup('<div class="{}">{}{}{}</div>').format(PLAIN, _lines(above), grid, _lines(below))
+    # Plain text from here on: whoever adds to Markup has what is added escaped.
+    return str(Markup('<div class="{}">{}{}{}</div>').format(PLAIN, _lines(above), grid, _lines(below)))
 
 
 def _lines(texts: Sequence[str]) -> Markup:

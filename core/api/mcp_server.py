@@ -121,14 +121,14 @@ def explain(
     """Why routes found or lost a passage: at which step it was lost, by which numbers, and what would repair
     it. The same diagnosis as on the page Why, made of the recorded steps of the run.
     """
-    evaluated, split, question = run.partition(SEPARATOR)
+    name, split, question = run.partition(SEPARATOR)
     grades = None
     found: Run | str = run
     if split:
-        opened = evaluation(evaluated)
+        opened = _saved(name)
         if question not in opened.questions:
             some = ", ".join(list(opened.questions)[:5])
-            raise BadInput(f"evaluation {evaluated} has no question {question!r}; it has for example: {some}")
+            raise BadInput(f"evaluation {name} has no question {question!r}; it has for example: {some}")
         found = opened.run(question)
         grades = opened.labelled.qrels.get(question, {}) if label is None else None
     told = why(found, passage, route=route, labels=label, depth=depth, grades=grades)
@@ -175,7 +175,7 @@ def measured(
         if route is not None:
             raise BadInput("route needs the name of an evaluation")
         return {"evaluations": [_brief(one) for one in evaluations()], "notice": NOTICE}
-    opened = evaluation(name)
+    opened = _saved(name)
     figures = opened.figures
     told: Told = {
         "evaluation": opened.name,
@@ -255,9 +255,16 @@ def _ranks(run: Comparison, k: int) -> list[Told]:
     ]
 
 
+def _saved(name: str) -> Evaluated:
+    """One of the saved evaluations: an agent names no folder."""
+    if name not in evaluations():
+        raise BadInput(f"there is no evaluation {name!r}; saved are: {', '.join(evaluations()) or 'none'}")
+    return evaluation(name)
+
+
 def _brief(name: str) -> Told:
     try:
-        opened = evaluation(name)
+        opened = _saved(name)
     except BadInput as error:
         return {"evaluation": name, "untrusted_error": harmless(describe(error))}
     best = leaderboard.ranked(opened.figures, COMPARED[0])[0]
