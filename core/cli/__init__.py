@@ -20,6 +20,7 @@ OK, FAILED, BAD_INPUT = 0, 1, 2
 COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
     "ask": "ask",
     "audit": "audit",
+    "calibrate": "calibrate",
     "corpora": "corpora",
     "doctor": "doctor",
     "eval": "evaluate",

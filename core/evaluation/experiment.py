@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,11 +48,17 @@ class Prepared:
 
 
 def prepare(
-    engine: Engine, spec: Spec, found: dataset.Found | None = None, folder: Path | None = None
+    engine: Engine,
+    spec: Spec,
+    found: dataset.Found | None = None,
+    folder: Path | None = None,
+    *,
+    left_out: Callable[[str], Collection[str]] = lambda _name: (),
 ) -> Prepared:
     """Check `spec`; raises BadInput or Unavailable with what is wrong. The corpus must be indexed.
 
     `found` are its questions where they were read before; `folder` is where the corpus' documents are.
+    `left_out` gives the ids of questions of a set that are not to be asked.
     """
     if spec.repeats < 1:
         raise BadInput(f"repeats={spec.repeats}; give 1 or more")
@@ -65,6 +71,10 @@ def prepare(
     baseline = summary.check_baseline(spec.baseline, names)
     corpus = engine.corpus(spec.corpus)
     labelled, said = _questions(engine, spec, found, folder)
+    if unasked := set(left_out(labelled.name)) & {question.id for question in labelled.questions}:
+        others = tuple(question for question in labelled.questions if question.id not in unasked)
+        labelled = replace(labelled, questions=others)
+        said.append(f"{len(unasked)} questions are left out: a threshold in use was chosen on them")
     drawn = labelled.sample_modes(spec.per_mode, spec.seed) if spec.per_mode else labelled
     drawn = drawn.sample(spec.queries, spec.seed) if spec.queries else drawn
     now = engine.settings

@@ -38,11 +38,13 @@ def critique_loop(
 
     This imitates Self-RAG by prompts and is not Self-RAG: the model was not trained to reflect, its
     judgements are replies to questions instead of tokens in the text, one segment is written per passage, no
-    beam goes on from it, and how likely a segment was is no part of its score.
+    beam goes on from it, and how likely a segment was is no part of its score. Whether to search at all is
+    asked only of a model whose reply to that was found to carry a signal.
     """
     look_up = do.calibrated("look up", search_from, 0.5)
     relevance = do.calibrated("passage relevance", relevant_from, 0.5)
-    if do.worth_searching(query.text, look_up.cut).decision == "no retrieval":
+    asks = look_up.decision == "calibrated" or search_from > 0
+    if asks and do.worth_searching(query.text, look_up.cut).decision == "no retrieval":
         return do.unaided(query.text).over(())
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     head, weights = found[:passages], {"relevance": w_rel, "support": w_sup, "utility": w_use}
