@@ -7,7 +7,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 """The folder of `core`, `ui`, `pages` and `data`: of a checkout, or inside the installed package."""
 
-INSTALLED = not (PROJECT / "pyproject.toml").is_file()  # a wheel has none
+INSTALLED = (PROJECT / "__init__.py").is_file()  # the package `routescope`, which no checkout is
 COMMAND = "routescope" if INSTALLED else "python -m core"
 REPAIR = "install routescope again" if INSTALLED else "run make setup (or pip install -r requirements.txt)"
 
