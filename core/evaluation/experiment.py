@@ -12,7 +12,7 @@ from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.machine import machine
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle
-from core.engine.availability import missing, why_not
+from core.engine.availability import without_model
 from core.evaluation import dataset, report, runner, sets, summary
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
@@ -21,7 +21,7 @@ from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended, Plan
 from core.evaluation.spec import Spec
 from core.routes.declare import Route
-from core.routes.registry import pick, routes
+from core.routes.registry import pick
 
 if TYPE_CHECKING:
     from core.engine.engine import Engine
@@ -62,9 +62,7 @@ def prepare(
     """
     if spec.repeats < 1:
         raise BadInput(f"repeats={spec.repeats}; give 1 or more")
-    gaps = missing(engine, spec.corpus)
-    free = [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
-    chosen = pick(list(spec.routes)) if spec.routes else free
+    chosen = pick(list(spec.routes)) if spec.routes else without_model(engine, spec.corpus)
     names = tuple(route.name for route in chosen)
     for name in spec.parameters:
         if name not in names:
