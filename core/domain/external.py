@@ -145,13 +145,15 @@ def parse_reply(data: bytes | str, owner: str) -> Reply:
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         begin = shortened(" ".join(text[:400].split()), 120)
         why = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise BadInput(f"{owner}: its reply is not JSON ({why}); it begins {begin!r}; expected {SHAPE}") from None
+        raise BadInput(
+            f"{owner}: its reply is not JSON ({why}); it begins {begin!r}; expected {SHAPE}"
+        ) from None
     return read_reply(value, owner)
 
 
 def read_reply(value: Any, owner: str) -> Reply:
-    """The reply in plain JSON values; `owner` begins the message of BadInput, which names the first field that
-    is wrong and what is allowed.
+    """The reply in plain JSON values; `owner` begins the message of BadInput, which names the first field
+    that is wrong and what is allowed.
     """
     if isinstance(value, list):
         value = {"hits": value}
@@ -189,7 +191,8 @@ def _count_lists(value: Mapping[str, Any], owner: str) -> None:
             continue
         if len(hits) > MAX_HITS:
             raise BadInput(
-                f"{owner}: {where} has {len(hits):,} hits; at most {MAX_HITS:,} are allowed: return the first k"
+                f"{owner}: {where} has {len(hits):,} hits; at most {MAX_HITS:,} are allowed: "
+                "return the first k"
             )
         total += len(hits)
     if total > MAX_ALL_HITS:
