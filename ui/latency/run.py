@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis import external
 from core.analysis.critical_path import Path, critical, ended, on_path, timed
 from core.analysis.run_view import reuse, source, worked
 from core.analysis.timeline import ALONE, lead, path_in_words
@@ -74,6 +75,8 @@ def times(run: Run) -> Markup:
 
 def _row(run: Run, result: RouteResult) -> Markup:
     name: list[object] = [result.title]
+    if external.call(result) is not None:
+        name.append(tag("span", external.OUTSIDE, css="chip"))
     if result.status != "ok":
         name.append(tag("span", STATUS.get(result.status, result.status), css="chip bad"))
     if not result.spans:

@@ -118,6 +118,7 @@ class Live:
             try:
                 with aside():
                     self._way.ready(cancel)
+                    parse_reply("[]", "")  # the first one takes long: what reads replies is made by it
                 began = time.perf_counter()
                 data, inside = self._way.ask(asked.document(), timeout, cancel)
                 reply = parse_reply(data, self.pipeline.owner)
