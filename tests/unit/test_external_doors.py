@@ -1,4 +1,4 @@
-"""Pipelines of one's own behind their doors: a child that misbehaves, an endpoint that does, and good ones."""
+"""Pipelines of one's own behind their doors: children and endpoints that misbehave, and good ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def flood(query, k):
 def wrong(query, k): raise ValueError("no index at /data")
 def reads_stdin(query, k): return [{"doc_id": "a", "text": repr(sys.stdin.read())}]
 def secret(query, k): raise ValueError("key " + os.environ["MY_API_KEY"])
-def mine(query, k): return [{"doc_id": "a", "text": ",".join(n for n in os.environ if n.startswith("ROUTESCOPE"))}]
+def mine(query, k):
+    return [{"doc_id": "a", "text": ",".join(n for n in os.environ if n.startswith("ROUTESCOPE"))}]
 def speaks_protocol(query, k):
     for fd in range(3, 20):
         try: os.write(fd, b'{"id": 999, "reply": []}\\n')

@@ -28,10 +28,10 @@ from tests.fakes import FakeEngine
 TEXTS = {f"doc{n}:0": f"passage number {n} about returns and refunds of item {n}" for n in range(12)}
 PIPELINE = """
 TEXT = "passage number {n} about returns and refunds of item {n}"
-def hit(n, score=None): return {"doc_id": f"doc{n}", "text": TEXT.format(n=n), "score": score or 1.0 / (n + 1)}
+def hit(n): return {"doc_id": f"doc{n}", "text": TEXT.format(n=n), "score": 1.0 / (n + 1)}
 OTHER = {"doc_id": "elsewhere", "text": "Nothing like this stands in that corpus at all, my friend."}
 def plain(query, k): return [hit(3), hit(1), OTHER, hit(3)][:k]
-def unscored(query): return [{"doc_id": "doc2", "text": TEXT.format(n=2)}, {"doc_id": "doc1", "text": TEXT.format(n=1)}]
+def unscored(query): return [{"doc_id": f"doc{n}", "text": TEXT.format(n=n)} for n in (2, 1)]
 def staged(query, k):
     a, b = [hit(n) for n in (0, 1, 2)], [hit(n) for n in (2, 3, 4)]
     fused = [hit(2), hit(0), hit(3), hit(1)]
@@ -46,7 +46,8 @@ def staged(query, k):
         ],
     }
 def from_nowhere(query, k):
-    return {"hits": [hit(1), hit(7)], "stages": [{"name": "words", "kind": "retrieve", "hits": [hit(1), hit(2)]}]}
+    stage = {"name": "words", "kind": "retrieve", "hits": [hit(1), hit(2)]}
+    return {"hits": [hit(1), hit(7)], "stages": [stage]}
 def fails(query, k): raise ValueError("no index")
 def hangs(query, k):
     import time; time.sleep(600)

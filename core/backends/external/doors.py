@@ -173,6 +173,21 @@ def live(pipeline: Pipeline, secrets: Sequence[str] = ()) -> Live:
     return now
 
 
+def known(name: str) -> DoorState | None:
+    """What is known of a pipeline that this process asked, else None."""
+    with _lock:
+        found = _live.get(name)
+    return found.state if found is not None else None
+
+
+def stop(name: str) -> None:
+    """End a pipeline's process; the next question starts it again."""
+    with _lock:
+        found = _live.get(name)
+    if found is not None:
+        found.stop()
+
+
 def stop_all() -> None:
     """End every process that was started."""
     with _lock:
