@@ -77,7 +77,7 @@ class Corpus:
         return found
 
     def spanning(self, document: str, start: int, end: int) -> list[Passage]:
-        """The passages of a document that have characters of [start, end), in order; none of an unknown one."""
+        """The passages of a document that have characters of [start, end), in order."""
         return self._store.spanning(document, start, end)
 
     @cached_property

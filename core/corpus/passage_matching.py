@@ -63,7 +63,7 @@ class Searched(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A passage of the ranking: returned as hit number `at`, from 0; no `rule`: the corpus does not have it."""
+    """A passage of the ranking: hit number `at`, from 0. Without a `rule` the corpus does not have it."""
 
     passage: Passage
     at: int
@@ -220,8 +220,8 @@ class Matcher:
         return None, clash
 
     def _at_place(self, hit: Foreign) -> tuple[Passage, ...]:
-        """The passages at the hit's place in its document, as labels are tied to it; none where the words that
-        stand there are others.
+        """The passages at the hit's place in its document, as labels are tied to it; none where
+        other words stand there.
         """
         start, end = hit.start, hit.end
         if start is None or end is None or not 0 <= start < end:
@@ -262,8 +262,8 @@ class Matcher:
             yield self._closest(hit, text, {row: passages[row] for row in some})
 
     def _closest(self, hit: Foreign, text: _Text, candidates: Mapping[int, Passage]) -> _Found:
-        """Of the candidates one of equal words, else one that holds the other, else the best overlap; then one
-        of the same document, then the nearest in length, then the first. A text that is longer than it
+        """Of the candidates one of equal words, else one that holds the other, else the best overlap; then
+        one of the same document, then the nearest in length, then the first. A text that is longer than it
         stands for every passage of that document that it holds.
         """
         size = len(text.line)
@@ -321,9 +321,9 @@ def own(hit: Foreign) -> Passage:
 class _Lookup:
     """Which passages can share 0.8 of the words of the shorter text with another one: none is missed.
 
-    Prefix filtering for the overlap coefficient: with words ordered by how rare they are, a text of n words of
-    which h = ceil(0.8 n) are shared has at least s of them among its first n - h + s. That holds of the shorter
-    text: of the one asked about (`_all`), or of a passage (`_first`).
+    Prefix filtering for the overlap coefficient: with words ordered by how rare they are, a text of n words
+    of which h = ceil(0.8 n) are shared has at least s of them among its first n - h + s. That holds of the
+    shorter text: of the one asked about (`_all`), or of a passage (`_first`).
 
     Source: Chaudhuri, Ganti, Kaushik 2006, "A Primitive Operator for Similarity Joins in Data Cleaning",
     doi:10.1109/ICDE.2006.9, section 4; Xiao, Wang, Lin, Yu 2008, doi:10.1145/1367497.1367516.

@@ -1,4 +1,4 @@
-"""A corpus made of what a pipeline returned: its passages as they come, in one file that is indexed as any."""
+"""A corpus made of what a pipeline returned: its passages as they come, in a file that is indexed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def source(corpus: str, settings: Settings) -> Source:
 def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:
     """Add the passages that are new to a corpus of returned ones, and give their number; index it then.
 
-    A passage keeps its pipeline's id; one without an id, or whose id stands for another text already, gets one
-    made of its document and its text. Raises BadInput for a name that is another corpus', and where a new
+    A passage keeps its pipeline's id; one without an id, or whose id stands for another text already, gets
+    one made of its document and its text. Raises BadInput for a name that is another corpus', and where a new
     corpus would have no text; Unavailable where it cannot be saved.
     """
     home = uploads.folder(corpus, settings)

@@ -112,7 +112,9 @@ def test_offsets_of_other_words_are_not_believed():
     assert Matcher(CORPUS).match([asked]).rules == (None,)
 
 
-@pytest.mark.parametrize(("start", "end"), [(None, 5), (5, None), (5, 5), (9, 5), (-3, 5), (10**9, 10**9 + 4)])
+@pytest.mark.parametrize(
+    ("start", "end"), [(None, 5), (5, None), (5, 5), (9, 5), (-3, 5), (10**9, 10**9 + 4)]
+)
 def test_offsets_that_are_none_fall_to_the_text(start, end):
     asked = Returned("returns.md", SAID[1], start=start, end=end)
     found = Matcher(CORPUS).match([asked])
@@ -211,9 +213,7 @@ def brute(hit, passages):
     every = [
         p
         for p in passages
-        if p.doc_id == best.doc_id
-        and inside(p.text.split(), theirs)
-        and len(set(p.text.split())) >= least
+        if p.doc_id == best.doc_id and inside(p.text.split(), theirs) and len(set(p.text.split())) >= least
     ]
     return [p.id for p in sorted(every, key=lambda p: (p.start, p.end, p.id))]
 
@@ -289,7 +289,9 @@ def test_the_stored_index_gives_the_same(tmp_path, home):
     by_place = corpus.matcher.match([Returned(p.doc_id, p.text, start=p.start, end=p.end) for p in passages])
     assert [p.passage for p in by_place.placed] == passages
     assert by_place.rules == ("offsets",) * len(passages)
-    assert [p.passage for p in corpus.matcher.match([Returned("?", p.text) for p in passages]).placed] == passages
+    assert [
+        p.passage for p in corpus.matcher.match([Returned("?", p.text) for p in passages]).placed
+    ] == passages
     assert corpus.spanning("returns.txt", passages[1].start, passages[1].start + 1) == [passages[1]]
     assert corpus.spanning("no such", 0, 10) == []
 
@@ -301,7 +303,7 @@ def test_passages_of_a_pipeline_make_a_corpus_as_they_come(home):
     assert corpus.by_ids(["chunk-1"])["chunk-1"].title == "Handbook"
     found = corpus.matcher.match([one, Returned("faq", SAID[1])])
     assert found.rules == ("id", "text")
-    assert [hit.passage.id for hit in corpus.search_sparse("return authorization", 3)][0] == "chunk-1"
+    assert corpus.search_sparse("return authorization", 3)[0].passage.id == "chunk-1"
 
     assert returned.add("theirs", [one, Returned("faq", SAID[1]), Returned("faq", SAID[2])], home) == 1
     assert built("theirs", home).size == 3
