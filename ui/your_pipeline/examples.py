@@ -8,13 +8,13 @@ def search(query, k):
 """
 STAGES = """# the same with its stages, so that Why can follow a passage through them
 def search(query, k):
-    found = bm25(query, 100)
-    best = rerank(query, found)[:k]
+    found = keyword_search(query, 100)
+    best = judge(query, found)[:k]
     return {
         "hits": best,
         "stages": [
-            {"name": "bm25", "kind": "retrieve", "ms": 4.1, "hits": found},
-            {"name": "rerank", "kind": "rerank", "ms": 80.0, "hits": best},
+            {"name": "keyword search", "kind": "retrieve", "ms": 4.1, "hits": found},
+            {"name": "judge", "kind": "reranker", "ms": 80.0, "hits": best},
         ],
     }
 """
@@ -29,5 +29,5 @@ headers = { Authorization = "Bearer ${MY_TOKEN}" }   # ${NAME}: a variable of th
 """
 COMMANDS = """python -m core ask "How do I start a return?" --corpus support \\
     --route my_rag=my_rag.py:search --python .venv
-python -m core eval support --routes bm25,hybrid_rrf --route my_service=http://127.0.0.1:8000/search
+python -m core eval support --route my_service=http://127.0.0.1:8000/search
 """
