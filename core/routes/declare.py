@@ -97,6 +97,8 @@ class Route:
     first: bool = False  # among those that a first visit runs
     uses: tuple[Need, ...] = ()  # what it makes use of where it is there, and does without where it is not
     decides: tuple[Decision, ...] = ()  # the model's judgements that it goes by, each calibrated for a model
+    external: bool = False  # a pipeline that is not ours: only what it replies is known of it
+    broken: str = ""  # why it cannot run, whatever there is
 
     def needed(self, parameters: Mapping[str, Any]) -> tuple[Need, ...]:
         """What has to be there to run with these parameters."""

@@ -48,7 +48,8 @@ def directory(gaps: Mapping[Need, str]) -> Markup:
     """All routes in one table: what each does, its source, what it lacks, and which of its model's judgements
     are not to be relied on.
     """
-    return _drawn(tuple(gaps.items()), tuple(_cautions().items()))
+    own = tuple(route for route in by_family() if route.external)
+    return _drawn(tuple(gaps.items()), tuple(_cautions().items()), own)
 
 
 @st.cache_data(ttl=30, show_spinner=False)  # reads a few files, which `calibrate` writes
@@ -58,7 +59,11 @@ def _cautions() -> dict[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=16)  # drawn at each rerun of Compare, and made of hundreds of elements
-def _drawn(lacks: tuple[tuple[Need, str], ...], warned: tuple[tuple[str, tuple[str, ...]], ...]) -> Markup:
+def _drawn(
+    lacks: tuple[tuple[Need, str], ...],
+    warned: tuple[tuple[str, tuple[str, ...]], ...],
+    _own: tuple[Route, ...] = (),
+) -> Markup:
     gaps, warnings, rows = dict(lacks), dict(warned), []
     for family, members in groupby(by_family(), key=lambda route: route.family):
         rows.append(tag("tr", tag("th", family, colspan="2")))
