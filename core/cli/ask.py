@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from core.cli import comparison
-from core.cli.common import emit, note, output_options, parameter_options, preset_option
+from core.cli.common import (
+    emit,
+    note,
+    output_options,
+    parameter_options,
+    pipeline_options,
+    preset_option,
+    with_own,
+)
 from core.cli.named import chosen_by, preset_of, with_preset
 from core.domain.errors import BadInput
 
@@ -56,7 +64,8 @@ def answer_style(
 @click.option("--corpus", default="support", show_default=True, metavar="NAME_OR_PATH",
               help="A corpus that `corpora` lists, or a folder or file, which is indexed first.")  # fmt: skip
 @click.option("--routes", metavar="A,B", help="Routes that `routes` lists, or all. Without it: those of "
-              "--preset, else all.")  # fmt: skip
+              "--preset, else all; with --route: those that a first visit runs.")  # fmt: skip
+@pipeline_options
 @click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
               help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".')  # fmt: skip
 @preset_option("A preset; --parameter overrides it.")
@@ -91,6 +100,7 @@ def ask_(
     parameters: Sequence[str],
     answers: Literal["none", "selected", "all"] | None,
     answered: str,
+    own: Sequence[str],
     answer_by: AnswerBy | None,
     answer_order: AnswerOrder | None,
     timing: Literal["shared", "isolated"] | None,
@@ -113,7 +123,10 @@ def ask_(
         raise BadInput("--answers selected and --answered A,B must be given together")
     engine = shared_engine()
     named = preset_of(engine, preset) if preset is not None else None
-    chosen = chosen_by(named, pick(routes) if routes is not None else []) or pick("all")
+    chosen = chosen_by(named, pick(routes) if routes is not None else [])
+    if not chosen:
+        chosen = [route for route in pick("all") if route.first or not own]
+    chosen = with_own(chosen, own)
     applied = with_preset(named, chosen, read_parameters(parameters, chosen))
     job = engine.start(
         Request(

@@ -15,6 +15,7 @@ from core.corpus.source import Kind, Source, from_path, slug
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged
 from core.domain.once import Recent
+from core.domain.program import COMMAND
 from core.domain.settings import PROJECT, Settings
 
 DATA = PROJECT / "data"
@@ -79,11 +80,11 @@ def describe(name: str, settings: Settings) -> Known:
     found = index_record.current(origin.name, settings)
     base = _base(origin)
     if found is None:
-        return replace(base, reason=f"run: python -m core index {origin.name}")
+        return replace(base, reason=f"run: {COMMAND} index {origin.name}")
     try:
         info = index_record.recorded(found)
     except IndexDamaged as error:
-        again = f"{error}. Build it again: python -m core index {origin.name}"
+        again = f"{error}. Build it again: {COMMAND} index {origin.name}"
         return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
     state, reason = _freshness(origin, found, info, settings)
     return replace(base, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
@@ -102,12 +103,10 @@ def _without_record(name: str, why: str, settings: Settings) -> Known:
     try:
         origin = source(name, settings=settings, known_only=True)
     except BadInput:
-        way = f"python -m core index PATH --name {name}, or delete it on the page Corpus"
+        way = f"{COMMAND} index PATH --name {name}, or delete it on the page Corpus"
         reason = f"{why}. Index its source again: {way}"
         return Known(name, name, "indexed", "damaged", reason, "no longer known", True)
-    return replace(
-        _base(origin), state="damaged", reason=f"{why}. Build it again: python -m core index {name}"
-    )
+    return replace(_base(origin), state="damaged", reason=f"{why}. Build it again: {COMMAND} index {name}")
 
 
 def _freshness(
@@ -116,7 +115,7 @@ def _freshness(
     if origin.path != found.source.path:  # a built-in one: any other is where its record says
         return "stale", (
             f"indexed from {found.source.path} by another copy of the program; this copy reads"
-            f" {origin.path}. Build it again: python -m core index {origin.name}"
+            f" {origin.path}. Build it again: {COMMAND} index {origin.name}"
         )
     before = found.source
     if (origin.chunking, origin.language, origin.reading) != (

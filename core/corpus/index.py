@@ -28,6 +28,7 @@ from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.source import Source
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.program import COMMAND
 from core.domain.settings import Settings
 
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
@@ -77,7 +78,7 @@ def open_corpus(
     found = current(name, settings)
     if found is None:
         catalogue.source(name, settings=settings, known_only=True)
-        raise Unavailable(f"corpus {name} is not built: run python -m core index {name}")
+        raise Unavailable(f"corpus {name} is not built: run {COMMAND} index {name}")
     try:
         recorded(found)
         corpus = Corpus(found.folder)
@@ -88,7 +89,7 @@ def open_corpus(
     if identity(corpus.info.embedder) != corpus.info.embedder_identity:
         raise Unavailable(
             f"the embedding model {corpus.info.embedder} has changed since corpus {name} was indexed:"
-            f" run python -m core index {name}"
+            f" run {COMMAND} index {name}"
         )
     return corpus
 
