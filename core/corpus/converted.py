@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from core.domain.errors import BadInput, Unavailable
+from core.domain.program import INSTALLED, PROJECT
 
-HOW = "python -m pip install -r requirements-documents.txt"
+NEEDS = "requirements-documents.txt"
+HOW = (
+    f"{sys.executable} -m pip install -r {PROJECT / NEEDS}"
+    if INSTALLED
+    else f"python -m pip install -r {NEEDS}"
+)
 LARGEST = 50_000_000  # bytes of a file
 UNPACKED = (
     200_000_000  # bytes of all parts of a file together; a larger one is more likely a trap than a text
@@ -27,11 +34,7 @@ _REMARK = re.compile(r"<!-- [^>\n]{0,100} -->")  # the numbers of slides
 
 def missing(name: str) -> str | None:
     """How to get the library `name`; None where it is here."""
-    try:
-        import_module(name)
-    except ImportError:
-        return f"reading it needs {name}, which is not installed: {HOW}"
-    return None
+    return f"reading it needs {name}, which is not installed: {HOW}" if find_spec(name) is None else None
 
 
 def markdown(path: Path) -> tuple[str, str]:
