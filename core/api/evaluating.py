@@ -27,6 +27,8 @@ from core.evaluation.summary import check_baseline
 if TYPE_CHECKING:
     import pandas as pd
 
+    from core.api.explaining import Explanation
+
 
 @dataclass(frozen=True, repr=False)
 class Evaluated(Evaluation):
@@ -49,6 +51,20 @@ class Evaluated(Evaluation):
     def findings(self) -> list[str]:
         """What the figures show, in sentences, most important first."""
         return words.found(self.figures)
+
+    def why(
+        self, question: str, passage: str | None = None, *, route: str | None = None, depth: int = 10
+    ) -> Explanation:
+        """Why the routes found or lost the passages labelled for a question, or one passage: see
+        core.api.why. BadInput for a question that was not asked, and where no runs were saved (`keep`).
+        """
+        from core.api.explaining import why
+
+        if question not in self.questions:
+            some = ", ".join(list(self.questions)[:5])
+            raise BadInput(f"evaluation {self.name} has no question {question!r}; it has for example: {some}")
+        grades = self.labelled.qrels.get(question, {})
+        return why(self.run(question), passage, route=route, depth=depth, grades=grades)
 
     def _row(self, route: str) -> dict[str, Any]:
         row = self.figures["routes"][route]
