@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -34,6 +34,7 @@ from core.backends.terms import Analyzer
 from core.corpus.enrichments import store
 from core.corpus.enrichments.learned import LearnedSparse
 from core.corpus.enrichments.tokens import Tokens
+from core.corpus.passage_matching import Matcher
 from core.domain.errors import BadInput, Cancelled, ModelTimedOut, RouteScopeError, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
@@ -182,6 +183,13 @@ class MemoryCorpus:
 
     def document(self, id: str) -> tuple[None, list[Passage]]:
         return None, [p for p in self.all if p.doc_id == id]
+
+    def spanning(self, document: str, start: int, end: int) -> list[Passage]:
+        return [p for p in self.all if p.doc_id == document and p.start < end and p.end > start]
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        return Matcher(self)
 
     def row(self, id: str) -> int:
         rows = {p.id: row for row, p in enumerate(self.all)}

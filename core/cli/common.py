@@ -13,11 +13,14 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from core.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.routes.declare import Route
 
 F = TypeVar("F", bound=Callable[..., Any])
 EVERY_S = 20.0  # between two lines of progress where stderr is no terminal
@@ -50,6 +53,42 @@ def parameter_options(function: F) -> F:
         deprecated="Use --parameter.",
     )
     return cast("F", given(earlier(call)))
+
+
+def pipeline_options(function: F) -> F:
+    """Add --route NAME=TARGET and --python; the pipelines are routes of this process, given by name as
+    `own`.
+    """
+
+    @wraps(function)
+    def call(*args: Any, own_routes: Sequence[str], python: str | None, **options: Any) -> Any:
+        from core.domain.pipelines import from_command
+        from core.routes.registry import add
+
+        if python and not own_routes:
+            raise BadInput("--python needs --route NAME=FILE.py:FUNCTION")
+        made = [from_command(given, python or "") for given in own_routes]
+        for pipeline in made:
+            add(pipeline)
+        return function(*args, own=tuple(dict.fromkeys(one.name for one in made)), **options)
+
+    given = click.option(
+        "--route", "own_routes", multiple=True, metavar="NAME=TARGET",
+        help="Your own pipeline as a route, FILE.py:FUNCTION or http://host:port/path; repeatable.",
+    )  # fmt: skip
+    python = click.option(
+        "--python",
+        metavar="PATH",
+        help="The interpreter of --route FILE.py:FUNCTION, or its environment's folder.",
+    )
+    return cast("F", given(python(call)))
+
+
+def with_own(chosen: Sequence[Route], own: Sequence[str]) -> list[Route]:
+    """The routes chosen and the pipelines given, each once."""
+    from core.routes.registry import pick
+
+    return list(dict.fromkeys([*chosen, *(pick(list(own)) if own else [])]))
 
 
 def preset_option(help: str) -> Callable[[F], F]:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from core.cli.ask import answer_options, read_parameters
-from core.cli.common import Bar, emit, note, output_options, parameter_options, preset_option, stoppable
+from core.cli.common import (
+    Bar,
+    emit,
+    note,
+    output_options,
+    parameter_options,
+    pipeline_options,
+    preset_option,
+    stoppable,
+    with_own,
+)
 from core.cli.figures import figures_text
 from core.cli.named import chosen_by, preset_of, with_preset
 from core.domain.errors import BadInput
@@ -28,6 +38,7 @@ _FILE = click.Path(path_type=Path)
     metavar="A,B",
     help="Names from `routes`, or all. Default: those that can run without a language model.",
 )
+@pipeline_options
 @click.option("--name", help="Name for the corpus of a folder that is not indexed yet.")
 @click.option("--baseline", metavar="ROUTE", help="Route to compare with. Default: the first route.")
 @click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
@@ -80,6 +91,7 @@ def eval_(
     target: str,
     name: str | None,
     routes: str | None,
+    own: Sequence[str],
     baseline: str | None,
     split: str,
     mode: str | None,
@@ -138,6 +150,7 @@ def eval_(
     named = preset_of(engine, preset) if preset is not None else None
     chosen = chosen_by(named, pick(routes) if routes else [])
     if chosen:
+        chosen = with_own(chosen, own)
         check_baseline(baseline, [route.name for route in chosen])
     applied = with_preset(named, chosen, read_parameters(parameters, chosen))
     found = None

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Format = Literal["bundle", "jsonl", "trec", "otlp"]
 ENDINGS = {"bundle": "zip", "jsonl": "jsonl", "trec": "run", "otlp": "otlp.json"}
-LARGEST = 512 * 2**20  # bytes of a file that is read to be imported
+LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
+BUNDLE = b"PK"  # how a zip begins
 
 
 @click.command("export")
@@ -51,18 +52,55 @@ def export_(run_ids: Sequence[str], kind: Format, out: Path | None, as_json: boo
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--corpus", metavar="NAME",
+              help="Traces: the corpus of their passages. Default: one made of them.")  # fmt: skip
+@click.option("--name", metavar="NAME", help="Traces: name of their route. Default: their service's.")
+@click.option("--label-set", metavar="NAME", help="Traces: make a label set of a sample of their questions.")
+@click.option("--sample", type=click.IntRange(min=1), default=100, show_default=True, metavar="N",
+              help="Questions of --label-set.")  # fmt: skip
+@click.option("--seed", type=int, default=13, show_default=True, help="Seed of the sample.")
 @output_options
-def import_(file: Path, as_json: bool) -> int:
-    """Add the runs of a bundle that `export` wrote. Runs that are already stored stay unchanged."""
-    try:
-        if file.stat().st_size > LARGEST:
-            raise BadInput(f"{file} is larger than {LARGEST // 2**20} MiB and cannot be a session bundle")
-        data = file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
+def import_(
+    file: Path,
+    corpus: str | None,
+    name: str | None,
+    label_set: str | None,
+    sample: int,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Add runs: of a bundle that `export` wrote, or of traces.
+
+    Traces are OTLP JSON, with OpenInference's or OpenTelemetry's names for retrieval, or spans that Phoenix,
+    Langfuse or Arize exported as JSON or JSON lines. Each becomes a run; its passages are matched to the
+    corpus by id, offsets and text. What is already stored stays unchanged.
+    """
+    from core.cli.traces import import_traces
+
+    data = _bytes(file)
+    if not data.startswith(BUNDLE):
+        return import_traces(open_store(), file, data, corpus, name, label_set, sample, seed, as_json=as_json)
+    if corpus or name or label_set:
+        raise BadInput("--corpus, --name and --label-set go with traces; this is a session bundle")
     added = open_store().import_bundle(data)
     emit({"imported": added}, lambda: f"Added {len(added)} runs: {', '.join(added)}", as_json=as_json)
     return 0
+
+
+def _bytes(file: Path) -> bytes:
+    """The file; one that can be neither a bundle nor traces, for its size, is not read."""
+    from core.store.traces_in import MAX_BYTES
+
+    try:
+        with file.open("rb") as opened:
+            begin, size = opened.read(len(BUNDLE)), file.stat().st_size
+        bundle = begin == BUNDLE
+        largest, what = (LARGEST, "a session bundle") if bundle else (MAX_BYTES, "a file of traces")
+        if size > largest:
+            raise BadInput(f"{file} is larger than {largest // 2**20} MiB and cannot be {what}")
+        return file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror or error}") from None
 
 
 def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:

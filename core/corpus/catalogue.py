@@ -12,6 +12,7 @@ from core.backends.embedder import identity
 from core.corpus import index_record, manifest
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.source import Kind, Source, from_path, slug
+from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged
 from core.domain.once import Recent
 from core.domain.program import COMMAND
@@ -116,7 +117,12 @@ def _freshness(
             f"indexed from {found.source.path} by another copy of the program; this copy reads"
             f" {origin.path}. Build it again: {COMMAND} index {origin.name}"
         )
-    if origin.chunking != found.source.chunking or origin.language != found.source.language:
+    before = found.source
+    if (origin.chunking, origin.language, origin.reading) != (
+        before.chunking,
+        before.language,
+        before.reading,
+    ):
         return "stale", f"indexed with other settings ({info.chunking.label()})"
     if identity(settings.embedder) != info.embedder_identity:
         changed = "has changed" if info.embedder == settings.embedder else f"now it is {settings.embedder}"
@@ -134,7 +140,7 @@ def _stamp(origin: Source, found: index_record.Current) -> str:
     key, now = (origin, found.folder), time.monotonic()
     seen = _seen.get(key)
     if seen is None or now - seen[0] >= LOOK_AGAIN_S:
-        seen = _seen[key] = (now, origin.stamp())
+        seen = _seen[key] = (now, origin.stamp(found.read))
     return seen[1]
 
 
@@ -145,6 +151,7 @@ def source(
     name: str | None = None,
     chunking: Chunking | None = None,
     language: str | None = None,
+    reading: Reading | None = None,
     known_only: bool = False,
 ) -> Source:
     """The source that a name or path means, with what is given changed; raises BadInput with the known names.
@@ -160,6 +167,7 @@ def source(
         name=slug(name) if name is not None else origin.name,
         chunking=chunking if chunking is not None else origin.chunking,
         language=language if language is not None else origin.language,
+        reading=reading if reading is not None else origin.reading,
     )
     _check_name(changed, settings)
     return changed

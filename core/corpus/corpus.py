@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from core.backends.terms import Analyzer
 from core.backends.vector import FaissIndex
 from core.corpus import manifest
 from core.corpus.embeddings import VECTORS
+from core.corpus.passage_matching import Matcher
 from core.corpus.passages import Listed, PassageStore
 from core.corpus.types import Document
 from core.domain.errors import BadInput
@@ -73,6 +75,15 @@ class Corpus:
         if found is None:
             raise BadInput(f"corpus {self.name} has no document {id!r}")
         return found
+
+    def spanning(self, document: str, start: int, end: int) -> list[Passage]:
+        """The passages of a document that have characters of [start, end), in order."""
+        return self._store.spanning(document, start, end)
+
+    @cached_property
+    def matcher(self) -> Matcher:
+        """Finds the passages that another pipeline returned among those of this corpus."""
+        return Matcher(self)
 
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""

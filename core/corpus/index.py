@@ -17,7 +17,7 @@ from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
-from core.corpus import catalogue, manifest
+from core.corpus import catalogue, endings, manifest
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -132,7 +132,10 @@ def _build(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     corpus = Corpus(target)
-    _point(home, {"fingerprint": content.fingerprint, "stamp": stamp, "source": source.record()})
+    _point(home, {
+        "fingerprint": content.fingerprint, "stamp": stamp, "source": source.record(),
+        "read": list(endings.READ),
+    })  # fmt: skip
     checkpoint.clear()
     for other in home.iterdir():
         if other.is_dir() and other != target:

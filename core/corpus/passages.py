@@ -158,6 +158,12 @@ class PassageStore:
             pieces = [Passage(*found[1:]) for found in db.execute(query, (number,))]
         return Document(id, title, pieces[0].text if text is None else text, json.loads(meta)), pieces
 
+    def spanning(self, document: str, start: int, end: int) -> list[Passage]:
+        """The passages of a document that have characters of [start, end), in order."""
+        query = f"SELECT {COLUMNS} {FROM} WHERE d.id = ? AND p.start < ? AND p.end > ? ORDER BY p.start"
+        with self._reading() as db:
+            return [Passage(*found[1:]) for found in db.execute(query, (document, end, start))]
+
     def documents(self, holding: str = "", after: str = "", limit: int = 100) -> list[Listed]:
         """Up to `limit` documents by id, from the one behind `after`, whose id or title holds `holding`."""
         sought = "%" + re.sub(r"([\\%_])", r"\\\1", holding.strip()) + "%"

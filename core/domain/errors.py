@@ -54,6 +54,14 @@ class WebTimedOut(WebFailed):
     """A web search passed its total deadline."""
 
 
+class PipelineFailed(RouteScopeError):
+    """A pipeline of the user's own gave no usable reply (an error, rubbish, nothing)."""
+
+
+class PipelineTimedOut(PipelineFailed):
+    """A call of such a pipeline passed its deadline."""
+
+
 class Stopped(RouteScopeError):
     """Base of the reasons a route ends early by decision, not by failure."""
 

@@ -6,7 +6,16 @@ from enum import Enum
 from typing import Literal
 
 Family = Literal[
-    "baseline", "hybrid", "query", "index", "scoring", "corrective", "agentic", "structured", "memory"
+    "baseline",
+    "hybrid",
+    "query",
+    "index",
+    "scoring",
+    "corrective",
+    "agentic",
+    "structured",
+    "memory",
+    "your pipeline",
 ]
 
 

@@ -175,14 +175,15 @@ class Rewrite:
         return self.texts != (self.before,)
 
 
-Method = Literal["rrf", "linear", "fitted", "union", "best", "append", "collect", "concat"]
+Method = Literal["rrf", "linear", "fitted", "union", "best", "append", "collect", "concat", "reported"]
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
     """Several lists made one; the settings are the span's arguments, the lists its links, in their order.
 
-    "append", "collect" and "concat" put one list behind another: the first keeps its places. `names`: what
+    "append", "collect" and "concat" put one list behind another: the first keeps its places. "reported" is a
+    pipeline's that is not ours: how it fused is not told. `names`: what
     the lists are called. `only`: by text, what no other text found. `ranks`: by passage its rank in each
     list. `shares`: by passage what each list gives to its score. `new`: what a collection gained. `features`:
     what each fitted weight is of.
@@ -564,10 +565,36 @@ class TableResult:
     type: Literal["table_result"] = "table_result"
 
 
+@dataclass(frozen=True, slots=True)
+class External:
+    """A call of a pipeline that is not ours: what it gave, and how much of that the corpus has.
+
+    `stages` names what it told about its inside, in order; () where it told of its last list alone. `hits` it
+    returned, of which `matched` are passages of the corpus, by `rules`; `unmatched` are ids of those that are
+    not. `matching` says it in a sentence. `inside_ms`: what its own code took, by its own clock. `made`: when
+    the reply was made, ISO 8601, if that was before this run. `ignored`: what it gave that nothing reads.
+    """
+
+    pipeline: str
+    door: str
+    hits: int = 0
+    matched: int = 0
+    rules: Mapping[str, int] = field(default_factory=dict)
+    unmatched: tuple[str, ...] = ()
+    matching: str = ""
+    matching_ms: float | None = None
+    stages: tuple[str, ...] = ()
+    scored: bool = True
+    inside_ms: float | None = None
+    made: str = ""
+    ignored: tuple[str, ...] = ()
+    type: Literal["external"] = "external"
+
+
 Output = (
     Pass | Reply | Waited | Search | SampleSearches | Embedding | Rewrite | Fusion | Rerank | PassageGrade
     | Grading | Decision | Selection | SentenceFilter | Excerpts | Written | ShortAnswer | Critique
-    | DraftChoice | SegmentTree | TableResult
+    | DraftChoice | SegmentTree | TableResult | External
 )  # fmt: skip
 OUTPUTS: tuple[type, ...] = get_args(Output)
 Decided = Grading | Decision | Critique | DraftChoice | SegmentTree | TableResult  # has `decision` and `why`

@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from core.domain.errors import BadInput
+from core.domain.pipelines import PipelineSettings
 from core.domain.program import INSTALLED
 from core.domain.program import PROJECT as PROJECT
 from core.domain.types import EVIDENCE
@@ -165,6 +166,10 @@ class Settings(BaseSettings):
         description="settings whose address must be public, separated by spaces: those entered on a page that"
         " other machines can reach",
     )
+    external: dict[str, PipelineSettings] = Field(
+        default_factory=dict,
+        description="pipelines of your own, a table [external.NAME] each; in the settings file alone",
+    )
     exact_below: int = Field(
         50_000, ge=0, description="number of passages below which vector search is exact"
     )
@@ -187,9 +192,25 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the name is pydantic's
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Request before environment before file."""
+        """Request before environment before file. What is executed is named in the file alone."""
         file = TomlConfigSettingsSource(settings_cls, settings_file())
-        return init_settings, env_settings, file
+        return init_settings, _WithoutPipelines(settings_cls, env_settings), file
+
+
+class _WithoutPipelines(PydanticBaseSettingsSource):
+    """A source without `external`: a variable of the environment is set more easily than a file written."""
+
+    def __init__(self, settings_cls: type[BaseSettings], source: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self._source = source
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        """As the source has it."""
+        return self._source.get_field_value(field, field_name)
+
+    def __call__(self) -> dict[str, Any]:
+        """All of the source but `external`."""
+        return {name: value for name, value in self._source().items() if name != "external"}
 
 
 def load(**request: Any) -> Settings:

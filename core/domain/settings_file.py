@@ -22,7 +22,9 @@ FILE = "routescope.toml"
 ONLY_PUBLIC = "only_public"
 # Where this file and what people made are, is decided before it is read; which addresses were given on a page
 # that others can reach is kept by `write` alone.
-FIXED = ("home", "models_dir", ONLY_PUBLIC)
+# What is executed is named by whoever may write the file, never by a page.
+PIPELINES = "external"
+FIXED = ("home", "models_dir", ONLY_PUBLIC, PIPELINES)
 ADDRESSES = ("llm_base_url", "self_rag_base_url", "reranker", "web_search")  # what may hold one
 # A key is for one address: whoever may change the address must not thereby be sent the key.
 KEY_OF = {
@@ -56,10 +58,12 @@ class Setting:
 
 
 def listed(settings: Settings) -> list[Setting]:
-    """Every setting in force, in the order they are defined."""
+    """Every setting in force, in the order they are defined; pipelines have a page of their own."""
     in_file = _read(settings.home / FILE)
     found = []
     for name, field in Settings.model_fields.items():
+        if name == PIPELINES:
+            continue
         kind, choices, optional = _kind(field.annotation)
         source: Source = (
             "environment" if _from_environment(name) else "file" if name in in_file else "default"

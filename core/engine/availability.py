@@ -108,7 +108,7 @@ def other_routes(
 
 def why_not(route: Route, gaps: Mapping[Need, str]) -> str | None:
     """The reason a route cannot run, or None."""
-    return next((gaps[need] for need in route.needs if need in gaps), None)
+    return route.broken or next((gaps[need] for need in route.needs if need in gaps), None)
 
 
 def cautions(engine: Resources, route: Route) -> tuple[str, ...]:

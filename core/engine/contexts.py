@@ -51,6 +51,7 @@ class Contexts(Resources):
         draw: int = 0,
         forced: Mapping[str, str] | None = None,
         asker: Asker | None = None,
+        run: str = "",
     ) -> Context:
         """What one route's steps may touch; its deadline begins now."""
         now = self.settings
@@ -69,6 +70,7 @@ class Contexts(Resources):
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
             calibration=lambda about: calibrations.read(about, llm.model, now.home),
             classifier=lambda: question_classifier.read(now.home),
+            external=lambda name: self.external(name, mode, run),
             asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
 

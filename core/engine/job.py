@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Literal
 
 from core.backends.admission import Asker
 from core.domain.background_job import BackgroundJob
-from core.domain.errors import Cancelled, ModelTimedOut, RouteScopeError, Stopped, Unavailable, describe
+from core.domain.errors import (
+    Cancelled,
+    ModelTimedOut,
+    PipelineTimedOut,
+    RouteScopeError,
+    Stopped,
+    Unavailable,
+    describe,
+)
 from core.domain.types import Answer, Link, Passage, RouteResult, Run, Span, Status, TracedTuple
 from core.engine.request import Plan, Request
 from core.engine.session_memory import keep
@@ -168,12 +176,14 @@ class Job(BackgroundJob):
         self._corpus = corpus
 
     def _order(self) -> tuple[list[Route], list[Route]]:
-        """Routes that use no model first, each part cheapest first by its history on this corpus."""
+        """Routes that use no model first, each part cheapest first by its history on this corpus. A pipeline
+        that is not ours may take any time.
+        """
         store = self._engine.store
         history = store.route_history(self._run.corpus) if store is not None else {}
         # One that never ran here comes after those whose cost is known.
         ordered = sorted(self._plan.routes, key=lambda route: history.get(route.name, math.inf))
-        asking = {r.name for r in ordered if r.asks(self._plan.parameters[r.name])}
+        asking = {r.name for r in ordered if r.external or r.asks(self._plan.parameters[r.name])}
         return [r for r in ordered if r.name not in asking], [r for r in ordered if r.name in asking]
 
     def _one(self, route: Route) -> None:
@@ -250,6 +260,7 @@ class Job(BackgroundJob):
                 draw=self._request.draw,
                 forced=self._request.forced,
                 asker=asker,
+                run=self.id,
             )
             trace.begin()
             answer = route.run(plan.query, Steps(context), plan.parameters[route.name])
@@ -257,7 +268,7 @@ class Job(BackgroundJob):
             return self._ended_by(route, trace, found(), "unavailable", error)
         except Cancelled as error:
             return self._ended_by(route, trace, found(), "cancelled", error)
-        except (Stopped, ModelTimedOut) as error:
+        except (Stopped, ModelTimedOut, PipelineTimedOut) as error:
             return self._ended_by(route, trace, found(), "timeout", error)
         except Exception as error:  # noqa: BLE001 - a route may fail in any way; it is shown, and the others go on
             return self._ended_by(route, trace, found(), "failed", error)

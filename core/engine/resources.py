@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from core.backends import fusion_weights
@@ -9,10 +10,15 @@ from core.backends.fid import FusionReader, FusionReaders
 from core.backends.rerankers import Rerankers
 from core.corpus.enrichments.opened import Opened
 from core.corpus.tables import Tables
+from core.domain.errors import Unavailable
+from core.domain.external import parse_reply
 from core.domain.needs import Need
 from core.domain.once import Once
 from core.domain.settings import Settings
+from core.domain.types import Query
 from core.engine.request import Mode
+from core.routes.registry import pipelines, use
+from core.steps.base import ExternalCall, ExternalReply
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -30,6 +36,7 @@ class Resources:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        use(settings)
         self._corpora: Once[str, Corpus] = Once(CORPORA)
         self._embedders: Once[str, Embedder] = Once()
         self._clients: Once[str, Any] = Once()  # of the models and the web, by what they are for
@@ -112,6 +119,36 @@ class Resources:
     def weights(self, corpus: str, name: str = "") -> fusion_weights.FittedWeights:
         """The weights fitted for a corpus, "" for the newest; raises Unavailable with the way to get some."""
         return fusion_weights.read(self.settings.home, corpus, name)
+
+    def external(self, name: str, mode: Mode | None = None, run: str = "") -> ExternalCall:
+        """How the pipeline `name`, which is not ours, is asked in run `run`; raises Unavailable without one.
+
+        Each reply is kept, and with mode "replay" (or the setting) read instead of asked for.
+        """
+        from core.backends.external import doors
+        from core.backends.external.replies import Replies, key_of
+
+        pipeline = pipelines().get(name)
+        if pipeline is None:
+            raise Unavailable(f"pipeline {name} is not set up")
+        replies = Replies(self.settings.home / "cache" / "pipelines.sqlite")
+        replayed = (mode or self.settings.llm_mode) == "replay"
+
+        def ask(query: Query, k: int, seconds: float, cancel: threading.Event) -> ExternalReply:
+            asked = doors.Asked(query.text, k, query.history, pipeline.filters, run)
+            key = key_of(pipeline, asked)
+            if replayed:
+                stored = replies.get(key)
+                if stored is None:
+                    raise Unavailable(f"{pipeline.owner}: no reply to this question is stored; ask it live")
+                reply = parse_reply(stored.text, pipeline.owner)
+                return ExternalReply(reply, stored.ms, stored.inside_ms, stored.made)
+            live = doors.live(pipeline, self.settings.secrets())
+            called = live.ask(asked, timeout=seconds, cancel=cancel)
+            replies.put(key, name, called.text, called.ms, called.inside_ms)
+            return ExternalReply(called.reply, called.ms, called.inside_ms)
+
+        return ExternalCall(pipeline.door, pipeline.timeout_s, ask)
 
     def tables(self, corpus: str, need: Need) -> Database:
         """The database (Need.TABLES) or the CSV files (Need.CSV) of a corpus; raises Unavailable."""

@@ -2,12 +2,15 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
+from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import POOL, Steps
 from core.steps.agent import Action, Did
 
 
-@route("Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM])
+@route(
+    "Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM],
+    measured=NO_GAIN,
+)  # fmt: skip
 def agentic(
     query: Query,
     do: Steps,

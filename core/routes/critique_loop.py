@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
+from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import Steps
 
 
@@ -12,6 +12,7 @@ from core.steps import Steps
     paper="after Asai et al. 2023, arXiv:2310.11511, prompted; the model is not trained for it",
     needs=[Need.LLM],
     decides=["look up", "passage relevance"],
+    measured=NO_GAIN,
 )
 def critique_loop(
     query: Query,

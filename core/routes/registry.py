@@ -1,4 +1,4 @@
-"""Finds every route: the `Route` objects of the modules beside this one."""
+"""Finds every route: the `Route` objects of the modules beside this one, and the user's own pipelines."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from core.domain.errors import BadInput
+from core.domain.pipelines import NAME, Door, Pipeline, from_settings
+from core.domain.settings import settings_file
 from core.routes.declare import Route
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+
+_set: dict[str, tuple[Pipeline, str]] = {}  # of the settings file: by name, with what is wrong with it
+_given: dict[str, Pipeline] = {}  # of this process' command line, which go first
+_problems: list[str] = []
 
 
 @cache
-def routes() -> Mapping[str, Route]:
-    """Every route by name: the `Route` objects of the modules in `core.routes`."""
+def ours() -> Mapping[str, Route]:
+    """The routes of this project by name: the `Route` objects of the modules in `core.routes`."""
     import core.routes as package
 
     found: dict[str, Route] = {}
@@ -22,6 +32,70 @@ def routes() -> Mapping[str, Route]:
             if isinstance(value, Route):
                 found[value.name] = value
     return dict(sorted(found.items()))
+
+
+@cache
+def routes() -> Mapping[str, Route]:
+    """Every route by name: ours, then the user's own pipelines."""
+    from core.routes.external import route_of
+
+    ours.cache_clear()
+    own = {name: route_of(pipeline, broken) for name, (pipeline, broken) in _set.items()}
+    own |= {name: route_of(pipeline) for name, pipeline in _given.items()}
+    return {**ours(), **dict(sorted(own.items()))}
+
+
+def pipelines() -> Mapping[str, Pipeline]:
+    """The user's own pipelines by name, those that cannot be asked too."""
+    return {**{name: pipeline for name, (pipeline, _) in _set.items()}, **_given}
+
+
+def problems() -> tuple[str, ...]:
+    """What is wrong with tables of the settings file that are no route, a sentence each."""
+    return tuple(_problems)
+
+
+def use(settings: Settings) -> None:
+    """Make routes of the pipelines that the settings file names, in place of those it named before. A table
+    that is wrong makes a route that says why it cannot run; one whose name no route can have is a problem.
+    """
+    found: dict[str, tuple[Pipeline, str]] = {}
+    wrong = []
+    beside = settings_file().parent
+    for name, given in settings.external.items():
+        if not NAME.fullmatch(name) or name in ours():
+            why = "is the name of a route of RouteScope" if name in ours() else "cannot be a route's name"
+            wrong.append(f"[external.{name}]: {name!r} {why}; choose another")
+            continue
+        try:
+            found[name] = from_settings(name, given, beside), ""
+        except BadInput as error:
+            door: Door = "http" if given.url is not None else "function"
+            target = given.url or given.function or ""
+            found[name] = Pipeline(name, door, target, title=given.title, k=given.k), str(error)
+    if found != _set or wrong != _problems:
+        _set.clear()
+        _set.update(found)
+        _problems[:] = wrong
+        routes.cache_clear()
+
+
+def add(pipeline: Pipeline) -> None:
+    """Make a route of a pipeline for this process; BadInput where its name is taken."""
+    if pipeline.name in ours():
+        raise BadInput(
+            f"--route {pipeline.name}: {pipeline.name!r} is the name of a route of RouteScope; choose another"
+        )
+    if pipeline.name in _given and _given[pipeline.name] != pipeline:
+        raise BadInput(f"--route {pipeline.name} is given twice; give each pipeline a name of its own")
+    _given[pipeline.name] = pipeline
+    routes.cache_clear()
+
+
+def forget_given() -> None:
+    """Drop the routes that `add` made."""
+    _given.clear()
+    routes.cache_clear()
 
 
 def pick(names: str | Sequence[str]) -> list[Route]:

@@ -13,6 +13,7 @@ from core.steps.compress import Compress
 from core.steps.confidence import AskConfidence
 from core.steps.correct import Correct
 from core.steps.decompose import Decompose
+from core.steps.external import AskExternal
 from core.steps.fitted_fusion import FuseFitted
 from core.steps.full_context import FullContext
 from core.steps.fusion_in_decoder import FusionInDecoder
@@ -66,6 +67,7 @@ class Steps(
     FullContext,
     Classify,
     AskTables,
+    AskExternal,
     Generate,
 ):
     """What a route is given as `do`."""

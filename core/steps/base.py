@@ -23,6 +23,7 @@ from core.backends.question_classifier import QuestionClassifier
 from core.backends.question_classifier import read as read_classifier
 from core.backends.rerankers import Rerankers
 from core.domain.errors import BudgetSpent, Cancelled, DeadlinePassed, ModelFailed, ModelTimedOut, Unavailable
+from core.domain.external import Reply as PipelineReply
 from core.domain.outputs import Reply
 from core.domain.types import EVIDENCE, Answer, AnswerStyle, Query, Remembered, Tokens
 from core.steps.decisions import Decided
@@ -43,6 +44,32 @@ R = TypeVar("R")
 def no_reflection() -> LLM:
     """What a context without a reflection-token model gives in its place."""
     raise Unavailable("no reflection-token model is set up")
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalReply:
+    """What a pipeline that is not ours gave, what the call took, and when it was made if that was before."""
+
+    reply: PipelineReply
+    ms: float
+    inside_ms: float | None = None
+    made: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalCall:
+    """How a pipeline that is not ours is asked: its door, the deadline in seconds, and the call itself with
+    (query, k, seconds, cancel).
+    """
+
+    door: str
+    timeout_s: float
+    ask: Callable[[Query, int, float, threading.Event], ExternalReply]
+
+
+def no_pipeline(name: str) -> ExternalCall:
+    """What a context without such pipelines gives in place of one."""
+    raise Unavailable(f"pipeline {name} is not set up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +110,7 @@ class Context:
     asker: Asker = field(default_factory=Asker)  # on whose behalf models are used
     other_route: Callable[[str], OtherRoute | None] = lambda _name: None  # by name, for routers
     calibration: Callable[[Decision], Calibration | None] = lambda _about: None  # for the model in use
+    external: Callable[[str], ExternalCall] = no_pipeline  # asks a pipeline that is not ours, by its name
     forced: Mapping[str, str] = field(default_factory=dict)  # by step: how its first decision is to fall
     found: Answer | None = None  # the route's ranking, once it stands
     calls: int = 0

@@ -264,6 +264,22 @@ class Store:
         packed = exchange.unpack(data)
         return self.write(lambda connection: [one.run.id for one in packed if self._add(connection, one)])
 
+    def present(self, run_ids: Sequence[str]) -> set[str]:
+        """Those of `run_ids` that are stored here and not deleted."""
+        with reading(self.path) as connection:
+            found = "SELECT 1 FROM runs WHERE id = ? AND NOT deleted"
+            return {id for id in run_ids if connection.execute(found, (bind(id),)).fetchone()}
+
+    def add_runs(self, runs: Sequence[Run]) -> list[str]:
+        """Add finished runs of elsewhere, all or none; the ids of those that were not here. A deleted one
+        comes back as it was. On the disk on return.
+        """
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            return [run.id for run in runs if self._add_run(connection, run)]
+
+        return self.write(work)
+
     def export_trec(self, run: Run) -> str:
         """The run's rankings as lines of a TREC run file; scores decrease with rank."""
         from core.store import exchange
@@ -296,6 +312,15 @@ class Store:
         """Write what is queued and let go of the file. Also done when the process ends."""
         self.deletion.close()
         self._writer.close()
+
+    def _add_run(self, connection: sqlite3.Connection, run: Run) -> bool:
+        row = connection.execute("SELECT deleted FROM runs WHERE id = ?", (bind(run.id),)).fetchone()
+        if row is None:
+            purge.welcome(connection, run.id)
+            self._runs.write(connection, run, ours=False)
+        elif row["deleted"]:
+            run_annotations.set_deleted(connection, run.id, False)
+        return row is None or bool(row["deleted"])
 
     def _add(self, connection: sqlite3.Connection, one: Packed) -> bool:
         from core.store import exchange

@@ -91,9 +91,13 @@ class Checked(httpcore2.AsyncNetworkBackend):
 
 
 class Guarded(httpx2.AsyncHTTPTransport):
-    """Drops the headers that libraries add from the environment or about this machine; adds the key."""
+    """Drops the headers that libraries add from the environment or about this machine; adds the key and
+    `own`, the headers that an endpoint wants.
+    """
 
-    def __init__(self, key: str, *, keep_alive: bool, private: bool) -> None:
+    def __init__(
+        self, key: str, *, keep_alive: bool, private: bool, own: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(verify=_trusted(), trust_env=False)
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=_trusted(),
@@ -102,6 +106,7 @@ class Guarded(httpx2.AsyncHTTPTransport):
             network_backend=Checked(private=private),
         )
         self._key = key
+        self._own = {name.lower(): value for name, value in (own or {}).items()}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send and count."""
@@ -109,6 +114,7 @@ class Guarded(httpx2.AsyncHTTPTransport):
         kept["accept-encoding"] = "identity"
         if self._key:
             kept["authorization"] = f"Bearer {self._key}"
+        kept |= self._own
         sent = httpx2.Request(
             request.method, request.url, headers=kept, stream=request.stream, extensions=request.extensions
         )
@@ -119,14 +125,20 @@ class Guarded(httpx2.AsyncHTTPTransport):
 
 
 def client(
-    key: str, *, private: bool, keep_alive: bool = True, headers: Mapping[str, str] | None = None
+    key: str,
+    *,
+    private: bool,
+    keep_alive: bool = True,
+    headers: Mapping[str, str] | None = None,
+    own: Mapping[str, str] | None = None,
 ) -> httpx2.AsyncClient:
     """A client for one endpoint: its own calls have deadlines, so reads have none; it follows nothing.
 
-    `private`: whether the endpoint may be on this machine or its own network.
+    `private`: whether the endpoint may be on this machine or its own network. `headers` are of those that
+    every request has, `own` any that this endpoint wants besides.
     """
     return httpx2.AsyncClient(
-        transport=Guarded(key, keep_alive=keep_alive, private=private),
+        transport=Guarded(key, keep_alive=keep_alive, private=private, own=own),
         timeout=httpx2.Timeout(None, connect=CONNECT_S),
         headers=headers,
         follow_redirects=False,

@@ -23,6 +23,8 @@ RUNGS: tuple[tuple[str, tuple[Family, ...]], ...] = (
     ("correction of the results", ("corrective",)),
     ("routing, iteration and agents", ("agentic", "structured")),
 )
+# How much work these are nobody knows; they stand above ours, where there are any.
+OWN: tuple[str, tuple[Family, ...]] = ("your own pipelines", ("your pipeline",))
 FOUND = "hit@10"  # a question is taken for answered when this is 1
 
 State = Literal["taken", "skipped", "reached", "not needed", "not measured"]
@@ -73,12 +75,15 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
     """
     metric = decision.criteria.metric
     values = measured.values(metric) or {}
-    standing = [_standing(decision, families) for _, families in RUNGS]
+    known = routes()
+    own = any(one.route in known and known[one.route].external for one in decision.candidates)
+    all_rungs = (*RUNGS, OWN) if own else RUNGS
+    standing = [_standing(decision, families) for _, families in all_rungs]
     compared = _compared([one[0] for one in standing], values)
     rungs: list[Rung] = []
     last: Candidate | None = None
     reached: str | None = None
-    for (title, _), (one, others) in zip(RUNGS, standing, strict=True):
+    for (title, _), (one, others) in zip(all_rungs, standing, strict=True):
         if one is None:
             rungs.append(Rung(title, "not measured"))
             continue

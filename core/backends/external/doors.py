@@ -1,0 +1,202 @@
+"""Asks pipelines that are not ours, each by its door, and keeps what is to be known of each."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from core.backends.admission import Turns
+from core.domain.errors import Cancelled, PipelineFailed, PipelineTimedOut, RouteScopeError, describe
+from core.domain.external import Reply, parse_reply
+from core.domain.pipelines import Pipeline
+from core.domain.types import Turn
+
+MAX_BYTES = 16 << 20  # of one reply
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as a pipeline is asked it."""
+
+    query: str
+    k: int
+    history: tuple[Turn, ...] = ()
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    trace_id: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "query": self.query,
+            "history": [{"role": turn.role, "text": turn.text} for turn in self.history],
+            "k": self.k,
+            "filters": dict(self.filters),
+            "trace_id": self.trace_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One call: the reply, its JSON text, and its milliseconds measured here, from the request to the reply
+    read and checked. `inside_ms`: what the pipeline's own code took of them, as its process measured.
+    """
+
+    reply: Reply
+    text: str
+    ms: float
+    inside_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DoorState:
+    """What is known of a pipeline in this process. `running`: its process is there; `kind`: how it is asked;
+    `stderr`: the end of what it printed.
+    """
+
+    running: bool = False
+    kind: str = ""
+    python: str = ""
+    started: str = ""  # ISO 8601, UTC
+    start_ms: float | None = None
+    starts: int = 0
+    calls: int = 0
+    failed: int = 0
+    last_ms: float | None = None
+    error: str = ""
+    error_at: str = ""
+    stderr: str = ""
+
+
+class Way(Protocol):
+    """One way of asking: `core.backends.external.function` and `.http`."""
+
+    def ask(
+        self, asked: Mapping[str, Any], timeout: float, cancel: threading.Event
+    ) -> tuple[bytes, float | None]:
+        """The reply as JSON text, and the milliseconds of its own code where they are known."""
+
+    def ready(self, cancel: threading.Event) -> None:
+        """Start what has to be started before a call."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """Fields of `DoorState`."""
+
+    def stop(self) -> None:
+        """End what was started; a later call starts it again."""
+
+
+class Live:
+    """One pipeline of this process: asked one call at a time, its last error kept."""
+
+    def __init__(self, pipeline: Pipeline, secrets: Sequence[str] = ()) -> None:
+        self.pipeline = pipeline
+        self._way = _way(pipeline, secrets)
+        self._turns, self._lock = Turns(), threading.Lock()
+        self._state = DoorState()
+
+    @property
+    def state(self) -> DoorState:
+        """What is known of it now."""
+        with self._lock:
+            return replace(self._state, **self._way.facts())
+
+    def ask(self, asked: Asked, *, timeout: float, cancel: threading.Event) -> Called:
+        """The reply; waiting for a call before it, and starting it, are left out of its time.
+
+        Raises Unavailable where it cannot be started, PipelineTimedOut, PipelineFailed, Cancelled, and
+        BadInput for a reply that is not as it is to be.
+        """
+        from core.backends.admission import aside
+
+        at_once = 1 if self.pipeline.door == "function" else float("inf")
+        with self._turns.slot(at_once, cancel):
+            try:
+                with aside():
+                    self._way.ready(cancel)
+                    parse_reply("[]", "")  # the first one takes long: what reads replies is made by it
+                began = time.perf_counter()
+                data, inside = self._way.ask(asked.document(), timeout, cancel)
+                reply = parse_reply(data, self.pipeline.owner)
+                ms = (time.perf_counter() - began) * 1000
+            except Cancelled:
+                raise
+            except RouteScopeError as error:
+                self._failed(error)
+                raise
+            with self._lock:
+                self._state = replace(self._state, calls=self._state.calls + 1, last_ms=ms)
+            return Called(reply, data.decode("utf-8", "replace"), ms, inside)
+
+    def stop(self) -> None:
+        """End its process; a later call starts it again."""
+        self._way.stop()
+
+    def _failed(self, error: RouteScopeError) -> None:
+        with self._lock:
+            self._state = replace(
+                self._state,
+                calls=self._state.calls + 1,
+                failed=self._state.failed + 1,
+                error=describe(error),
+                error_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+
+
+def _way(pipeline: Pipeline, secrets: Sequence[str]) -> Way:
+    if pipeline.door == "http":
+        from core.backends.external.http import Endpoint
+
+        return Endpoint(pipeline, secrets)
+    from core.backends.external.function import Function
+
+    return Function(pipeline, secrets)
+
+
+_live: dict[str, Live] = {}
+_lock = threading.Lock()
+
+
+def live(pipeline: Pipeline, secrets: Sequence[str] = ()) -> Live:
+    """The one of this process; where it is set otherwise than before, the earlier one is ended."""
+    with _lock:
+        known = _live.get(pipeline.name)
+        if known is not None and known.pipeline == pipeline:
+            return known
+        _live[pipeline.name] = now = Live(pipeline, secrets)
+    if known is not None:
+        known.stop()
+    return now
+
+
+def known(name: str) -> DoorState | None:
+    """What is known of a pipeline that this process asked, else None."""
+    with _lock:
+        found = _live.get(name)
+    return found.state if found is not None else None
+
+
+def stop(name: str) -> None:
+    """End a pipeline's process; the next question starts it again."""
+    with _lock:
+        found = _live.get(name)
+    if found is not None:
+        found.stop()
+
+
+def stop_all() -> None:
+    """End every process that was started."""
+    with _lock:
+        ended = list(_live.values())
+        _live.clear()
+    for one in ended:
+        one.stop()
+
+
+atexit.register(stop_all)
+
+__all__ = ["Asked", "Called", "DoorState", "Live", "PipelineFailed", "PipelineTimedOut", "live", "stop_all"]

@@ -1,0 +1,277 @@
+"""A pipeline's function in a process of its own interpreter: started once, started again when it has died."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.domain.errors import Cancelled, PipelineFailed, PipelineTimedOut, Unavailable, shortened
+from core.domain.pipelines import Pipeline
+from core.domain.redact import redacted
+
+RUNNER = Path(__file__).with_name("runner.py")
+MAX_BYTES = 16 << 20  # of one reply
+KEPT_STDERR = 64 << 10  # bytes of what it printed last
+LOOK_S = 0.02  # between looks whether the run was stopped
+END_S = 1.0  # a process that is asked to end gets so long
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in names of variables
+_MEANT = 8  # characters from which the value of such a variable is taken for a secret
+OWN = "ROUTESCOPE_"
+
+
+class _Gone(Exception):
+    """The process has ended, or closed its stdout."""
+
+
+class Function:
+    """One function; one call at a time, as whoever asks sees to."""
+
+    def __init__(self, pipeline: Pipeline, secrets: Sequence[str]) -> None:
+        self._pipeline = pipeline
+        self._secrets = (*secrets, *_of_environment())
+        self._child: _Child | None = None
+        self._starts = 0
+        self._last = b""  # what an earlier process printed last
+
+    def ready(self, cancel: threading.Event) -> None:
+        """Start it if it is not there: a new interpreter, the file imported."""
+        if self._child is not None and self._child.alive():
+            return
+        self.stop()
+        self._starts += 1
+        child = self._child = _Child(self._pipeline)
+        try:
+            child.greeted(self._pipeline.start_timeout_s, cancel)
+        except (Unavailable, Cancelled) as error:
+            self.stop()
+            if isinstance(error, Cancelled):
+                raise
+            raise Unavailable(self._with_words(str(error))) from None
+
+    def ask(
+        self, asked: Mapping[str, Any], timeout: float, cancel: threading.Event
+    ) -> tuple[bytes, float | None]:
+        """The reply as JSON text, and the milliseconds that the function took by its process' own clock."""
+        child = self._child
+        if child is None:
+            raise Unavailable(f"{self._pipeline.owner} is not running")
+        owner = self._pipeline.owner
+        try:
+            said = child.ask(asked, timeout, cancel)
+        except _Gone:
+            code = child.end()
+            self.stop()
+            raise PipelineFailed(
+                self._with_words(f"{owner}: its process ended during the call{code}")
+            ) from None
+        except TimeoutError:
+            self.stop()  # nothing else ends code that hangs
+            raise PipelineTimedOut(
+                self._with_words(f"{owner} gave no reply within {timeout:.3g} s; its process was ended")
+            ) from None
+        except (Cancelled, PipelineFailed):
+            self.stop()
+            raise
+        if "error" in said:
+            raise PipelineFailed(f"{owner} failed: {self._clean(str(said['error']))}")
+        inside = said.get("ms")
+        return said["reply"], float(inside) if isinstance(inside, int | float) else None
+
+    def facts(self) -> Mapping[str, Any]:
+        """Fields of `DoorState`."""
+        child = self._child
+        printed = child.printed() if child is not None else self._last
+        more = {"kind": child.kind, "python": child.python, "started": child.started} if child else {}
+        return {
+            "running": child is not None and child.alive(),
+            "starts": self._starts,
+            "start_ms": child.start_ms if child is not None else None,
+            "stderr": self._clean(printed.decode("utf-8", "replace")),
+            **more,
+        }
+
+    def stop(self) -> None:
+        """End the process, and what it started."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            self._last = child.printed()
+
+    def _with_words(self, message: str) -> str:
+        """`message` with the last line that was printed: in a traceback that is the error."""
+        printed = self._child.printed() if self._child is not None else self._last
+        lines = [line.strip() for line in printed.decode("utf-8", "replace").splitlines() if line.strip()]
+        if not lines:
+            return message
+        return f"{message}; it printed last: {shortened(self._clean(lines[-1]), 300)!r}"
+
+    def _clean(self, text: str) -> str:
+        return redacted(text, self._secrets)
+
+
+class _Child:
+    """One process of the runner."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._owner, self._asked = pipeline.owner, 0
+        self.kind = self.python = ""
+        self.start_ms: float | None = None
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._left = b""  # read after the end of a line
+        self._printed: deque[bytes] = deque()
+        self._size = 0
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+        try:
+            self._process = subprocess.Popen(
+                [pipeline.python, str(RUNNER), str(pipeline.file), pipeline.function],
+                cwd=pipeline.file.parent,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,  # so that what it starts ends with it, and keys pressed here pass by
+            )
+        except OSError as error:
+            raise Unavailable(f"{self._owner}: cannot start {pipeline.python}: {error}") from None
+        self._reader = threading.Thread(target=self._read_stderr, daemon=True, name=f"stderr-{pipeline.name}")
+        self._reader.start()
+
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def greeted(self, seconds: float, cancel: threading.Event) -> None:
+        """Wait until it takes requests; raises Unavailable that says why it does not."""
+        began = time.perf_counter()
+        try:
+            said = _object(self._line(seconds, cancel))
+        except _Gone:
+            raise Unavailable(f"{self._owner}: its process did not start{self.end()}") from None
+        except TimeoutError:
+            raise Unavailable(f"{self._owner}: loading its file took more than {seconds:.3g} s") from None
+        except PipelineFailed as error:
+            raise Unavailable(str(error)) from None
+        if said is None or not ("ready" in said or "error" in said):
+            raise Unavailable(f"{self._owner}: its interpreter is no Python that runs the runner")
+        if "error" in said:
+            raise Unavailable(f"{self._owner}: {said['error']}")
+        self.kind, self.python = str(said["ready"]), str(said.get("python", ""))
+        self.start_ms = (time.perf_counter() - began) * 1000
+
+    def ask(self, asked: Mapping[str, Any], seconds: float, cancel: threading.Event) -> dict[str, Any]:
+        """What it says to a request: an error, or a reply as JSON text and its `ms`. After anything raised it
+        must be ended.
+        """
+        self._asked += 1
+        self._send(json.dumps({"id": self._asked, "ask": asked}).encode() + b"\n")
+        end = time.monotonic() + seconds
+        line = self._line(seconds, cancel)
+        # The reply is left as text: it is read once, by the reader of replies.
+        head, mark, reply = line.partition(b'"reply": ')
+        said = _object(head.rstrip(b", ") + b"}" if mark else line)
+        if said is None or said.get("id") != self._asked or not (mark or "error" in said):
+            raise PipelineFailed(
+                f"{self._owner}: its process said what is no reply: {shortened(repr(line), 120)}"
+            )
+        if time.monotonic() > end:
+            raise TimeoutError
+        return {**said, "reply": reply.rstrip()[:-1]} if mark else said
+
+    def printed(self) -> bytes:
+        """The end of what it printed."""
+        return b"".join(list(self._printed))[-KEPT_STDERR:]
+
+    def end(self) -> str:
+        """How it ended, in words, after it closed its stdout."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        self._reader.join(END_S)
+        code = self._process.poll()
+        if code is None:
+            return ""
+        if code < 0:
+            with suppress(ValueError):
+                return f" ({signal.Signals(-code).name})"
+        return f" (exit code {code})"
+
+    def kill(self) -> None:
+        """End it and what it started, wherever they are."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(END_S)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _read_stderr(self) -> None:
+        stream = self._process.stderr
+        assert stream is not None
+        with stream:
+            while block := stream.read(1 << 14):
+                self._printed.append(block)
+                self._size += len(block)
+                while self._size - len(self._printed[0]) > KEPT_STDERR:
+                    self._size -= len(self._printed.popleft())
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._process.stdin.write(left) or 0 :]
+        except (BrokenPipeError, ConnectionResetError):
+            raise _Gone from None
+
+    def _line(self, seconds: float, cancel: threading.Event) -> bytes:
+        """The next line; raises TimeoutError, _Gone, Cancelled, PipelineFailed where it is too long."""
+        assert self._process.stdout is not None
+        end = time.monotonic() + seconds
+        telling = self._process.stdout.fileno()
+        waiting = select.poll()
+        waiting.register(telling, select.POLLIN)
+        blocks, size = [self._left], len(self._left)
+        while b"\n" not in blocks[-1]:
+            if cancel.is_set():
+                raise Cancelled(f"stopped while {self._owner} was answering")
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if not waiting.poll(min(LOOK_S, left) * 1000):
+                continue
+            block = os.read(telling, 1 << 18)
+            if not block:
+                raise _Gone
+            blocks.append(block)
+            size += len(block)
+            if size > MAX_BYTES:
+                raise PipelineFailed(f"{self._owner}: its reply is larger than {MAX_BYTES >> 20} MiB")
+        line, _, self._left = b"".join(blocks).partition(b"\n")
+        return line
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _of_environment() -> list[str]:
+    """Values that the child has in its environment and that must not come back out."""
+    return [value for name, value in os.environ.items() if _SECRET.search(name) and len(value) >= _MEANT]

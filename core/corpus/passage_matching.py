@@ -1,0 +1,399 @@
+"""Matches passages that another pipeline returned to those of a corpus: by id, by offsets, by text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.domain.once import Lately
+from core.domain.types import Passage
+from core.domain.unmatched import unmatched_id
+
+Rule = Literal["id", "offsets", "text", "words"]
+RULES: Mapping[Rule, str] = {
+    "id": "by id",
+    "offsets": "by document and offsets",
+    "text": "by text",
+    "words": "by shared words",
+}
+LEAST = 0.8  # of the words of the shorter of two texts, where neither holds the other
+HALF = 0.5  # of a span, as labels follow it; and of the words, below which an id means another passage
+SHORT = 5  # different words: what has fewer is found in many a text by accident
+KEPT, PREPARED = 5_000, 1_000  # matches, and texts made ready, remembered: the same come again and again
+SHARED = 8  # words of its rarest that a passage must share before all of its words are compared
+# Letters of scripts that put no space between words count as a word each.
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+Numbers = NDArray[np.int32]
+
+
+class Foreign(Protocol):
+    """A passage as another pipeline returned it; `id`, `start`, `end` and `title` may be missing."""
+
+    @property
+    def doc_id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def id(self) -> str | None: ...
+    @property
+    def start(self) -> int | None: ...
+    @property
+    def end(self) -> int | None: ...
+    @property
+    def title(self) -> str | None: ...
+
+
+class Searched(Protocol):
+    """What is needed of a corpus."""
+
+    def by_ids(self, ids: Sequence[str], /) -> dict[str, Passage]: ...
+    def spanning(self, document: str, start: int, end: int, /) -> list[Passage]: ...
+    def passages(self, rows: Sequence[int], /) -> list[Passage]: ...
+    def everything(self) -> Iterable[tuple[int, Passage, Mapping[str, str]]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A passage of the ranking: hit number `at`, from 0. Without a `rule` the corpus does not have it."""
+
+    passage: Passage
+    at: int
+    rule: Rule | None
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A ranking as passages of a corpus, each once, at the best rank it was returned at.
+
+    `rules`: for each hit the rule it was matched by, None where it was not. `repeats`: hits that name only
+    passages of earlier ones. `spread`: hits that hold several passages and stand for each of them.
+    `clashes`: hits whose id the corpus has for other words, so that it was not believed.
+    """
+
+    placed: tuple[Placed, ...]
+    rules: tuple[Rule | None, ...]
+    repeats: int = 0
+    spread: int = 0
+    clashes: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """The share of the hits that were matched; None without any."""
+        return sum(rule is not None for rule in self.rules) / len(self.rules) if self.rules else None
+
+    def in_words(self) -> str:
+        """One line: how many were matched, by which rules, and what else is to be known."""
+        return describe(self.rules, self.repeats, self.spread, self.clashes)
+
+
+def describe(rules: Iterable[Rule | None], repeats: int = 0, spread: int = 0, clashes: int = 0) -> str:
+    """How many of some hits were matched, by which rules, and what else is to be known of them."""
+    count = Counter(rules)
+    total, lost = count.total(), count[None]
+    if not total:
+        return "No passages were returned."
+    by = ", ".join(f"{count[rule]:,} {told}" for rule, told in RULES.items() if count[rule])
+    said = [f"{total - lost:,} of {total:,} passages matched to the corpus" + (f": {by}" if by else "")]
+    if lost:
+        said.append(f"{lost:,} not in the corpus")
+    if repeats:
+        said.append(f"{repeats:,} returned again, counted at their best rank")
+    if spread:
+        said.append(f"{spread:,} longer than a passage, counted as each passage they hold")
+    if clashes:
+        said.append(f"{clashes:,} with an id that the corpus has for other words")
+    return "; ".join(said) + "."
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as they are compared: without case, width and what stands between them."""
+    folded = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return _WORD.findall(folded) or folded.split()
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text made ready to be compared: its words as one line, and the different ones."""
+
+    line: str
+    known: frozenset[str]
+    hash: int
+
+    @classmethod
+    def of(cls, text: str) -> _Text:
+        found = words(text)
+        return cls(f" {' '.join(found)} ", frozenset(found), hash(tuple(found)))
+
+    def holds(self, other: _Text) -> bool:
+        return other.line in self.line
+
+    def overlap(self, other: _Text) -> float:
+        """The share of the words of the shorter one that the other has, too (overlap coefficient)."""
+        least = min(len(self.known), len(other.known))
+        return len(self.known & other.known) / least if least else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one hit was matched to, passages in the order of their document."""
+
+    passages: tuple[Passage, ...]
+    rule: Rule | None
+    clash: bool = False
+
+
+class Matcher:
+    """Matches to one corpus; safe to use from several threads.
+
+    Text is looked up among the words of all passages, which are read when that is first needed.
+    """
+
+    def __init__(self, corpus: Searched) -> None:
+        self._corpus = corpus
+        self._lookup: _Lookup | None = None
+        self._known: Lately[tuple[object, ...], _Found] = Lately(KEPT)
+        self._texts: Lately[str, _Text] = Lately(PREPARED)
+
+    def match(self, hits: Sequence[Foreign]) -> Matched:
+        """The ranking of `hits`, best first, as passages of the corpus.
+
+        Each by the first rule that holds: its id, or its document's, is a passage's, unless their words
+        differ; a passage has at least half of the shorter of the two spans in the same document; one text
+        holds the other, or they share 0.8 of the words of the shorter one.
+        """
+        keys = [(hit.id, hit.doc_id, hit.start, hit.end, hit.text) for hit in hits]
+        new = {key: hit for key, hit in zip(keys, hits, strict=True) if self._known.get(key) is None}
+        fresh = dict(zip(new, self._find(list(new.values())), strict=True))
+        for key, found in fresh.items():
+            self._known.put(key, found)
+        placed: dict[str, Placed] = {}
+        repeats = spread = clashes = 0
+        rules: list[Rule | None] = []
+        for at, (key, hit) in enumerate(zip(keys, hits, strict=True)):
+            found = fresh.get(key) or self._known.get(key) or self._find([hit])[0]
+            passages = found.passages or (own(hit),)
+            rules.append(found.rule)
+            repeats += all(passage.id in placed for passage in passages)
+            spread += len(passages) > 1
+            clashes += found.clash
+            for passage in passages:
+                placed.setdefault(passage.id, Placed(passage, at, found.rule))
+        return Matched(tuple(placed.values()), tuple(rules), repeats, spread, clashes)
+
+    def _find(self, hits: Sequence[Foreign]) -> list[_Found]:
+        there = self._corpus.by_ids(list({id for hit in hits for id in (hit.id, hit.doc_id) if id}))
+        found = [self._by_name(hit, there) for hit in hits]
+        left = [at for at, one in enumerate(found) if not one.passages and hits[at].text]
+        for at, by_text in zip(left, self._by_text([hits[at] for at in left]), strict=True):
+            found[at] = replace(by_text, clash=found[at].clash)
+        return found
+
+    def _by_name(self, hit: Foreign, there: Mapping[str, Passage]) -> _Found:
+        named, clash = self._named(hit, there)
+        if named is not None:
+            return _Found((named,), "id")
+        placed = self._at_place(hit)
+        return _Found(placed, "offsets" if placed else None, clash)
+
+    def _named(self, hit: Foreign, there: Mapping[str, Passage]) -> tuple[Passage | None, bool]:
+        """The passage whose id the hit has, and whether the corpus has it for other words only."""
+        clash = False
+        for id in (hit.id, hit.doc_id):
+            passage = there.get(id) if id else None
+            if passage is None:
+                continue
+            if hit.text == passage.text:
+                return passage, False
+            theirs, ours = self._text(hit.text), self._text(passage.text)
+            if not theirs.known or not ours.known or theirs.overlap(ours) >= HALF:
+                return passage, False
+            clash = True
+        return None, clash
+
+    def _at_place(self, hit: Foreign) -> tuple[Passage, ...]:
+        """The passages at the hit's place in its document, as labels are tied to it; none where
+        other words stand there.
+        """
+        start, end = hit.start, hit.end
+        if start is None or end is None or not 0 <= start < end:
+            return ()
+        shared = {
+            passage: (max(start, passage.start), min(end, passage.end))
+            for passage in self._corpus.spanning(hit.doc_id, start, end)
+        }
+        held = [
+            passage
+            for passage, (first, last) in shared.items()
+            if last - first >= HALF * min(end - start, passage.end - passage.start)
+            and self._says(hit, passage.text[first - passage.start : last - passage.start])
+        ]
+        whole = sorted((p for p in held if p.start >= start and p.end <= end), key=_in_order)
+        if len(whole) > 1 or not held:
+            return tuple(whole)
+        best = max(held, key=lambda p: (shared[p][1] - shared[p][0], -(p.end - p.start), -p.start, p.id))
+        return (best,)
+
+    def _says(self, hit: Foreign, part: str) -> bool:
+        """Whether the hit has the words of that part of a passage; one without a text is believed."""
+        if not hit.text.strip():
+            return True
+        theirs, ours = self._text(hit.text), _Text.of(part)
+        return len(theirs.known & ours.known) >= LEAST * len(ours.known)
+
+    def _by_text(self, hits: Sequence[Foreign]) -> Iterator[_Found]:
+        if not hits:
+            return
+        if self._lookup is None:
+            self._lookup = _Lookup(self._corpus.everything())
+        texts = [self._text(hit.text) for hit in hits]
+        rows = [self._lookup.equal(text) or self._lookup.candidates(text) for text in texts]
+        needed = list({row for some in rows for row in some})
+        passages = dict(zip(needed, self._corpus.passages(needed), strict=True))
+        for hit, text, some in zip(hits, texts, rows, strict=True):
+            yield self._closest(hit, text, {row: passages[row] for row in some})
+
+    def _closest(self, hit: Foreign, text: _Text, candidates: Mapping[int, Passage]) -> _Found:
+        """Of the candidates one of equal words, else one that holds the other, else the best overlap; then
+        one of the same document, then the nearest in length, then the first. A text that is longer than it
+        stands for every passage of that document that it holds.
+        """
+        size = len(text.line)
+        best: tuple[tuple[bool, bool, bool, float, float, int], Passage, _Text] | None = None
+        for row, passage in candidates.items():
+            ours = self._text(passage.text)
+            same = passage.doc_id == hit.doc_id
+            equal = text.line == ours.line
+            overlap = text.overlap(ours)
+            if overlap < LEAST:
+                continue
+            if not (equal or same or min(len(text.known), len(ours.known)) >= SHORT):
+                continue
+            held = equal or text.holds(ours) or ours.holds(text)
+            near = min(size, len(ours.line)) / max(size, len(ours.line))
+            key = (equal, held, same, 1.0 if held else overlap, near, -row)
+            if best is None or key > best[0]:
+                best = key, passage, ours
+        if best is None:
+            return _Found((), None)
+        (equal, held, *_), found, ours = best
+        rule: Rule = "text" if held else "words"
+        if equal or not held or len(ours.line) > size:
+            return _Found((found,), rule)
+        least = 1 if found.doc_id == hit.doc_id else SHORT
+        every = [
+            passage
+            for passage in candidates.values()
+            if passage.doc_id == found.doc_id
+            and len((other := self._text(passage.text)).known) >= least
+            and text.holds(other)
+        ]
+        return _Found(tuple(sorted(every, key=_in_order)), rule)
+
+    def _text(self, text: str) -> _Text:
+        known = self._texts.get(text)
+        if known is None:
+            known = _Text.of(text)
+            self._texts.put(text, known)
+        return known
+
+
+def _in_order(passage: Passage) -> tuple[int, int, str]:
+    return passage.start, passage.end, passage.id
+
+
+def own(hit: Foreign) -> Passage:
+    """A hit that the corpus does not have as a passage of its own; equal document and words give one id."""
+    content = " ".join(words(hit.text)) or f"{hit.id or ''}\0{hit.start}\0{hit.end}"
+    start = hit.start if hit.start is not None and hit.start >= 0 else 0
+    end = hit.end if hit.end is not None and hit.end >= start else start + len(hit.text)
+    return Passage(unmatched_id(hit.doc_id, content), hit.doc_id, hit.title or "", hit.text, start, end)
+
+
+class _Lookup:
+    """Which passages can share 0.8 of the words of the shorter text with another one: none is missed.
+
+    Prefix filtering for the overlap coefficient: with words ordered by how rare they are, a text of n words
+    of which h = ceil(0.8 n) are shared has at least s of them among its first n - h + s. That holds of the
+    shorter text: of the one asked about (`_all`), or of a passage (`_first`).
+
+    Source: Chaudhuri, Ganti, Kaushik 2006, "A Primitive Operator for Similarity Joins in Data Cleaning",
+    doi:10.1109/ICDE.2006.9, section 4; Xiao, Wang, Lin, Yu 2008, doi:10.1145/1367497.1367516.
+    """
+
+    def __init__(self, passages: Iterable[tuple[int, Passage, Mapping[str, str]]]) -> None:
+        self._number: dict[str, int] = {}
+        number = self._number
+        numbers, counts, hashes = array("i"), array("i"), array("q")
+        for _, passage, _ in passages:
+            in_order = words(passage.text)
+            hashes.append(hash(tuple(in_order)))
+            different = set(in_order)
+            numbers.extend([number.setdefault(word, len(number)) for word in different])
+            counts.append(len(different))
+        hashed = np.array(hashes, np.int64)
+        self._by_hash: Numbers = np.argsort(hashed, kind="stable").astype(np.int32)
+        self._hashes = hashed[self._by_hash]
+        self._sizes: Numbers = np.array(counts, np.int32)
+        word: Numbers = np.frombuffer(numbers, np.int32) if numbers else np.empty(0, np.int32)
+        owner = np.repeat(np.arange(len(self._sizes), dtype=np.int32), self._sizes)
+        frequency = np.bincount(word, minlength=len(number))
+        self._frequency: list[int] = frequency.tolist()
+        self._all = _Postings(word, owner, len(number))
+        # the rarest words of each passage; of equally rare ones those of the lower number
+        order = np.lexsort((word, frequency[word], owner))
+        word, owner = word[order], owner[order]
+        begins = np.concatenate([[0], np.cumsum(self._sizes)])[:-1]
+        place = np.arange(len(word)) - begins[owner]
+        least = np.ceil(LEAST * self._sizes - 1e-9).astype(np.int32)
+        self._least = np.minimum(SHARED, least)
+        first = place < (self._sizes - least + self._least)[owner]
+        self._first = _Postings(word[first], owner[first], len(number))
+
+    def equal(self, text: _Text) -> list[int]:
+        """Rows of the passages with the words of `text` in its order."""
+        first, last = (np.searchsorted(self._hashes, text.hash, side) for side in ("left", "right"))
+        found: list[int] = self._by_hash[first:last].tolist()
+        return found
+
+    def candidates(self, text: _Text) -> list[int]:
+        """Rows of all passages whose overlap with `text` can reach LEAST, and of some more."""
+        size = len(text.known)
+        if not size:
+            return []
+        known = [n for word in text.known if (n := self._number.get(word)) is not None]
+        least = int(np.ceil(LEAST * size - 1e-9))
+        shared = min(SHARED, least)
+        known.sort(key=self._frequency.__getitem__)
+        # words that no passage has are the rarest of all, and stand in the prefix without being found
+        prefix = known[: max(0, size - least + shared - (size - len(known)))]
+        longer, count = self._all.counted(prefix)
+        rows = longer[(count >= shared) & (self._sizes[longer] >= size)]
+        shorter, count = self._first.counted(known)
+        also = shorter[(count >= self._least[shorter]) & (self._sizes[shorter] <= size)]
+        found: list[int] = np.union1d(rows, also).tolist()
+        return found
+
+
+class _Postings:
+    """Rows by word, in one array."""
+
+    def __init__(self, word: Numbers, row: Numbers, size: int) -> None:
+        order = np.argsort(word, kind="stable")
+        self._rows: Numbers = row[order]
+        self._ends = np.concatenate([[0], np.cumsum(np.bincount(word, minlength=size))]).tolist()
+
+    def counted(self, some: Sequence[int]) -> tuple[Numbers, NDArray[np.int64]]:
+        """The rows that have any of these words, and how many of them each has."""
+        parts = [self._rows[self._ends[n] : self._ends[n + 1]] for n in some]
+        every = np.sort(np.concatenate([*parts, np.empty(0, np.int32)]))
+        begins = np.flatnonzero(np.diff(every, prepend=-1))
+        return every[begins], np.diff(begins, append=len(every))

@@ -1,0 +1,77 @@
+"""A corpus made of what a pipeline returned: its passages as they come, in a file that is indexed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from core.corpus import index_record, uploads
+from core.corpus.catalogue import BUILT_IN
+from core.corpus.chunk import WHOLE
+from core.corpus.files import storable
+from core.corpus.passage_matching import Foreign
+from core.corpus.source import Source, from_path
+from core.domain.errors import BadInput, Unavailable
+from core.domain.settings import Settings
+
+FILE = "returned.jsonl"  # among a corpus' uploaded files
+
+
+def source(corpus: str, settings: Settings) -> Source:
+    """What is to be indexed after `add`: each passage as it was returned, none cut."""
+    return from_path(uploads.folder(corpus, settings), name=corpus, chunking=WHOLE)
+
+
+def add(corpus: str, hits: Iterable[Foreign], settings: Settings) -> int:
+    """Add the passages that are new to a corpus of returned ones, and give their number; index it then.
+
+    A passage keeps its pipeline's id; one without an id, or whose id stands for another text already, gets
+    one made of its document and its text. Raises BadInput for a name that is another corpus', and where a new
+    corpus would have no text; Unavailable where it cannot be saved.
+    """
+    home = uploads.folder(corpus, settings)
+    _check(home.name, settings)
+    file = home / FILE
+    try:
+        rows = _rows(file)
+        before = len(rows)
+        known = {(row["document"], row["text"]) for row in rows.values()}
+        for hit in hits:
+            document, text = storable(hit.doc_id), storable(hit.text)
+            if not text.strip() or (document, text) in known:
+                continue
+            known.add((document, text))
+            id = storable(hit.id or "")
+            if not id or id in rows:
+                id = f"{document}#{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+            rows[id] = {"_id": id, "title": storable(hit.title or ""), "text": text, "document": document}
+        if not rows:
+            raise BadInput("no passage with a text was returned: there is nothing to make a corpus of")
+        if len(rows) > before:
+            home.mkdir(parents=True, exist_ok=True)
+            scratch = home / f".{FILE}"
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows.values())
+            scratch.write_text("".join(lines), encoding="utf-8")
+            os.replace(scratch, file)
+    except OSError as error:
+        raise Unavailable(f"cannot save the passages in {home}: {error.strerror or error}") from error
+    return len(rows) - before
+
+
+def _check(name: str, settings: Settings) -> None:
+    if name in BUILT_IN:
+        raise BadInput(f"{name!r} is the name of a built-in corpus; choose another")
+    other = index_record.current(name, settings)
+    if other is not None and not uploads.is_uploaded(other.source.path, settings):
+        raise BadInput(f"{name!r} is already the corpus of {other.source.path}; choose another name")
+
+
+def _rows(file: Path) -> dict[str, dict[str, str]]:
+    """The passages there are, by id."""
+    if not file.exists():
+        return {}
+    rows = map(json.loads, file.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+    return {row["_id"]: row for row in rows}

@@ -1,0 +1,162 @@
+"""Pipelines of the user's own as the settings file or the command line names them: what to ask, and how."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from core.domain.errors import BadInput
+
+Door = Literal["function", "http"]
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+NAMED = "small letters, digits and _, a letter first, at most 40 characters"
+HOW = "NAME=FILE.py:FUNCTION or NAME=http://127.0.0.1:PORT/search"
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+# What says how a request is framed or where it goes is not the user's to set.
+KEPT_HEADERS = (
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "content-type",
+    "accept-encoding",
+)
+K = 50  # passages asked for, unless told otherwise
+
+
+class PipelineSettings(BaseModel):
+    """A table [external.NAME] of the settings file: a function or an address, and how it is asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    function: str | None = Field(None, description="FILE.py:FUNCTION; a relative file is beside this one")
+    url: str | None = Field(None, description="http(s)://host:port/path that takes POST")
+    python: str = Field("", description="the interpreter of `function`, or its environment's folder")
+    title: str = Field("", max_length=60, description="what pages call it; empty: its name")
+    k: int = Field(K, ge=1, le=1_000, description="passages asked for")
+    timeout_s: float = Field(30.0, gt=0, le=3_600, description="deadline of one call, in seconds")
+    start_timeout_s: float = Field(120.0, gt=0, le=3_600, description="deadline of loading the file")
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="sent to `url`; ${NAME} is the environment variable NAME"
+    )
+    filters: dict[str, Any] = Field(default_factory=dict, description="given with every question as it is")
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, given: dict[str, str]) -> dict[str, str]:
+        for name, value in given.items():
+            if not _HEADER.fullmatch(name) or name.lower() in KEPT_HEADERS:
+                raise ValueError(f"header {name!r} cannot be set")
+            if not value.isprintable() or not value.isascii() or value != value.strip():
+                raise ValueError(f"the value of header {name} contains characters that no header has")
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """One pipeline, checked: `target` is FILE.py:FUNCTION with an absolute path, or an address; `python` an
+    absolute path, "" for an address. `headers` still have the names of variables in them, not the values.
+    """
+
+    name: str
+    door: Door
+    target: str
+    python: str = ""
+    title: str = ""
+    k: int = K
+    timeout_s: float = 30.0
+    start_timeout_s: float = 120.0
+    headers: tuple[tuple[str, str], ...] = ()
+    filters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    given: Literal["settings", "command"] = "settings"
+
+    @property
+    def label(self) -> str:
+        """What pages and messages call it."""
+        return self.title or self.name
+
+    @property
+    def owner(self) -> str:
+        """How a message about it begins."""
+        return f"pipeline {self.name}"
+
+    @property
+    def file(self) -> Path:
+        """The file of a function."""
+        return Path(self.target.rpartition(":")[0])
+
+    @property
+    def function(self) -> str:
+        """What is asked in `file`."""
+        return self.target.rpartition(":")[2]
+
+
+def from_settings(name: str, given: PipelineSettings, beside: Path) -> Pipeline:
+    """The pipeline of a table of the settings file in the folder `beside`. Raises BadInput that names the
+    table.
+    """
+    where = f"[external.{name}] of the settings file"
+    if (given.function is None) == (given.url is None):
+        raise BadInput(f'{where}: give either function = "FILE.py:FUNCTION" or url = "http://..."')
+    if given.function is not None and given.headers:
+        raise BadInput(f"{where}: headers go with url, not with function")
+    if given.url is not None and given.python:
+        raise BadInput(f"{where}: python goes with function, not with url")
+    return _pipeline(
+        name, given.function or given.url or "", given.python, beside, where,
+        title=given.title, k=given.k, timeout_s=given.timeout_s, start_timeout_s=given.start_timeout_s,
+        headers=tuple(given.headers.items()), filters=given.filters,
+    )  # fmt: skip
+
+
+def from_command(given: str, python: str = "") -> Pipeline:
+    """The pipeline of `--route NAME=TARGET` with `--python`; raises BadInput that says how it is written."""
+    name, equals, target = given.partition("=")
+    if not equals or not name or not target:
+        raise BadInput(f"cannot read --route {given!r}; write {HOW}")
+    is_url = "://" in target
+    return _pipeline(name, target, "" if is_url else python, Path.cwd(), f"--route {name}", given="command")
+
+
+def _pipeline(name: str, target: str, python: str, beside: Path, where: str, **more: Any) -> Pipeline:
+    if not NAME.fullmatch(name):
+        raise BadInput(f"{where}: {name[:60]!r} cannot be a route's name; use {NAMED}")
+    if "://" in target:
+        return Pipeline(name, "http", target.strip(), **more)
+    file, colon, function = target.rpartition(":")
+    if not colon or not file or not all(part.isidentifier() for part in function.split(".")):
+        raise BadInput(f"{where}: cannot read {target[:200]!r}; write {HOW}")
+    path = _under(file, beside)
+    if not path.is_file():
+        raise BadInput(f"{where}: {path} does not exist")
+    return Pipeline(name, "function", f"{path}:{function}", interpreter(python, beside, where), **more)
+
+
+def interpreter(given: str, beside: Path, where: str) -> str:
+    """The interpreter that was named: a file, an environment's folder, a command, or "" for this one. Its
+    link is not followed: an environment is found by where the link is.
+    """
+    if not given:
+        return sys.executable
+    path = _under(given, beside)
+    if path.is_dir():
+        path = path / "bin" / "python"
+    elif not path.exists() and os.sep not in given and (found := shutil.which(given)):
+        path = Path(found)
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise BadInput(f"{where}: no Python interpreter at {path}; give its path or its environment's folder")
+    return str(path)
+
+
+def _under(path: str, folder: Path) -> Path:
+    """As an absolute path, links left as they are."""
+    return Path(os.path.abspath(folder / Path(path).expanduser()))

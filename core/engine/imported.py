@@ -1,0 +1,429 @@
+"""Traces of other programs as stored Runs: their lists as passages of a corpus, their steps as spans."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from core.corpus.corpus import Corpus
+from core.corpus.passage_matching import Matched, Rule, describe
+from core.corpus.source import slug
+from core.domain.errors import BadInput
+from core.domain.external import ForeignHit
+from core.domain.outputs import NOTHING, Embedding, Output, Pass, Reply, Rerank, Reranked, Search
+from core.domain.types import Hit, Link, Passage, Query, Ranking, RouteResult, Run, Span, Tokens
+from core.store.traces_in import ForeignSpan, ForeignTrace, in_words
+
+INPUT = ("input.value", "langfuse.observation.input", "langfuse.trace.input", "traceloop.entity.input")
+OUTPUT = ("output.value", "langfuse.observation.output", "langfuse.trace.output", "traceloop.entity.output")
+MODEL = ("llm.model_name", "gen_ai.response.model", "gen_ai.request.model", "reranker.model_name")
+PROMPT = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+COMPLETION = ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+ASKED = ("query", "question", "input", "query_str", "user_query", "text", "prompt", "content")
+ANSWERED = ("answer", "output", "response", "result", "text", "content", "completion", "replies")
+DEPTH = 4  # of objects in each other that a question or an answer is looked for in
+UNSCORED = "none in the trace: 1/rank stands in their place"
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of traces: the runs, how their passages were matched, what was left out and why."""
+
+    runs: list[Run] = field(default_factory=list)
+    rules: list[Rule | None] = field(default_factory=list)
+    repeats: int = 0
+    spread: int = 0
+    clashes: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def matching(self) -> str:
+        """How the passages were matched, in words."""
+        return describe(self.rules, self.repeats, self.spread, self.clashes)
+
+    @property
+    def left_out(self) -> str:
+        """What was left out or mended, in words; "" for nothing."""
+        return in_words(self.skipped)
+
+
+def returned(traces: Sequence[ForeignTrace]) -> Iterator[ForeignHit]:
+    """Every passage that the traces have, with a text."""
+    for trace in traces:
+        for span in trace.spans:
+            yield from (hit for hit in (*(span.hits or ()), *span.given) if hit.text)
+
+
+def named(traces: Sequence[ForeignTrace], given: str | None) -> str:
+    """What the route of these traces is called: as was given, else as their service is."""
+    if given is None:
+        given = next((span.service for trace in traces for span in trace.spans if span.service), "")
+    try:
+        return slug(given or "trace").replace("-", "_").replace(".", "_")
+    except BadInput:
+        return "trace"
+
+
+def run_id(trace: ForeignTrace, corpus: str) -> str:
+    """The id of a trace's run over a corpus: equal whenever it is imported."""
+    return f"trace-{hashlib.sha256(f'{corpus}/{trace.id}'.encode()).hexdigest()[:16]}"
+
+
+def imported(
+    traces: Sequence[ForeignTrace], corpus: Corpus, route: str, known: Collection[str] = ()
+) -> Imported:
+    """The runs of traces over `corpus`, in their order; those whose run is `known` are left out."""
+    found = Imported()
+    for trace in traces:
+        if run_id(trace, corpus.name) in known:
+            found.skipped["traces imported before"] += 1
+        elif not any(span.hits for span in trace.spans):
+            found.skipped["traces without a retrieved passage"] += 1
+        elif not (asked := question(trace)):
+            found.skipped["traces without a question"] += 1
+        else:
+            found.runs.append(_Reading(trace, corpus, found).run(asked, route))
+    return found
+
+
+def question(trace: ForeignTrace) -> str:
+    """What was asked: the input of the root, else what the first retriever was asked; "" for none."""
+    retrievers = [span for span in trace.spans if span.hits is not None]
+    for span in (*trace.roots, *retrievers, *trace.spans):
+        asked = _plain(span.text(*INPUT), ASKED) or _plain(_message(span, "input"), ASKED)
+        if asked or (asked := span.text("gen_ai.retrieval.query.text", "reranker.query")):
+            return asked
+    return ""
+
+
+class _Reading:
+    """One trace being made a run; passages by id as they are met."""
+
+    def __init__(self, trace: ForeignTrace, corpus: Corpus, found: Imported) -> None:
+        self._trace, self._corpus, self._found = trace, corpus, found
+        self._passages: dict[str, Passage] = {}
+        self._zero = min(span.start for span in trace.spans)
+
+    def run(self, asked: str, route: str) -> Run:
+        trace = self._trace
+        results = [self._result(name, title, spans) for name, title, spans in self._routes(route)]
+        service = next((span.service for span in trace.spans if span.service), "")
+        session = next(
+            (s for span in trace.spans if (s := span.text("session.id", "langfuse.session.id"))), ""
+        )
+        settings: dict[str, Any] = {
+            "source": "trace",
+            "trace": trace.id,
+            "service": service,
+            "routes": [result.route for result in results],
+            "answers": "all" if any(result.answer for result in results) else "none",
+            **({"conversation": session} if session else {}),
+        }
+        created = datetime.fromtimestamp(self._zero / 1e9, UTC).isoformat(timespec="milliseconds")
+        wall = max((result.start_ms + result.ms for result in results), default=0.0)
+        return Run(
+            run_id(trace, self._corpus.name), created, Query(asked), self._corpus.name,
+            self._corpus.fingerprint, settings, tuple(results), self._passages, wall,
+        )  # fmt: skip
+
+    def _routes(self, route: str) -> list[tuple[str, str, tuple[ForeignSpan, ...]]]:
+        """What ran: name, title, spans. A trace is one route, except where RouteScope wrote it."""
+        roots = self._trace.roots
+        if len(roots) == 1 and {"run", "fingerprint"} <= _metadata(roots[0]).keys():
+            children = [span for span in self._trace.spans if span.parent == roots[0].id]
+            ours = [(span, _metadata(span).get("route")) for span in children]
+            if ours and all(isinstance(name, str) and name for _, name in ours):
+                return [(str(name), span.name, self._below(span)) for span, name in ours]
+        return [(route, next((s.service for s in roots if s.service), "") or route, self._trace.spans)]
+
+    def _below(self, top: ForeignSpan) -> tuple[ForeignSpan, ...]:
+        inside = {top.id}
+        grew = True
+        while grew:
+            more = {s.id for s in self._trace.spans if s.parent in inside} - inside
+            grew, inside = bool(more), inside | more
+        return tuple(
+            replace(span, parent="") if span is top else span
+            for span in self._trace.spans
+            if span.id in inside
+        )
+
+    def _result(self, name: str, title: str, spans: tuple[ForeignSpan, ...]) -> RouteResult:
+        roots = [span for span in spans if not span.parent]
+        start, end = min(span.start for span in spans), max(span.end for span in spans)
+        lone = roots[0] if len(roots) == 1 and len(spans) > 1 else None
+        steps = [span for span in spans if span is not lone]
+        made = _Steps(steps, lone, start, self._ranking).made()
+        final = made.final
+        if lone is not None:
+            end = max(end if lone.end <= lone.start else lone.end, lone.start)
+            if lone.hits:
+                final = self._returned(made, lone, start)
+        failed = next((span.error for span in roots if span.error), None)
+        ranking, origin = ((), None) if failed or final is None else final
+        answer = next((text for span in roots if (text := self._answer(span))), None)
+        return RouteResult(
+            name, title, "failed" if failed else "ok", (end - start) / 1e6, (start - self._zero) / 1e6,
+            (end - start) / 1e6, ranking, None if failed else answer, (), tuple(made.spans), {}, failed,
+            origin=origin,
+        )  # fmt: skip
+
+    def _returned(self, made: _Made, root: ForeignSpan, zero: int) -> tuple[Ranking, Link]:
+        """The list that the root says it returned, linked to the last one that has all of it."""
+        ranking = self._ranking(root.hits or ())
+        ids = [hit.passage.id for hit in ranking]
+        for span in reversed(made.spans):
+            if span.hits is not None and [id for id, _ in span.hits][: len(ids)] == ids:
+                return ranking, Link("hits", span.id, len(ids))
+        last = len(made.spans) + 1
+        given = tuple((hit.passage.id, hit.score) for hit in ranking)
+        links = made.links_of(ranking, [one for one in made.lists if one.id not in made.taken])
+        output: Output = NOTHING if links else Search((question(self._trace),))
+        began = max(0.0, (root.end - zero) / 1e6)
+        made.spans.append(
+            Span(last, None, f"result of {root.name}", "CHAIN", began, 0.0, {}, output, given, links)
+        )
+        return ranking, Link("hits", last, len(ids))
+
+    def _answer(self, root: ForeignSpan) -> str | None:
+        if root.kind in ("RETRIEVER", "RERANKER", "EMBEDDING"):
+            return None
+        text = root.text(*OUTPUT)
+        return _plain(text, ANSWERED) or _plain(_message(root, "output"), ANSWERED) or None
+
+    def _ranking(self, hits: Sequence[ForeignHit]) -> Ranking:
+        """A list as passages of the corpus; where one has no score, all have that of their place."""
+        matched = self._corpus.matcher.match(hits)
+        self._count(matched)
+        scored = all(hit.score is not None for hit in hits)
+        ranking = []
+        for rank, one in enumerate(matched.placed, 1):
+            passage = self._passages.setdefault(one.passage.id, one.passage)
+            score = hits[one.at].score
+            ranking.append(Hit(passage, score if scored and score is not None else 1.0 / rank))
+        return tuple(ranking)
+
+    def _count(self, matched: Matched) -> None:
+        found = self._found
+        found.rules += matched.rules
+        found.repeats += matched.repeats
+        found.spread += matched.spread
+        found.clashes += matched.clashes
+
+
+@dataclass(slots=True)
+class _Made:
+    """The spans of a route, its lists, and the one that counts as its result: the last that no step took."""
+
+    spans: list[Span] = field(default_factory=list)
+    lists: list[Span] = field(default_factory=list)
+    taken: set[int] = field(default_factory=set)
+    rankings: dict[int, Ranking] = field(default_factory=dict)
+
+    @property
+    def final(self) -> tuple[Ranking, Link] | None:
+        free = [span for span in self.lists if span.id not in self.taken and span.hits]
+        if not free:
+            return None
+        last = max(free, key=lambda span: (span.start_ms + span.ms, span.id))
+        ranking = self.rankings[last.id]
+        return ranking, Link("hits", last.id, len(ranking))
+
+    def links_of(self, ranking: Ranking, candidates: Sequence[Span]) -> tuple[Link, ...]:
+        """The lists that a list has its passages from, and one of unknown origin for those of none."""
+        ids = {hit.passage.id for hit in ranking}
+        given = [span for span in candidates if span.hits and ids & {id for id, _ in span.hits}]
+        if not given:
+            return ()
+        names = ["hits"] if len(given) == 1 else [f"lists[{at}]" for at in range(len(given))]
+        links = [Link(arg, span.id, len(span.hits or ())) for arg, span in zip(names, given, strict=True)]
+        known = {id for span in given for id, _ in span.hits or ()}
+        if others := len(ids - known):
+            links.append(Link(f"lists[{len(given)}]", None, others))
+        return tuple(links)
+
+
+class _Steps:
+    """The spans of one route, numbered in the order they began. A list that was made of other lists below it
+    stands on a span of its own behind them: no step is given what comes after it.
+    """
+
+    def __init__(
+        self,
+        spans: Sequence[ForeignSpan],
+        root: ForeignSpan | None,
+        zero: int,
+        ranking: Callable[[Sequence[ForeignHit]], Ranking],
+    ) -> None:
+        self._spans, self._root, self._zero, self._ranking = spans, root, zero, ranking
+        self._numbers = {span.id: number for number, span in enumerate(spans, 1)}
+        self._made = _Made()
+
+    def made(self) -> _Made:
+        """The spans, each with what it came to."""
+        parents = {span.parent for span in self._spans if span.hits}
+        own = {span.id: span for span in self._spans}
+        above: set[str] = set()  # spans with a list somewhere below them
+        for id in parents:
+            while id in own and id not in above:
+                above.add(id)
+                id = own[id].parent
+        late: list[ForeignSpan] = []
+        for span in self._spans:
+            waits = span.hits is not None and span.id in above
+            self._add(span, None if waits else span.hits)
+            late += [span] if waits else []
+        for span in late:
+            self._result_of(span)
+        return self._made
+
+    def _add(self, span: ForeignSpan, hits: tuple[ForeignHit, ...] | None) -> None:
+        number = self._numbers[span.id]
+        ranking = None if hits is None else self._ranking(hits)
+        links: tuple[Link, ...] = ()
+        attributes = {"time": "from the trace"}
+        if ranking is not None and hits is not None:
+            if hits and any(hit.score is None for hit in hits):
+                attributes["scores"] = UNSCORED
+            if span.kind != "RETRIEVER":
+                links = self._linked(span, ranking)
+        output = self._output(span, ranking, links)
+        scored = None if ranking is None else tuple((hit.passage.id, hit.score) for hit in ranking)
+        args: dict[str, Any] = {}
+        if text := span.text("gen_ai.retrieval.query.text", "reranker.query", *INPUT):
+            args["text"] = text
+        if top := span.number("reranker.top_k", "gen_ai.retrieval.top_k"):
+            args["k"] = top
+        used = (span.number(*PROMPT), span.number(*COMPLETION))
+        kind = "CHAIN" if ranking is not None and span.kind == "RETRIEVER" and links else span.kind
+        made = Span(
+            number, self._numbers.get(span.parent), span.name, kind, (span.start - self._zero) / 1e6,
+            (span.end - span.start) / 1e6, args, output, scored, links, {}, attributes,
+            Tokens(*used) if any(used) else None, calls=int(span.kind == "LLM"), error=span.error,
+        )  # fmt: skip
+        self._keep(made, ranking)
+
+    def _result_of(self, span: ForeignSpan) -> None:
+        """What a step with searches below it made of their lists."""
+        ranking = self._ranking(span.hits or ())
+        inside = [
+            one for one in self._made.lists if one.id not in self._made.taken and self._under(one, span)
+        ]
+        links = self._made.links_of(ranking, inside)
+        number = len(self._made.spans) + 1
+        scored = tuple((hit.passage.id, hit.score) for hit in ranking)
+        attributes = {"time": "part of the step above it"}
+        if any(hit.score is None for hit in span.hits or ()):
+            attributes["scores"] = UNSCORED
+        output: Output = Pass() if links else Search((span.text(*INPUT),))
+        made = Span(
+            number, self._numbers[span.id], f"result of {span.name}", "CHAIN", (span.end - self._zero) / 1e6,
+            0.0, {}, output, scored, links, {}, attributes,
+        )  # fmt: skip
+        self._keep(made, ranking)
+
+    def _keep(self, made: Span, ranking: Ranking | None) -> None:
+        self._made.spans.append(made)
+        if ranking is not None:
+            self._made.lists.append(made)
+            self._made.rankings[made.id] = ranking
+            self._made.taken |= {link.span for link in made.links if link.span is not None}
+
+    def _under(self, one: Span, top: ForeignSpan) -> bool:
+        parents = {span.id: span.parent for span in self._made.spans}
+        at, above = one.parent, self._numbers[top.id]
+        while at is not None and at != above:
+            at = parents.get(at)
+        return at == above
+
+    def _linked(self, span: ForeignSpan, ranking: Ranking) -> tuple[Link, ...]:
+        """The lists that a step was given: those with what it says it was given, else with what it gave."""
+        given = self._ranking(span.given) if span.given else ranking
+        ended = [
+            one for one in self._made.lists if one.start_ms + one.ms <= (span.end - self._zero) / 1e6 + 1
+        ]
+        free = [one for one in ended if one.id not in self._made.taken]
+        return self._made.links_of(given, free) or self._made.links_of(given, ended[-1:])
+
+    def _output(self, span: ForeignSpan, ranking: Ranking | None, links: tuple[Link, ...]) -> Output:
+        model = span.text(*MODEL)
+        if ranking is not None and span.kind == "RERANKER":
+            return Rerank(model or span.name, tuple(self._order(ranking, links)))
+        if ranking is not None and not links:
+            text = span.text("gen_ai.retrieval.query.text", *INPUT)
+            return Search((_plain(text, ASKED) or text,) if text else (), model)
+        if span.kind == "LLM":
+            return Reply(_plain(_message(span, "output"), ANSWERED) or span.text(*OUTPUT), model)
+        if span.kind == "EMBEDDING":
+            texts = [
+                value
+                for name, value in sorted(span.attributes.items())
+                if name.endswith(".embedding.text") and isinstance(value, str)
+            ]
+            return Embedding(tuple(texts) or ((span.text(*INPUT),) if span.text(*INPUT) else ()))
+        return NOTHING if ranking is not None or not span.text(*OUTPUT) else Pass(span.text(*OUTPUT))
+
+    def _order(self, ranking: Ranking, links: tuple[Link, ...]) -> Iterator[Reranked]:
+        before: dict[str, tuple[int, float]] = {}
+        spans = {span.id: span for span in self._made.spans}
+        for link in links:
+            given = spans[link.span].hits or () if link.span is not None else ()
+            for rank, (id, score) in enumerate(given, 1):
+                before.setdefault(id, (rank, score))
+        for hit in ranking:
+            if hit.passage.id in before:
+                yield Reranked(hit.passage.id, *before[hit.passage.id], hit.score)
+
+
+def _metadata(span: ForeignSpan) -> dict[str, Any]:
+    """A span's metadata: JSON, or as attributes of their own, as Phoenix has them."""
+    prefix = "metadata."
+    own = {key.removeprefix(prefix): v for key, v in span.attributes.items() if key.startswith(prefix)}
+    try:
+        found = json.loads(span.text("metadata") or "{}")
+    except (ValueError, RecursionError):
+        return own
+    return {**own, **found} if isinstance(found, dict) else own
+
+
+def _message(span: ForeignSpan, side: str) -> str:
+    """The last message of a model call: OpenInference's, OpenTelemetry's, or traceloop's."""
+    stated = span.text(f"gen_ai.{side}.messages")
+    if stated:
+        return stated
+    old = "prompt" if side == "input" else "completion"
+    found = ""
+    for prefix, part in ((f"llm.{side}_messages.", "message.content"), (f"gen_ai.{old}.", "content")):
+        at = 0
+        while isinstance(text := span.attributes.get(f"{prefix}{at}.{part}"), str):
+            found, at = text or found, at + 1
+    return found
+
+
+def _plain(text: str, names: Sequence[str]) -> str:
+    """A question or an answer as people read it: the text itself, or what a JSON value has of it."""
+    if text[:1] not in '[{"' or not text:
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return _found(value, names, DEPTH) or ""
+
+
+def _found(value: Any, names: Sequence[str], depth: int) -> str | None:
+    if isinstance(value, str):
+        return value
+    if depth <= 0:
+        return None
+    if isinstance(value, list):
+        return next((text for one in reversed(value) if (text := _found(one, names, depth - 1))), None)
+    if isinstance(value, Mapping):
+        inner = (value[name] for name in (*names, "message", "messages", "parts") if value.get(name))
+        return next((text for one in inner if (text := _found(one, names, depth - 1))), None)
+    return None

@@ -1,0 +1,33 @@
+"""Makes routes of pipelines that are not ours: those of the settings file and of the command line."""
+
+from __future__ import annotations
+
+from core.domain.errors import Unavailable
+from core.domain.pipelines import Pipeline
+from core.domain.types import Answer, Query
+from core.routes.declare import ParameterSpec, Route
+from core.steps import Steps
+
+
+def route_of(pipeline: Pipeline, broken: str = "") -> Route:
+    """The route that asks a pipeline; `broken` says why it cannot be asked."""
+
+    def ask(query: Query, do: Steps, *, k: int) -> Answer:
+        if broken:
+            raise Unavailable(broken)
+        return do.external(pipeline.name, query, k)
+
+    asks = "an endpoint" if pipeline.door == "http" else f"{pipeline.function} in {pipeline.file.name}"
+    return Route(
+        name=pipeline.name,
+        title=pipeline.label,
+        family="your pipeline",
+        summary=f"Ask your own pipeline ({asks}); measured from outside.",
+        paper=None,
+        needs=(),
+        parameters=(ParameterSpec("k", int, pipeline.k, "number of passages to ask for", 1, 1_000),),
+        function=ask,
+        first=True,
+        external=True,
+        broken=broken,
+    )

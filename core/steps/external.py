@@ -1,0 +1,222 @@
+"""The step that asks a pipeline which is not ours, and records as much of its inside as it tells."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from core.corpus.passage_matching import Matched
+from core.domain.errors import Cancelled, PipelineTimedOut
+from core.domain.external import KINDS, ForeignHit, Reply, Stage
+from core.domain.outputs import External, Fusion, Output, Pass, Rerank, Reranked, Rewrite, Search, Written
+from core.domain.types import Answer, Hit, Link, Origin, Passage, Query, Ranking, Tokens, TracedTuple
+from core.steps.base import ExternalReply
+from core.steps.generate import Generate
+
+OUTSIDE = "measured from outside"
+REPORTED = "reported by the pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A list of the pipeline's as passages, and the span it stands on."""
+
+    span: int
+    hits: Ranking
+
+
+class AskExternal(Generate):
+    """Asks pipelines that are not ours."""
+
+    def external(self, name: str, query: Query, k: int) -> Answer:
+        """The pipeline's ranking as passages of the corpus, with its answer, or one of ours where one was
+        asked for and it gave none.
+
+        Spans: the call, as long as it took here; under it each stage that the pipeline told of, with the time
+        it told; then the rewritten questions and the final list. Passages that the corpus does not have keep
+        their words under ids of their own. Never shared: what a pipeline gives twice may differ.
+
+        Raises Unavailable, PipelineFailed, PipelineTimedOut, and BadInput for a reply that is not as it is to
+        be.
+        """
+        trace = self.context.trace
+        given, stages, final = self._call(name, query, k)
+        reply = given.reply
+        if reply.rewritten:
+            with trace.span(f"rewritten by {name}", "LLM") as span:
+                span.output = Rewrite(
+                    query.text, reply.rewritten, "question" if len(reply.rewritten) == 1 else "variants"
+                )
+                span.attributes["time"] = "part of the call"
+        ranking = self._final(name, query, reply, stages, final)
+        if reply.answer is None:
+            return self.answer(query.text, ranking)
+        return self._their_answer(name, reply, ranking, final)
+
+    def _call(self, name: str, query: Query, k: int) -> tuple[ExternalReply, list[_Listed | None], Matched]:
+        """The reply, the stages' lists, and the final one matched."""
+        context, trace = self.context, self.context.trace
+        with trace.aside():
+            pipeline = context.external(name)
+        args = {"query": query.text, "k": k, "history": len(query.history)}
+        with trace.span(f"call {name}", "RETRIEVER", args) as span:
+            span.attributes["time"] = OUTSIDE
+            try:
+                with context.at_most(pipeline.timeout_s) as timeout:
+                    given = pipeline.ask(query, k, timeout, context.cancel)
+            except PipelineTimedOut:
+                context.left()  # the route's own time may be what was up
+                raise
+            except Cancelled:
+                trace.cut_short()
+                raise
+            reply = given.reply
+            if given.made:
+                span.cached = "cache"
+            trace.stand_at(span.start_ms + given.ms)  # not the wait for another call, nor for its start
+            ended, began = trace.now(), time.perf_counter()
+            matched = [
+                None if stage.hits is None else context.corpus.matcher.match(stage.hits)
+                for stage in reply.stages
+            ]
+            final = context.corpus.matcher.match(reply.hits)
+            span.output = _output(name, pipeline.door, given, final, (time.perf_counter() - began) * 1000)
+            if reply.usage is not None:
+                span.tokens = Tokens(reply.usage.prompt, reply.usage.completion)
+                span.calls = reply.usage.calls
+            if reply.stages:
+                span.attributes["stages"] = f"{REPORTED}: {', '.join(stage.name for stage in reply.stages)}"
+            else:
+                span.attributes["stages"] = "none reported: what happened inside cannot be looked at"
+            trace.stand_at(span.start_ms)
+            stages = self._stages(reply.stages, matched)
+            trace.stand_at(ended)  # what was done here with the reply is no time of the pipeline
+        return given, stages, final
+
+    def _stages(self, stages: Sequence[Stage], matched: Sequence[Matched | None]) -> list[_Listed | None]:
+        """A span for each stage, one after another, as long as the pipeline says."""
+        trace = self.context.trace
+        made: list[_Listed | None] = []
+        for stage, found in zip(stages, matched, strict=True):
+            ranking = () if found is None or stage.hits is None else _ranking(found, stage.hits)
+            given = [one for at in stage.sources if (one := made[at]) is not None]
+            links = () if found is None or _searches(stage) else _links(ranking, given)
+            with trace.span(stage.name, KINDS[stage.kind], {"kind": stage.kind}, links) as span:
+                span.attributes["time"] = REPORTED if stage.ms is not None else "not reported"
+                span.original_ms = stage.ms or 0.0
+                if found is None:
+                    made.append(None)
+                    continue
+                span.output = _stage_output(stage, ranking, given)
+                span.hits = tuple((hit.passage.id, hit.score) for hit in ranking)
+                trace.keep(ranking)
+                made.append(_Listed(span.id, ranking))
+        return made
+
+    def _final(
+        self,
+        name: str,
+        query: Query,
+        reply: Reply,
+        stages: Sequence[_Listed | None],
+        final: Matched,
+    ) -> Ranking:
+        """The list that the pipeline returned, linked to the stages' lists that no other stage took."""
+        ranking = _ranking(final, reply.hits)
+        taken = {at for stage in reply.stages for at in stage.sources}
+        given = [one for at, one in enumerate(stages) if one is not None and at not in taken]
+        links = _links(ranking, given) if given else ()
+        with self.context.trace.span(f"result of {name}", "RETRIEVER", {}, links) as span:
+            span.attributes["time"] = "part of the call"
+            if not reply.scored:
+                span.attributes["scores"] = "none reported: 1/rank stands in their place"
+            if not given:
+                span.output = Search((query.text,))
+            elif len(given) > 1:
+                span.output = Fusion("reported", tuple(reply.stages[at].name for at, one in enumerate(stages)
+                                                       if one is not None and at not in taken))  # fmt: skip
+            span.hits = tuple((hit.passage.id, hit.score) for hit in ranking)
+            self.context.trace.keep(ranking)
+        return TracedTuple(ranking, Origin(span.id, 0, len(ranking)))
+
+    def _their_answer(self, name: str, reply: Reply, ranking: Ranking, final: Matched) -> Answer:
+        """The pipeline's answer, with its citations as passages where they name a hit."""
+        known: dict[str, str] = {}
+        for placed in final.placed:
+            hit = reply.hits[placed.at]
+            known.setdefault(placed.passage.id, placed.passage.id)
+            for own in (hit.id, hit.doc_id):
+                if own is not None:
+                    known.setdefault(own, placed.passage.id)
+        cited = tuple(dict.fromkeys(known[one] for one in reply.citations if one in known))
+        with self.context.trace.span(f"answer of {name}", "LLM") as span:
+            span.attributes["time"] = "part of the call"
+            if unknown := [one for one in reply.citations if one not in known]:
+                span.attributes["citations of no hit"] = unknown[:20]
+            span.output = Written(reply.answer or "", cited)
+        answer = Answer(ranking, reply.answer, cited, source=span.output)
+        self.context.trace.remember(span.output, span.id)
+        self.context.found = replace(answer, source=None)
+        return answer
+
+
+def _ranking(matched: Matched, hits: Sequence[ForeignHit]) -> Ranking:
+    """A matched list as hits; where one has no score, all have that of their place."""
+    scored = all(hit.score is not None for hit in hits)
+    return tuple(
+        Hit(one.passage, (hits[one.at].score or 0.0) if scored else 1.0 / rank)
+        for rank, one in enumerate(matched.placed, 1)
+    )
+
+
+def _links(ranking: Ranking, given: Sequence[_Listed]) -> tuple[Link, ...]:
+    """Where a list comes from: the lists it was given, and, where it has passages of none of them, one of
+    which nothing is known.
+    """
+    args = ["hits"] if len(given) == 1 else [f"lists[{at}]" for at in range(len(given))]
+    links = [Link(arg, one.span, len(one.hits)) for arg, one in zip(args, given, strict=True)]
+    known = {hit.passage.id for one in given for hit in one.hits}
+    if others := sum(hit.passage.id not in known for hit in ranking):
+        links.append(Link(f"lists[{len(given)}]", None, others))
+    return tuple(links)
+
+
+def _searches(stage: Stage) -> bool:
+    return stage.kind == "retrieve" and not stage.sources
+
+
+def _stage_output(stage: Stage, ranking: Ranking, given: Sequence[_Listed]) -> Output:
+    """What a stage came to. A search's text is not told: the pipeline may have rewritten the question."""
+    if _searches(stage):
+        return Search()
+    if stage.kind == "fuse":
+        return Fusion("reported")
+    if stage.kind != "rerank":
+        return Pass()
+    before: dict[str, tuple[int, Hit]] = {}
+    for one in given:
+        for rank, hit in enumerate(one.hits, 1):
+            before.setdefault(hit.passage.id, (rank, hit))
+    order = (
+        Reranked(hit.passage.id, before[hit.passage.id][0], before[hit.passage.id][1].score, hit.score)
+        for hit in ranking
+        if hit.passage.id in before
+    )
+    return Rerank(stage.name, tuple(order))
+
+
+def _output(name: str, door: str, given: ExternalReply, final: Matched, matching_ms: float) -> External:
+    rules = Counter[str](rule for rule in final.rules if rule is not None)
+    return External(
+        name, door, len(final.rules), sum(rules.values()), dict(rules),
+        tuple(_unmatched(final)), final.in_words(), round(matching_ms, 3),
+        tuple(stage.name for stage in given.reply.stages), given.reply.scored, given.inside_ms, given.made,
+        given.reply.ignored,
+    )  # fmt: skip
+
+
+def _unmatched(final: Matched) -> list[str]:
+    found: list[Passage] = [one.passage for one in final.placed if one.rule is None]
+    return [passage.id for passage in found]

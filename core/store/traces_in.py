@@ -1,0 +1,603 @@
+"""Traces of other programs: read from OTLP, and from what Phoenix, Langfuse and Arize export.
+
+Two vocabularies are read side by side: OpenInference's (`retrieval.documents.0.document.content`) and
+OpenTelemetry's for generative AI (`gen_ai.retrieval.documents`). What can be read is kept; the rest is
+counted by reason.
+
+Sources: OTLP 1.x, JSON encoding; OpenInference semantic conventions (openinference-semantic-conventions
+0.1.42); OpenTelemetry semantic conventions for generative AI, in development; the records of Phoenix'
+`GET /v1/projects/{project}/spans` and of its data frames (arize-phoenix 20.26); Langfuse' public API
+(Observation, TraceWithFullDetails); Arize' `ax spans export`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, cast, get_args
+
+from core.corpus.files import storable
+from core.domain.errors import BadInput, shortened
+from core.domain.external import MAX_HITS, MAX_NAME, MAX_TEXT, MAX_TITLE, ForeignHit
+from core.domain.types import SpanKind
+
+MAX_BYTES = 128 * 2**20  # of a file or a request: parsed it takes some ten times as much memory
+MAX_SPANS = 200_000  # of a file
+MAX_TRACE = 2_000  # spans of one trace
+MAX_ATTRIBUTES = 20_000  # of one span
+MAX_DEPTH = 20  # of lists and objects in each other
+KINDS: frozenset[str] = frozenset(get_args(SpanKind))
+_OPERATIONS: Mapping[str, SpanKind] = {  # gen_ai.operation.name
+    "retrieval": "RETRIEVER", "chat": "LLM", "text_completion": "LLM", "generate_content": "LLM",
+    "embeddings": "EMBEDDING", "execute_tool": "TOOL", "invoke_agent": "AGENT", "create_agent": "AGENT",
+    "invoke_workflow": "CHAIN",
+}  # fmt: skip
+_ALSO: Mapping[str, SpanKind] = {  # Langfuse' types of observations, and traceloop's kinds of spans
+    "generation": "LLM", "span": "CHAIN", "workflow": "CHAIN", "task": "CHAIN", "unknown": "CHAIN",
+}  # fmt: skip
+_ID = ("id", "id_", "_id", "chunk_id", "node_id", "doc_id", "document_id")
+_TEXT = ("content", "page_content", "pageContent", "text", "chunk", "body")
+_SCORE = ("score", "relevance_score", "similarity")
+_DOCUMENT = (
+    "document", "doc_id", "document_id", "ref_doc_id", "source", "file_path", "file_name", "filename", "url",
+    "title",
+)  # fmt: skip
+_START, _END = ("start", "start_char_idx", "start_index"), ("end", "end_char_idx", "end_index")
+_LISTS = ("documents", "hits", "results", "nodes", "source_nodes", "context", "contexts", "output", "matches")
+Attributes = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSpan:
+    """One span as it came; times in nanoseconds since 1970. `hits`: the list that it gave, None for none;
+    `given`: what a reranker was given. `sources`: ids of spans that its links name.
+    """
+
+    trace: str
+    id: str
+    parent: str
+    name: str
+    kind: SpanKind
+    start: int
+    end: int
+    error: str | None
+    attributes: Mapping[str, Any]
+    service: str = ""
+    hits: tuple[ForeignHit, ...] | None = None
+    given: tuple[ForeignHit, ...] = ()
+
+    def text(self, *names: str) -> str:
+        """The first of these attributes that is a text, else ""."""
+        return next((v for name in names if isinstance(v := self.attributes.get(name), str) and v), "")
+
+    def number(self, *names: str) -> int:
+        """The first of these attributes that is a number, else 0."""
+        found = (_whole(self.attributes.get(name)) for name in names)
+        return next((one for one in found if one is not None), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTrace:
+    """The spans of one request in the order they began. A parent that is not among them is ""."""
+
+    id: str
+    spans: tuple[ForeignSpan, ...]
+
+    @property
+    def roots(self) -> tuple[ForeignSpan, ...]:
+        """The spans without a parent."""
+        return tuple(span for span in self.spans if not span.parent)
+
+
+@dataclass(slots=True)
+class Read:
+    """Traces in the order they began, and how many things were left out or mended, by reason."""
+
+    traces: list[ForeignTrace] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def read(data: bytes, name: str) -> Read:
+    """The traces of a file: one JSON document, or one a line. BadInput where it is too large, is no JSON, or
+    has no trace in it; `name` begins the message.
+    """
+    if len(data) > MAX_BYTES:
+        most = f"at most {MAX_BYTES // 2**20} MiB at a time are allowed"
+        raise BadInput(f"{name}: {len(data) / 2**20:.0f} MiB of traces; {most}")
+    return read_documents(_documents(data, name), name)
+
+
+def read_documents(documents: Iterable[Any], name: str) -> Read:
+    """As `read`, of parsed JSON."""
+    skipped: Counter[str] = Counter()
+    spans: list[ForeignSpan] = []
+    for document in documents:
+        for span in _spans(document, skipped):
+            spans.append(span)
+            if len(spans) > MAX_SPANS:
+                raise BadInput(f"{name}: more than {MAX_SPANS:,} spans; export fewer traces at a time")
+    if not spans:
+        why = f" ({in_words(skipped)})" if skipped else ""
+        raise BadInput(
+            f"{name}: no traces in it{why}; expected OTLP JSON (resourceSpans), or spans exported as JSON or "
+            "JSON lines by Phoenix, Langfuse or Arize"
+        )
+    return assembled(spans, skipped)
+
+
+def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str] | None = None) -> Read:
+    """Spans put together to traces."""
+    found = Read(skipped=Counter() if skipped is None else skipped)
+    by_trace: dict[str, dict[str, ForeignSpan]] = {}
+    for span in spans:
+        own = by_trace.setdefault(span.trace, {})
+        if span.id in own:
+            found.skipped["spans with the id of another span of their trace"] += 1
+        else:
+            own[span.id] = span
+    for id, own in by_trace.items():
+        if len(own) > MAX_TRACE:
+            found.skipped[f"traces of more than {MAX_TRACE:,} spans"] += 1
+            continue
+        found.traces.append(ForeignTrace(id, tuple(_ordered(own, found.skipped))))
+    found.traces.sort(key=lambda trace: (trace.spans[0].start, trace.id))
+    return found
+
+
+def in_words(skipped: Mapping[str, int]) -> str:
+    """What was left out or mended, in words."""
+    return "; ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()) if count)
+
+
+def _ordered(own: dict[str, ForeignSpan], skipped: Counter[str]) -> list[ForeignSpan]:
+    """The spans of a trace as a tree: parents that are missing or go in a circle are taken away, and a span
+    does not end before it begins.
+    """
+    mended: dict[str, ForeignSpan] = {}
+    for id, span in own.items():
+        parent = span.parent
+        if parent and parent not in own:
+            skipped["spans whose parent is missing, kept without one"] += 1
+            parent = ""
+        elif parent and _circular(id, own, mended):
+            skipped["spans whose parents go in a circle, kept without one"] += 1
+            parent = ""
+        end = span.end
+        if end < span.start:
+            skipped["spans that end before they begin, kept with no duration"] += 1
+            end = span.start
+        mended[id] = replace(span, parent=parent, end=end)
+    skew = sum(bool(s.parent) and s.start < mended[s.parent].start for s in mended.values())
+    if skew:
+        skipped["spans that begin before their parent (clock skew), kept as they are"] += skew
+    began: dict[str, tuple[int, int]] = {}  # when a span and all above it have begun, and how deep it is
+    for span in mended.values():
+        above = [span]
+        while above[-1].parent and above[-1].id not in began:
+            above.append(mended[above[-1].parent])
+        for one in reversed(above):
+            start, depth = began.get(one.parent, (one.start, 0)) if one.parent else (one.start, 0)
+            began[one.id] = max(one.start, start), depth + 1
+    return sorted(mended.values(), key=lambda span: (*began[span.id], -span.end, span.id))
+
+
+def _circular(id: str, own: Mapping[str, ForeignSpan], mended: Mapping[str, ForeignSpan]) -> bool:
+    seen, at = set[str](), id
+    while at and at in own and at not in seen:
+        seen.add(at)
+        at = (mended.get(at) or own[at]).parent
+    return at == id
+
+
+# Files.
+
+
+def _documents(data: bytes, name: str) -> Iterator[Any]:
+    text = data.decode("utf-8-sig", "replace")
+    try:
+        yield json.loads(text)
+        return
+    except RecursionError:
+        raise BadInput(f"{name}: nested too deeply") from None
+    except ValueError as error:
+        first = error
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 2:
+        raise BadInput(
+            f"{name}: not a session bundle, and not JSON ({first}); expected traces as OTLP JSON"
+        ) from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError) as error:
+                what = "not JSON" if number > 1 else "not a session bundle, and not JSON"
+                raise BadInput(f"{name} line {number}: {what}: {error}") from None
+
+
+def _spans(document: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
+    """The spans of a JSON document of any of the known shapes."""
+    if isinstance(document, list):
+        for one in document:
+            yield from _spans(one, skipped) if isinstance(one, dict) else _no_span(skipped)
+    elif not isinstance(document, dict):
+        yield from _no_span(skipped)
+    elif any(key in document for key in ("resourceSpans", "resource_spans")):
+        yield from _otlp(document, skipped)
+    elif isinstance(document.get("data"), list):  # a page of Phoenix' or Langfuse' API
+        yield from _spans(document["data"], skipped)
+    elif isinstance(document.get("observations"), list):
+        yield from _langfuse_trace(document, skipped)
+    elif "traceId" in document and "type" in document:
+        yield from _made(lambda: _langfuse(document), skipped)
+    elif "context" in document or "context.trace_id" in document:
+        yield from _made(lambda: _openinference(document), skipped)
+    elif isinstance(document.get("spans"), list):
+        yield from _spans(document["spans"], skipped)
+    else:
+        yield from _no_span(skipped)
+
+
+def _no_span(skipped: Counter[str]) -> Iterator[ForeignSpan]:
+    skipped["entries that are no span"] += 1
+    yield from ()
+
+
+def _made(make: Any, skipped: Counter[str]) -> Iterator[ForeignSpan]:
+    try:
+        span: ForeignSpan | None = make()
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        skipped[f"spans that cannot be read ({shortened(_reason(error), 80)})"] += 1
+        return
+    if span is not None:
+        yield span
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, ValueError) else type(error).__name__
+
+
+def _otlp(document: Mapping[str, Any], skipped: Counter[str]) -> Iterator[ForeignSpan]:
+    for resource in _dicts(_either(document, "resourceSpans", "resource_spans"), skipped):
+        about = _attributes((resource.get("resource") or {}).get("attributes"))
+        service = str(about.get("openinference.project.name") or about.get("service.name") or "")
+        scopes = _either(resource, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+        for scope in _dicts(scopes, skipped):
+            for span in _dicts(scope.get("spans"), skipped):
+                yield from _made(lambda span=span, service=service: _otlp_span(span, service), skipped)
+
+
+def _either(given: Mapping[str, Any], *names: str) -> Any:
+    return next((given[name] for name in names if name in given), None)
+
+
+def _dicts(value: Any, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
+    for one in value if isinstance(value, list) else ():
+        if isinstance(one, dict):
+            yield one
+        else:
+            skipped["entries that are no span"] += 1
+
+
+def _otlp_span(span: Mapping[str, Any], service: str) -> ForeignSpan:
+    status = span.get("status") or {}
+    failed = status.get("code") in (2, "STATUS_CODE_ERROR", "ERROR")
+    return _span(
+        _either(span, "traceId", "trace_id"),
+        _either(span, "spanId", "span_id"),
+        _either(span, "parentSpanId", "parent_span_id"),
+        span.get("name"),
+        None,
+        _either(span, "startTimeUnixNano", "start_time_unix_nano"),
+        _either(span, "endTimeUnixNano", "end_time_unix_nano"),
+        str(status.get("message") or "failed") if failed else None,
+        _attributes(span.get("attributes")),
+        service,
+    )
+
+
+def _openinference(record: Mapping[str, Any]) -> ForeignSpan:
+    """A span as Phoenix and Arize export it: nested, or a row of a data frame with dots in its names."""
+    given: Attributes = {}
+    _flatten("", record, given)
+    attributes = {
+        name.removeprefix("attributes."): v for name, v in given.items() if name.startswith("attributes.")
+    }
+    failed = str(given.get("status_code") or "").endswith("ERROR")
+    return _span(
+        given.get("context.trace_id"),
+        given.get("context.span_id"),
+        given.get("parent_id"),
+        given.get("name"),
+        given.get("span_kind"),
+        given.get("start_time"),
+        given.get("end_time"),
+        str(given.get("status_message") or "failed") if failed else None,
+        attributes,
+        "",
+    )
+
+
+def _langfuse(record: Mapping[str, Any]) -> ForeignSpan | None:
+    kind = str(record.get("type") or "")
+    if kind == "EVENT":
+        return None
+    attributes: Attributes = {}
+    for name in ("input", "output"):
+        if record.get(name) is not None:
+            attributes[f"{name}.value"] = _as_text(record[name])
+    if record.get("model"):
+        attributes["llm.model_name"] = str(record["model"])
+    used = record.get("usageDetails") or record.get("usage") or {}
+    for name, key in (("input", "prompt"), ("output", "completion")):
+        if (count := _whole(used.get(name))) is not None:
+            attributes[f"llm.token_count.{key}"] = count
+    failed = record.get("level") == "ERROR"
+    start = record.get("startTime")
+    return _span(
+        record.get("traceId"), record.get("id"), record.get("parentObservationId"), record.get("name"), kind,
+        start, record.get("endTime") or start,
+        str(record.get("statusMessage") or "failed") if failed else None, attributes, "",
+    )  # fmt: skip
+
+
+def _langfuse_trace(record: Mapping[str, Any], skipped: Counter[str]) -> Iterator[ForeignSpan]:
+    """A trace with its observations; the trace itself is the span above them."""
+    root = f"trace {record.get('id')}"
+    inside = []
+    for one in _dicts(record["observations"], skipped):
+        given = {**one, "parentObservationId": one.get("parentObservationId") or root}
+        inside += list(_made(lambda given=given: _langfuse({"traceId": record.get("id"), **given}), skipped))
+    if not inside:
+        return
+    attributes: Attributes = {
+        f"{name}.value": _as_text(record[name])
+        for name in ("input", "output")
+        if record.get(name) is not None
+    }
+    if record.get("sessionId"):
+        attributes["session.id"] = str(record["sessionId"])
+    first, last = min(span.start for span in inside), max(span.end for span in inside)
+    yield from _made(
+        lambda: _span(
+            record.get("id"), root, "", record.get("name"), "CHAIN", first, last, None, attributes, ""
+        ),
+        skipped,
+    )
+    yield from inside
+
+
+# Spans.
+
+
+def _span(
+    trace: Any, id: Any, parent: Any, name: Any, kind: Any, start: Any, end: Any, error: str | None,
+    attributes: Attributes, service: str,
+) -> ForeignSpan:  # fmt: skip
+    if not isinstance(trace, str) or not trace or not isinstance(id, str) or not id:
+        raise ValueError("no trace id or span id")
+    began = _nanoseconds(start)
+    span = ForeignSpan(
+        storable(trace)[:MAX_NAME],
+        storable(id)[:MAX_NAME],
+        storable(parent)[:MAX_NAME] if isinstance(parent, str) else "",
+        storable(str(name or "span"))[:MAX_NAME],
+        _kind(kind, attributes),
+        began,
+        _nanoseconds(end) if end is not None else began,
+        storable(error) if error else None,
+        attributes,
+        storable(service)[:MAX_NAME],
+    )
+    hits, given = _hits(span)
+    own: SpanKind = span.kind
+    if own == "CHAIN" and given:
+        own = "RERANKER"
+    elif own == "CHAIN" and hits is not None and not kind and not span.text("openinference.span.kind"):
+        own = "RETRIEVER"
+    return replace(span, hits=hits, given=given, kind=own)
+
+
+def _kind(given: Any, attributes: Mapping[str, Any]) -> SpanKind:
+    said = attributes.get("openinference.span.kind") or given or attributes.get("langfuse.observation.type")
+    said = str(said or attributes.get("traceloop.span.kind") or "")
+    if said.upper() in KINDS:
+        return cast("SpanKind", said.upper())
+    operation = _OPERATIONS.get(str(attributes.get("gen_ai.operation.name") or ""))
+    return operation or _ALSO.get(said.lower(), "CHAIN")
+
+
+def _hits(span: ForeignSpan) -> tuple[tuple[ForeignHit, ...] | None, tuple[ForeignHit, ...]]:
+    """The list that a span gave, and the one it was given where it reranks."""
+    found = span.attributes
+    given = tuple(_listed(found, "reranker.input_documents."))
+    for prefix in ("reranker.output_documents.", "retrieval.documents."):
+        if hits := tuple(_listed(found, prefix)):
+            return hits, given
+    stated = found.get("gen_ai.retrieval.documents")
+    if isinstance(stated, str):
+        parsed = _parsed(stated)
+        return tuple(_objects(parsed if isinstance(parsed, list) else [])), given
+    nested = tuple(_numbered(found, "gen_ai.retrieval.documents."))
+    if nested:
+        return tuple(_objects(nested)), given
+    if span.kind in ("RETRIEVER", "RERANKER"):
+        output = span.text("output.value", "langfuse.observation.output", "traceloop.entity.output")
+        return tuple(_objects(_list_in(_parsed(output)))), given
+    return None, given
+
+
+def _listed(attributes: Mapping[str, Any], prefix: str) -> Iterator[ForeignHit]:
+    """`PREFIX N.document.FIELD` of OpenInference, or Arize' one list of contents."""
+    for one in _numbered(attributes, prefix):
+        document = one.get("document")
+        if isinstance(document, dict):
+            yield from _objects([document])
+    contents = [value for name, value in sorted(attributes.items()) if name.startswith(f"{prefix}contents.")]
+    yield from _objects(contents)
+
+
+def _numbered(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """The objects under `prefix`, in the order of their numbers."""
+    found: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        if not name.startswith(prefix):
+            continue
+        number, dot, rest = name[len(prefix) :].partition(".")
+        if not dot or not number.isdecimal() or len(number) > 6:
+            continue
+        at = found.setdefault(int(number), {})
+        *path, last = rest.split(".")
+        for key in path:
+            inner = at.setdefault(key, {})
+            at = inner if isinstance(inner, dict) else {}
+        at[last] = value
+    return [found[number] for number in sorted(found)]
+
+
+def _objects(given: Iterable[Any]) -> Iterator[ForeignHit]:
+    """Retrieved documents in the shapes that frameworks give them; what has neither id nor text is none."""
+    for count, one in enumerate(given):
+        if count >= MAX_HITS:
+            return
+        if isinstance(one, str):
+            one = {"content": one}
+        if isinstance(one, dict) and (hit := _hit(one)) is not None:
+            yield hit
+
+
+def _hit(one: Mapping[str, Any]) -> ForeignHit | None:
+    score = _first(one, _SCORE)
+    inner = one.get("node") or one.get("document")
+    if isinstance(inner, dict):  # LlamaIndex' node with score
+        one = {**inner, "id": inner.get("id_") or inner.get("id") or inner.get("node_id")}
+    metadata = one.get("metadata")
+    metadata = _parsed(metadata) if isinstance(metadata, str) else metadata
+    metadata = {str(key): value for key, value in metadata.items()} if isinstance(metadata, dict) else {}
+    text = storable(_string(_first(one, _TEXT)))
+    id = storable(_string(_first(one, _ID) or _first(metadata, ("chunk_id", "id"))))[:MAX_NAME]
+    document = storable(_string(_first(metadata, _DOCUMENT)))[:MAX_NAME]
+    if not text and not id:
+        return None
+    start, end = (_whole(_first(metadata, names)) for names in (_START, _END))
+    placed = start is not None and end is not None and 0 <= start < end
+    return ForeignHit(
+        document or id or "unnamed",
+        text[:MAX_TEXT],
+        id or None,
+        start if placed else None,
+        end if placed else None,
+        _finite(score),
+        storable(_string(_first(metadata, ("title", "file_name"))))[:MAX_TITLE],
+    )
+
+
+def _list_in(value: Any) -> list[Any]:
+    """The list in a retriever's output."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _LISTS if isinstance(value.get(name), list)), None)
+    return value if isinstance(value, list) else []
+
+
+# Values.
+
+
+def _attributes(given: Any) -> Attributes:
+    """The attributes of OTLP, flat."""
+    found: Attributes = {}
+    for one in given if isinstance(given, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("key"), str):
+            _flatten(storable(one["key"]), _any_value(one.get("value"), 0), found)
+    return found
+
+
+def _any_value(value: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    if not isinstance(value, dict):
+        return None
+    for name, item in value.items():
+        kind = name.replace("_", "").lower()
+        if kind == "intvalue":
+            return _whole(item)
+        if kind in ("stringvalue", "boolvalue", "doublevalue", "bytesvalue"):
+            return item
+        if kind == "arrayvalue" and isinstance(item, dict):
+            return [_any_value(one, depth + 1) for one in item.get("values") or ()]
+        if kind == "kvlistvalue" and isinstance(item, dict):
+            pairs = [one for one in item.get("values") or () if isinstance(one, dict)]
+            return {str(one.get("key")): _any_value(one.get("value"), depth + 1) for one in pairs}
+    return None
+
+
+def _flatten(name: str, value: Any, into: Attributes, depth: int = 0) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    if len(into) > MAX_ATTRIBUTES:
+        raise ValueError(f"more than {MAX_ATTRIBUTES:,} attributes")
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in pairs:
+            _flatten(f"{name}.{key}" if name else str(key), item, into, depth + 1)
+    elif value is not None:
+        into[name] = storable(value) if isinstance(value, str) else value
+
+
+def _nanoseconds(value: Any) -> int:
+    """A time since 1970 in nanoseconds, of a number of any usual unit or of ISO 8601."""
+    if isinstance(value, str) and not value.strip().isdecimal():
+        return int(datetime.fromisoformat(value.strip()).timestamp() * 1e9)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("no time")
+    number = float(value) if isinstance(value, float) else int(value)
+    if not math.isfinite(number) or not 0 < number < 2**63:
+        raise ValueError("no time")
+    for above, factor in ((10**17, 1), (10**14, 10**3), (10**11, 10**6)):
+        if number >= above:
+            return int(number * factor)
+    return int(number * 10**9)
+
+
+def _first(given: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((given[name] for name in names if given.get(name) not in (None, "")), None)
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and value.strip().lstrip("-").isdecimal():
+        value = int(value[:30])
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and abs(value) < 2**63 else None
+
+
+def _finite(value: Any) -> float | None:
+    try:
+        number = (
+            float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+        )
+    except (ValueError, OverflowError):
+        return None
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text) if text[:1] in "[{" and text else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
