@@ -28,12 +28,15 @@ from core.api import (
 )
 from core.api.html import table
 from core.api.progress import reporting
+from core.backends.external import doors
 from core.domain import settings as settings_module
 from core.domain.program import PROJECT
 from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from core.evaluation.release.measured import find
 from core.evaluation.release.snapshot import snapshot
+from core.routes import registry
+from tests.fakes import TEXTS
 from tests.standing import ASKED, Shelf, stand_in
 
 QUESTION = ASKED["q1"]
@@ -101,6 +104,35 @@ def test_hostile_text_is_text_in_a_notebook(engine):
         assert "mathjax_ignore" in shown._repr_html_()  # no $...$ is drawn as a formula
     made = table(("a",), [(HOSTILE,)], above=[HOSTILE], below=[HOSTILE])
     assert (type(made), "<script>" in made) == (str, False)
+
+
+def test_a_pipeline_of_ones_own_is_asked_and_measured_beside_the_others(engine, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "TEXTS = "
+        + repr(TEXTS)
+        + """
+def search(query, k):
+    return [{"doc_id": id, "text": text} for id, text in TEXTS.items() if "crushed" in text][:k]
+def other(query, k):
+    return []
+"""
+    )
+    try:
+        own = {"mine": f"{mine}:search"}
+        found = compare(QUESTION, "tiny", ["bm25"], own=own)
+        assert [(one.route, one.status) for one in found.results] == [("bm25", "ok"), ("mine", "ok")]
+        assert [hit.passage.id for hit in found.results[1].hits] == ["crushed:0-80"]
+        measured = evaluate("tiny", ["bm25"], own=own, progress=False)
+        assert measured.figures["routes"]["mine"]["hit@10"] == pytest.approx(1 / 3)
+        changed = compare(QUESTION, "tiny", ["bm25"], own={"mine": f"{mine}:other"})
+        assert changed.results[1].hits == ()
+        for given in ({"mine": 3}, {"bm25": f"{mine}:search"}, {"a": "no/such.py:f"}, {"Not a name": "x"}, 3):
+            with pytest.raises(BadInput):
+                compare(QUESTION, "tiny", ["bm25"], own=given)
+    finally:
+        registry.forget_given()
+        doors.stop_all()
 
 
 def test_a_route_that_fails_is_told_beside_the_others(engine, monkeypatch):

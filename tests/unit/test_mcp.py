@@ -166,6 +166,11 @@ WRONG = {
     "corpus": ("ask", {"question": "x", "corpus": "nope"}, "unknown corpus 'nope'; known: support"),
     "path": ("ask", {"question": "x", "corpus": "/etc"}, "unknown corpus '/etc'; known: support"),
     "route": ("ask", {"question": "x", "corpus": "tiny", "routes": ["nope"]}, "unknown route 'nope'"),
+    "code": (
+        "ask",
+        {"question": "x", "corpus": "tiny", "routes": ["a=/tmp/a.py:f"]},
+        "unknown route 'a=/tmp",
+    ),
     "hits": ("ask", {"question": "x", "corpus": "tiny", "k": 0}, "k=0; give 1 to 50"),
     "run": ("why", {"run": "nope"}, "there is no run 'nope'"),
     "depth": ("why", {"run": "nope", "depth": 0}, "depth=0; give a whole number, 1 to 1000"),
