@@ -339,8 +339,19 @@ def test_an_evaluation_that_was_stopped_raises_and_goes_on(engine, tmp_path):
     assert len(evaluate("tiny", ["bm25"], keep="mine", progress=False).outcomes) == 3
 
 
-def test_progress_is_shown_from_one_second_on(capsys, monkeypatch):
+def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
     now = [0.0]
+    monkeypatch.setattr("core.api.progress.time.monotonic", lambda: now[0])
+    with reporting(True) as report:
+        for second in range(50):
+            now[0] = float(second)
+            report("questions", second, 1_000)
+    assert capsys.readouterr().err == "questions: 20 of 1,000\nquestions: 40 of 1,000\n"
+
+
+def test_progress_in_a_terminal_is_a_bar_from_one_second_on(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr("core.api.progress.time.monotonic", lambda: now[0])
     with reporting(True) as report:
         report("questions", 0, 9)
