@@ -44,6 +44,7 @@ navigation = st.navigation(
             st.Page("sessions.py", title="Sessions", icon=":material/history:"),
             st.Page("present.py", title="Present", icon=":material/slideshow:"),
             st.Page("corpus.py", title="Corpus", icon=":material/library_books:"),
+            st.Page("your_pipeline.py", title="Your pipeline", icon=":material/cable:"),
         ],
         "System": [
             st.Page("settings.py", title="Settings and health", icon=":material/settings:"),

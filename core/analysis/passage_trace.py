@@ -11,7 +11,7 @@ from core.analysis.lineage import Lineage, Loss, Source, is_search, not_stored
 from core.analysis.loss_evidence import compressed, discarded, low_grade
 from core.analysis.run_view import top
 from core.analysis.search_inputs import asked
-from core.domain.outputs import DraftChoice, Fusion, Rerank, Selection, Written
+from core.domain.outputs import DraftChoice, External, Fusion, Rerank, Selection, Written
 from core.domain.types import RouteResult, Span
 
 Kind = Literal[
@@ -288,7 +288,15 @@ class PassageTrace:
             for span in self._searches
         ))  # fmt: skip
         more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
-        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}"
+        return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{self._depth}"
+
+    @cached_property
+    def _depth(self) -> str:
+        """That nothing can be told of a pipeline's inside, where nothing was."""
+        calls = [span.output for span in self.result.spans if isinstance(span.output, External)]
+        if any(not call.stages for call in calls):
+            return " The pipeline reported no stages, so what happened inside is not known."
+        return ""
 
     def _best(self, id: str) -> Stage | None:
         having = [stage for stage in self.stages(id) if stage.rank]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from core.domain.outputs import (
+    External,
     Grading,
     Output,
     Pass,
@@ -93,6 +94,8 @@ def reuse(run: Run, result: RouteResult) -> Reuse:
     shared = cached = recorded_ = 0.0
     for span in top(result):
         came_from = source(result, span)
+        if isinstance(span.output, External):
+            continue  # no model's: `core.analysis.external` says when its reply was made
         if came_from == "recording":
             recorded_ += span.ms
         elif came_from == "cache":

@@ -90,13 +90,13 @@ def audit_(
         raise BadInput("--answer-by needs --answers all")
     if labels is not None and (questions or qrels):
         raise BadInput("--labels cannot be combined with --questions or --qrels")
+    engine = shared_engine()
     chosen = pick(routes) if routes is not None else []
     pick([baseline])
     given = read_parameters(parameters, chosen)
     now = settings.current()
     source = catalogue.source(target, settings=now)
     folder = out or place(now, free_name(f"audit-{source.name}", ()))
-    engine = shared_engine()
     wanted = answers == "all" or (answers is None and (answer_by == "extract" or audit.answers_here(engine)))
     spec = Spec(
         source.name, (), given, split, mode, queries, seed=seed,

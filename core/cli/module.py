@@ -36,8 +36,8 @@ def module_(
     from core.routes.registry import pick
     from core.store import presets
 
-    (route,) = pick([route_name])
     engine = shared_engine()
+    (route,) = pick([route_name])
     values, evidence, purpose = (
         dict(read_parameters(parameters, [route]).get(route.name, {})),
         None,

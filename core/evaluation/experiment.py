@@ -14,7 +14,7 @@ from core.domain.machine import machine
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle
 from core.engine.availability import missing, why_not
-from core.evaluation import dataset, report, runner, sets, summary
+from core.evaluation import dataset, outside, report, runner, sets, summary
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
@@ -22,7 +22,7 @@ from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended, Plan
 from core.evaluation.spec import Spec
 from core.routes.declare import Route
-from core.routes.registry import pick, routes
+from core.routes.registry import pick, pipelines, routes
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -138,6 +138,8 @@ def perform(
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
+    for strangers in outside.remarks(outcomes, plan.routes, drawn.qrels):
+        in_words(strangers)
     figures: dict[str, Any] = {
         **summary.summarise(
             drawn, outcomes, plan.routes, baseline=ready.baseline, extra=executed.values, again=again
@@ -312,6 +314,7 @@ def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | No
 def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
     """What must be the same for outcomes to be put together."""
     llm, files = engine.llm(), _files(plan)
+    own = {name: one.target for name, one in pipelines().items() if name in plan.routes and name not in files}
     return {
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
@@ -322,6 +325,7 @@ def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
         "llm": llm.model,
         "llm endpoint": llm.endpoint,
         "draw": plan.draw,
+        **({"pipelines": own} if own else {}),
         **({"run files": {name: file.sha256 for name, file in files.items()}} if files else {}),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core.domain.errors import Unavailable
 from core.domain.pipelines import Pipeline
 from core.domain.types import Answer, Query
 from core.routes.declare import ParameterSpec, Route
@@ -14,6 +15,8 @@ def route_of(pipeline: Pipeline, broken: str = "") -> Route:
     """The route that asks a pipeline; `broken` says why it cannot be asked."""
 
     def ask(query: Query, do: Steps, *, k: int) -> Answer:
+        if broken:
+            raise Unavailable(broken)
         return do.external(pipeline.name, query, k)
 
     if pipeline.door == "file":

@@ -59,7 +59,8 @@ class AskExternal(Generate):
     def _call(self, name: str, query: Query, k: int) -> tuple[ExternalReply, list[_Listed | None], Matched]:
         """The reply, the stages' lists, and the final one matched."""
         context, trace = self.context, self.context.trace
-        pipeline = context.external(name)
+        with trace.aside():
+            pipeline = context.external(name)
         args = {"query": query.text, "k": k, "history": len(query.history)}
         with trace.span(f"call {name}", "RETRIEVER", args) as span:
             span.attributes["time"] = FROM_FILE if pipeline.door == "file" else OUTSIDE

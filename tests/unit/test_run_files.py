@@ -15,6 +15,10 @@ from core.domain.errors import BadInput
 from core.domain.trec import run_lines
 from core.domain.types import Query, Turn
 from core.evaluation import experiment_store
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import decide
+from core.evaluation.release.ladder import climb
+from core.evaluation.release.measured import of_evaluation
 from core.evaluation.spec import Spec
 from core.routes import registry
 from tests.unit.test_cli import beir, call, engine, one_error  # noqa: F401 - fixtures
@@ -91,6 +95,18 @@ def test_it_says_that_it_was_not_asked_nor_timed(beir, call, tmp_path):  # noqa:
     assert result.spans[0].attributes["time"] == "not measured: the reply is from a file"
     assert Spec.read(evaluation.spec).runs == ("theirs=theirs.run",)
     assert str(tmp_path) not in json.dumps(evaluation.spec["runs"])
+
+
+def test_it_stands_on_a_rung_of_its_own_where_nobody_knows_it(beir, call, tmp_path):  # noqa: F811
+    out = tmp_path / "out"
+    figures(call, beir, "--routes", "bm25", "--run", f"theirs={written(tmp_path, TREC)}", "--out", out)
+    registry.forget_given()
+    run_files._files.clear()
+    measured = of_evaluation(experiment_store.opened(out))
+    assert measured.title("theirs") == "theirs (replies from theirs.run)"
+    rung = climb(measured, decide(measured, Criteria())).rungs[-1]
+    assert (rung.title, rung.route) == ("your own pipelines", "theirs")
+    assert "theirs" not in registry.routes(), "Compare offers what is among the routes"
 
 
 def test_replies_with_texts_times_and_stages(beir, call, tmp_path):  # noqa: F811

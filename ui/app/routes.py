@@ -46,11 +46,12 @@ def title(name: str) -> str:
 
 def directory(gaps: Mapping[Need, str]) -> Markup:
     """All routes in one table: what each does, its source, and what it lacks."""
-    return _directory(tuple(gaps.items()))
+    own = tuple(route for route in by_family() if route.external)
+    return _directory(tuple(gaps.items()), own)
 
 
 @lru_cache(maxsize=16)  # drawn at each rerun of Compare, and made of hundreds of elements
-def _directory(lacks: tuple[tuple[Need, str], ...]) -> Markup:
+def _directory(lacks: tuple[tuple[Need, str], ...], _own: tuple[Route, ...]) -> Markup:
     gaps, rows = dict(lacks), []
     for family, members in groupby(by_family(), key=lambda route: route.family):
         rows.append(tag("tr", tag("th", family, colspan="2")))

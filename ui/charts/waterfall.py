@@ -219,6 +219,8 @@ def note(result: RouteResult, span: Span) -> str:
     parts = []
     if came_from := source(result, span):
         parts.append(f"from {'a' if came_from == 'recording' else 'the'} {came_from}, its original time")
+    if told := span.attributes.get("time"):
+        parts.append(words(str(told), 60))
     if span.shared_with:
         parts.append(f"work done by {words(span.shared_with.split('#', 1)[0], 30)}")
     if span.error:

@@ -15,6 +15,7 @@ from core.analysis.run_view import title_of
 from core.analysis.term_contributions import Marker
 from core.domain.rank_changes import Move, Moves, ranks
 from core.domain.types import Hit, Passage, RouteResult, Run
+from core.domain.unmatched import UNMATCHED, is_unmatched
 from ui.app.markup import EMPTY, cut, join, tag
 
 _MARKS = re.compile(r"[#*|`]+|-{3,}")  # of markdown: noise in a line or two; the full text keeps them
@@ -112,6 +113,15 @@ def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -
         )
     if cited:
         chips.append(tag("span", "cited", css="chip"))
+    if is_unmatched(passage.id):
+        chips.append(
+            tag(
+                "span",
+                "not in the corpus",
+                css="chip",
+                title="Returned by the pipeline, not found in the corpus",
+            )
+        )
     # One template for a thousand hits: an element made part by part takes four times as long.
     css, number, score = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id), _score(hit.score)
     if not scene.whole:
@@ -132,6 +142,7 @@ def _where(passage: Passage) -> str:
         "web/": "from outside the corpus · ",
         "memory/": "from the conversation · ",
         "sql/": "rows of a database query · ",
+        UNMATCHED: "not in the corpus · ",
     }
     origin = next((origin for start, origin in origins.items() if passage.id.startswith(start)), "")
     return f"{origin}{passage.doc_id} · characters {passage.start}–{passage.end}"

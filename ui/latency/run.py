@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis import external
 from core.analysis.critical_path import Path, critical, ended, on_path, timed
 from core.analysis.run_view import reuse, source, worked
 from core.analysis.timeline import ALONE, lead, path_in_words
@@ -46,7 +47,13 @@ def draw(run: Run, *, dark: bool) -> None:
         if only
         else "The number in a bar is the share of the route's time."
     )
-    legend = f"A bar starts when the step started. {what} {ALONE}"
+    theirs = ""
+    if any(external.call(result) is not None for result in run.results):
+        theirs = (
+            "A call of your own pipeline is measured from outside; its stages are as long as it reported, and"
+            " drawn one after another. "
+        )
+    legend = f"A bar starts when the step started. {what} {theirs}{ALONE}"
     show(tag("div", tag("div", legend, css="dim rs-latency-note"), css="rs"))
     _one_route(run)
     show(times(run))
@@ -74,6 +81,8 @@ def times(run: Run) -> Markup:
 
 def _row(run: Run, result: RouteResult) -> Markup:
     name: list[object] = [result.title]
+    if external.call(result) is not None:
+        name.append(tag("span", external.OUTSIDE, css="chip"))
     if result.status != "ok":
         name.append(tag("span", STATUS.get(result.status, result.status), css="chip bad"))
     if not result.spans:

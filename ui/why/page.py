@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from core.analysis import external
 from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
 from core.analysis.occurrences import held
 from core.analysis.passage_trace import PassageTrace
@@ -55,6 +56,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
             " passage through each route. To judge routes, add the question and its conversation to a"
             " labelled question file of the corpus."
         )
+    _depths(run)
     ids = [chosen] if chosen else wanted
     if not ids:
         ids = _disputed(run, depth)
@@ -68,6 +70,13 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         text = tag("div", view.passages[chosen].text, css="rs-why-text", dir="auto")
         show(tag("details", tag("summary", "Show passage text"), text, css="rs rs-why-none"))
     _pictures(ids, view)
+
+
+def _depths(run: Run) -> None:
+    """How deep pipelines that are not ours can be looked into."""
+    said = [words for result in run.results if (words := external.depth(result))]
+    if said:
+        st.caption(md(" ".join(said)))
 
 
 def _depth() -> int:

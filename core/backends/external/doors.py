@@ -125,6 +125,7 @@ class Live:
             try:
                 with aside():
                     self._way.ready(cancel)
+                    parse_reply("[]", "")  # the first one takes long: what reads replies is made by it
                 began = time.perf_counter()
                 data, inside = self._way.ask(asked.document(), timeout, cancel)
                 reply = parse_reply(data, self.pipeline.owner)
@@ -184,6 +185,21 @@ def live(pipeline: Pipeline, secrets: Sequence[str] = ()) -> Live:
     if known is not None:
         known.stop()
     return now
+
+
+def known(name: str) -> DoorState | None:
+    """What is known of a pipeline that this process asked, else None."""
+    with _lock:
+        found = _live.get(name)
+    return found.state if found is not None else None
+
+
+def stop(name: str) -> None:
+    """End a pipeline's process; the next question starts it again."""
+    with _lock:
+        found = _live.get(name)
+    if found is not None:
+        found.stop()
 
 
 def stop_all() -> None:

@@ -100,6 +100,10 @@ def module(
     Parameters at their defaults are written too, so that a later default changes nothing.
     """
     (chosen,) = pick([route])
+    if chosen.external:
+        raise BadInput(
+            f"{chosen.title} is your own pipeline: its code is yours already, there is none to write"
+        )
     stem = file.removesuffix(".py")
     if not stem.isidentifier() or keyword.iskeyword(stem):
         raise BadInput(f"module {file!r}: give a name that Python can import, such as route.py")

@@ -1,0 +1,142 @@
+"""The page of pipelines of one's own, and such a pipeline on the other pages."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from core.backends.external import doors
+from core.domain.pipelines import Pipeline
+from core.domain.settings import PROJECT
+from core.domain.types import Query
+from core.engine import external_trial
+from core.engine.engine import Request
+from core.routes import registry
+from tests.pages.reading import html, shown
+from tests.until import until
+from ui.your_pipeline import examples, unlocks
+
+PIPELINE = """
+def hit(id, text): return {"doc_id": id, "text": text}
+def search(query, k):
+    print("<script>printed()</script>")
+    return [hit("<b>stranger</b>", "<script>alert(1)</script> words that stand nowhere here"), *found(query)]
+def found(query): return [hit(*one) for one in TEXTS]
+def staged(query, k):
+    every = found(query)
+    return {"hits": every[:1], "answer": "Yes.", "stages": [
+        {"name": "words", "kind": "retrieve", "ms": 3, "hits": every},
+        {"name": "judge", "kind": "rerank", "ms": 9, "hits": every[:1]}]}
+def fails(query, k): raise ValueError("<i>no index</i>")
+"""
+
+
+@pytest.fixture
+def own(engine, tmp_path):
+    """Three pipelines over the engine's own passages."""
+    texts = [(one.doc_id, one.text) for one in engine.fakes["tiny"].all[:3]]
+    file = tmp_path / "rag.py"
+    file.write_text(f"TEXTS = {texts!r}\n{PIPELINE}")
+    for name in ("search", "staged", "fails"):
+        registry.add(Pipeline(name, "function", f"{file}:{name}", sys.executable, title=f"My {name}"))
+    yield engine
+    registry.forget_given()
+    doors.stop_all()
+    external_trial._tried.clear()
+
+
+def test_without_pipelines_the_page_says_how_to_add_one(visit):
+    app = visit("your_pipeline.py")
+    assert "No pipeline of your own is set up" in shown(app)
+
+
+def test_what_is_shown_to_add_one(visit):
+    app = visit("your_pipeline.py", tab="Add one")
+    code = "\n".join(one.value for one in app.code)
+    for example in (examples.FUNCTION, examples.STAGES, examples.TABLES, examples.COMMANDS):
+        assert example.strip() in code
+    page = html(app)
+    for row in unlocks.ROWS:
+        assert row[0] in page
+
+
+def test_documentation_has_the_same_table():
+    text = (PROJECT / "docs" / "your-pipeline.md").read_text(encoding="utf-8")
+    assert unlocks.markdown() in text
+    compile(examples.FUNCTION, "example", "exec")
+    compile(examples.STAGES, "example", "exec")
+
+
+def test_a_trial_shows_what_matched_and_what_was_printed(visit, own):
+    app = visit("your_pipeline.py")
+    assert "Not asked since the dashboard started" in html(app)
+    app.button(key="try_pipeline:search").click().run()
+    until(lambda: external_trial.outcome("search") is not None)
+    app.run()
+    page = html(app)
+    assert "3 of 4 passages matched to the corpus" in page
+    assert "not in the corpus" in page
+    assert "It reported no stages" in page
+    assert "&lt;script&gt;printed()" in page
+    assert "<script>" not in page
+    assert "<b>stranger" not in page
+
+
+def test_a_trial_that_fails_shows_the_error_and_the_traceback(visit, own):
+    app = visit("your_pipeline.py")
+    app.button(key="try_pipeline:fails").click().run()
+    until(lambda: external_trial.outcome("fails") is not None)
+    app.run()
+    page = html(app)
+    assert "pipeline fails failed: ValueError: &lt;i&gt;no index&lt;/i&gt;" in page
+    assert "Traceback (most recent call last)" in page
+
+
+def test_one_that_cannot_run_says_why_and_has_no_trial(visit, engine):
+    registry._set["absent"] = (Pipeline("absent", "function", "/absent.py:f"), "[external.absent]: not there")
+    registry.routes.cache_clear()
+    try:
+        app = visit("your_pipeline.py")
+        assert "Cannot run: [external.absent]: not there" in html(app)
+        assert not [one for one in app.button if one.key == "try_pipeline:absent"]
+    finally:
+        registry._set.clear()
+        registry.routes.cache_clear()
+
+
+@pytest.fixture
+def run(own):
+    made = own.ask(Request(Query("return a jacket"), "tiny", ("bm25", "search", "staged", "fails")))
+    assert own.store.flush()
+    return made
+
+
+def test_compare_marks_time_matches_and_strangers(visit, run):
+    page = html(visit("compare.py", run=run.id))
+    assert "measured from outside" in page
+    assert "3 of 4 passages matched to the corpus" in page
+    assert "not in the corpus" in page
+    assert "<script>" not in page
+
+
+def test_why_follows_it_as_deep_as_its_stages_go_and_says_so(visit, run, monkeypatch):
+    lost = run.results[2].spans[1].hits[1][0]
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {lost: 3})
+    app = visit("why.py", run=run.id)
+    assert "“judge” dropped it" in html(app)
+    said = shown(app)
+    assert "reported the lists of" in said
+    assert "reported its final list only" in said
+
+
+@pytest.mark.parametrize("page", ["latency.py", "transform.py", "fusion.py", "evaluators.py", "sessions.py"])
+def test_every_page_about_a_run_opens(visit, run, page):
+    app = visit(page, run=run.id)
+    if page == "latency.py":
+        assert "measured from outside" in html(app)
+
+
+def test_it_is_offered_beside_ours(visit, own):
+    app = visit("compare.py")
+    assert "My search" in html(app) + shown(app) + str([one.options for one in app.multiselect])

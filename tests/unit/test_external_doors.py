@@ -1,0 +1,486 @@
+"""Pipelines of one's own behind their doors: children and endpoints that misbehave, and good ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.backends.external import doors
+from core.backends.external.doors import Asked, Live
+from core.backends.external.replies import Replies, key_of
+from core.domain.errors import (
+    BadInput,
+    Cancelled,
+    PipelineFailed,
+    PipelineTimedOut,
+    RouteScopeError,
+    Unavailable,
+)
+from core.domain.pipelines import Pipeline, PipelineSettings, from_command, from_settings, interpreter
+from core.domain.types import Turn
+from tests.loopback import drip, hold, http, loopback
+
+pytestmark = pytest.mark.process
+PIPELINE = """
+import itertools, os, sys, time, subprocess
+
+class Document:  # as LangChain's
+    def __init__(self, text, id=None, **metadata):
+        self.page_content, self.metadata, self.id = text, metadata, id
+
+class Node:  # as LlamaIndex'
+    node_id, ref_doc_id, start_char_idx, end_char_idx, metadata = "n1", "faq.md", 3, 9, {"title": "FAQ"}
+    def get_content(self): return "Return"
+
+class NodeWithScore:
+    node, score = Node(), 0.75
+
+class Scored:  # as Haystack's
+    id, content, meta, score = "h1", "Return it.", {"file_path": "faq.md"}, 1.5
+
+class Retriever:
+    def invoke(self, query): return [Document("Return " + query, id="p1", source="faq.md", start_index=4)]
+
+class Index:
+    def retrieve(self, query): return [NodeWithScore()]
+
+class Component:
+    def run(self, query, top_k=10): return {"documents": [Scored()] * top_k}
+
+class Beir:
+    corpus = {"d1": {"title": "FAQ", "text": "Return it."}, "d2": {"text": "Keep it."}}
+    def search(self, corpus, queries, top_k, score_function):
+        return {"q": {"d2": 0.1, "d1": 0.9}}
+
+class Engine:
+    def query(self, query):
+        class Response:
+            source_nodes = [NodeWithScore()]
+            def __str__(self): return "In 30 days."
+        return Response()
+
+langchain, llamaindex, haystack, beir, engine = Retriever(), Index(), Component(), Beir(), Engine()
+
+def plain(query, k): return [{"doc_id": i, "text": query} for i in range(k)]
+def one(question): return [("faq", 0.5)]
+def everything(query, *, top_k=3, history, filters, trace_id):
+    return [{"doc_id": "x", "text": f"{top_k} {history} {filters} {trace_id}"}]
+async def awaited(query, k): return [{"doc_id": "async", "text": query}]
+def generated(query, k): yield from plain(query, k)
+def printing(query, k):
+    print("hello", flush=True); os.system("echo from a shell"); os.write(1, b"raw bytes\\n")
+    return plain(query, k)
+def rubbish(query, k): return "nothing of use"
+def nan(query, k): return [{"doc_id": "a", "score": float("nan")}]
+def very_many(query, k): return plain(query, 100_000)
+def endless(query, k): return ({"doc_id": n} for n in itertools.count())
+def large(query, k): return [{"doc_id": "a", "text": "x" * 17_000_000}]
+def circle(query, k):
+    stage = {"name": "a", "hits": []}; stage["inner"] = stage
+    return {"hits": [], "stages": [stage]}
+def hang(query, k): time.sleep(600)
+def leave(query, k): print("going now", file=sys.stderr); os._exit(7)
+def flood(query, k):
+    for _ in range(3000): print("x" * 1000, file=sys.stderr)
+    print("the last line", file=sys.stderr)
+    return plain(query, k)
+def wrong(query, k): raise ValueError("no index at /data")
+def reads_stdin(query, k): return [{"doc_id": "a", "text": repr(sys.stdin.read())}]
+def secret(query, k): raise ValueError("key " + os.environ["MY_API_KEY"])
+def mine(query, k):
+    return [{"doc_id": "a", "text": ",".join(n for n in os.environ if n.startswith("ROUTESCOPE"))}]
+def speaks_protocol(query, k):
+    for fd in range(3, 20):
+        try: os.write(fd, b'{"id": 999, "reply": []}\\n')
+        except OSError: pass
+    return plain(query, k)
+def needs(query, k, region): return []
+def child(query, k):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]); time.sleep(600)
+number = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("theirs") / "my_rag.py"
+    path.write_text(PIPELINE)
+    return path
+
+
+@pytest.fixture
+def live(file: Path) -> Iterator[Any]:
+    made: list[Live] = []
+
+    def open_(function: str, **more: Any) -> Live:
+        made.append(Live(Pipeline("mine", "function", f"{file}:{function}", sys.executable, **more)))
+        return made[-1]
+
+    yield open_
+    for one in made:
+        one.stop()
+
+
+def ask(live: Live, query: str = "why?", k: int = 3, timeout: float = 20.0, **more: Any) -> doors.Called:
+    return live.ask(Asked(query, k, **more), timeout=timeout, cancel=threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "first"),
+    [
+        ("plain", "function", {"doc_id": "0", "text": "why?"}),
+        ("one", "function", {"doc_id": "faq", "score": 0.5}),
+        ("awaited", "function", {"doc_id": "async", "text": "why?"}),
+        ("generated", "function", {"doc_id": "0"}),
+        (
+            "langchain",
+            "LangChain .invoke",
+            {"doc_id": "faq.md", "id": "p1", "text": "Return why?", "start": 4, "end": 15},
+        ),
+        (
+            "llamaindex",
+            "LlamaIndex .retrieve",
+            {"doc_id": "faq.md", "id": "n1", "start": 3, "end": 9, "title": "FAQ", "score": 0.75},
+        ),
+        ("haystack", "Haystack .run", {"doc_id": "faq.md", "id": "h1", "text": "Return it.", "score": 1.5}),
+        ("beir", "BEIR .search", {"doc_id": "d1", "text": "Return it.", "title": "FAQ", "score": 0.9}),
+        ("engine", "LlamaIndex .query", {"doc_id": "faq.md", "id": "n1"}),
+        ("reads_stdin", "function", {"text": "''"}),
+    ],
+)
+def test_what_an_object_offers_decides_how_it_is_asked(
+    live: Any, function: str, kind: str, first: dict[str, Any]
+) -> None:
+    pipeline = live(function)
+    hit = ask(pipeline).reply.hits[0]
+    assert {name: getattr(hit, name) for name in first} == first
+    assert pipeline.state.kind == kind
+
+
+def test_function_gets_what_it_takes(live: Any) -> None:
+    given = ask(
+        live("everything"), k=7, history=(Turn("user", "hi"),), filters={"lang": "en"}, trace_id="run 1"
+    )
+    assert given.reply.hits[0].text == "7 [{'role': 'user', 'text': 'hi'}] {'lang': 'en'} run 1"
+
+
+def test_answer_of_a_query_engine(live: Any) -> None:
+    assert ask(live("engine")).reply.answer == "In 30 days."
+
+
+def test_prints_do_not_break_the_protocol_and_are_kept(live: Any) -> None:
+    pipeline = live("printing")
+    assert len(ask(pipeline).reply.hits) == 3
+    assert len(ask(pipeline).reply.hits) == 3
+    time.sleep(0.1)
+    for text in ("hello", "from a shell", "raw bytes"):
+        assert text in pipeline.state.stderr
+    assert (pipeline.state.starts, pipeline.state.calls, pipeline.state.failed) == (1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "said"),
+    [
+        ("rubbish", BadInput, "its reply is a text; expected a list of hits"),
+        ("nan", BadInput, "hits.0.score: expected a finite number"),
+        ("very_many", BadInput, "hits has 100,000 hits; at most 1,000 are allowed: return the first k"),
+        ("endless", BadInput, "hits has 100,001 hits"),
+        ("large", PipelineFailed, "its reply is larger than 16 MiB"),
+        ("circle", PipelineFailed, "the reply contains itself: it goes in a circle"),
+        (
+            "leave",
+            PipelineFailed,
+            "its process ended during the call (exit code 7); it printed last: 'going now'",
+        ),
+        ("wrong", PipelineFailed, "failed: ValueError: no index at /data"),
+        ("speaks_protocol", PipelineFailed, "its process said what is no reply"),
+        ("needs", Unavailable, "needs has a parameter 'region' without a default"),
+        ("number", Unavailable, "int is nothing to ask; expected a function (query, k)"),
+        ("Retriever", Unavailable, "Retriever is a class; name a function, or an object"),
+        ("absent", Unavailable, "my_rag.py has no 'absent'; it has: Document"),
+    ],
+)
+def test_each_fault_is_one_clear_message_and_the_next_call_works(
+    live: Any, function: str, error: type[RouteScopeError], said: str
+) -> None:
+    pipeline = live(function)
+    for _ in range(2):  # a process that died is started again
+        with pytest.raises(error) as raised:
+            ask(pipeline)
+        assert said in str(raised.value)
+        assert str(raised.value).startswith("pipeline mine")
+        assert "\n" not in str(raised.value)
+    assert pipeline.state.error == str(raised.value)
+    assert pipeline.state.failed == 2
+
+
+def test_flood_of_stderr_keeps_its_end(live: Any) -> None:
+    pipeline = live("flood")
+    assert len(ask(pipeline).reply.hits) == 3
+    time.sleep(0.2)
+    assert len(pipeline.state.stderr) <= 64 << 10
+    assert pipeline.state.stderr.endswith("the last line\n")
+
+
+def test_a_hang_ends_at_the_deadline_with_all_it_started(live: Any) -> None:
+    pipeline = live("child")
+    with pytest.raises(PipelineTimedOut, match=r"gave no reply within 0\.5 s; its process was ended"):
+        ask(pipeline, timeout=0.5)
+    assert not pipeline.state.running
+
+
+def test_stop_ends_a_hang(live: Any) -> None:
+    pipeline, cancel = live("hang"), threading.Event()
+    threading.Timer(0.6, cancel.set).start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        pipeline.ask(Asked("why?", 3), timeout=60, cancel=cancel)
+    assert time.monotonic() - began < 10
+    assert not pipeline.state.running
+
+
+def test_process_is_started_once_and_again_after_it_died(live: Any, file: Path) -> None:
+    pipeline = live("plain")
+    ask(pipeline)
+    child = pipeline._way._child._process
+    os.kill(child.pid, 9)
+    child.wait()
+    assert len(ask(pipeline).reply.hits) == 3
+    assert pipeline.state.starts == 2
+
+
+def test_loading_that_fails_shows_why(live: Any, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("import not_a_library\n")
+    pipeline = Live(Pipeline("mine", "function", f"{broken}:search", sys.executable))
+    with pytest.raises(Unavailable, match="No module named 'not_a_library'"):
+        ask(pipeline)
+    assert "Traceback" in pipeline.state.stderr
+
+
+def test_loading_that_takes_too_long(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time; time.sleep(600)\n")
+    pipeline = Live(Pipeline("mine", "function", f"{slow}:search", sys.executable, start_timeout_s=0.5))
+    with pytest.raises(Unavailable, match=r"loading its file took more than 0\.5 s"):
+        ask(pipeline)
+
+
+@pytest.mark.parametrize("program", ["/bin/cat", "/bin/false", "/bin/ls"])
+def test_interpreter_that_is_none(file: Path, program: str) -> None:
+    pipeline = Live(Pipeline("mine", "function", f"{file}:plain", program, start_timeout_s=1.0))
+    with pytest.raises(Unavailable, match="pipeline mine"):
+        ask(pipeline)
+
+
+def test_secrets_of_the_environment_are_taken_out(live: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "sk-very-secret-0123456789")
+    monkeypatch.setenv("ROUTESCOPE_LLM_API_KEY", "ours")
+    pipeline = live("secret")
+    with pytest.raises(PipelineFailed) as raised:
+        ask(pipeline)
+    time.sleep(0.1)
+    assert "very-secret" not in str(raised.value) + pipeline.state.stderr
+    assert (
+        ask(live("mine")).reply.hits[0].text == ""
+    )  # the settings' variables are not the pipeline's business
+
+
+def test_child_ends_when_nobody_is_left_to_ask(file: Path) -> None:
+    import subprocess
+
+    runner = Path(doors.__file__).with_name("runner.py")
+    child = subprocess.Popen(
+        [sys.executable, str(runner), str(file), "plain"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert child.stdin is not None
+    child.stdin.close()
+    assert child.wait(20) == 0
+    child.stdout.close()  # type: ignore[union-attr]
+
+
+def test_time_is_measured_here_and_starting_left_out(live: Any, tmp_path: Path) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        "import time; time.sleep(0.5)\ndef search(query, k):\n    time.sleep(0.05)\n    return []\n"
+    )
+    pipeline = Live(Pipeline("mine", "function", f"{slow}:search", sys.executable))
+    called = ask(pipeline)
+    assert called.inside_ms is not None
+    assert 50 <= called.inside_ms <= called.ms < 400
+    pipeline.stop()
+
+
+# HTTP.
+
+
+def endpoint(url: str, **more: Any) -> Live:
+    return Live(Pipeline("mine", "http", url, **more))
+
+
+def test_endpoint_is_sent_the_question_and_its_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "sesame-0123456789")
+    headers = (("Authorization", "Bearer ${MY_TOKEN}"), ("X-Tenant", "acme"))
+    with loopback(http(json.dumps([{"doc_id": "a", "text": "Return it."}]))) as server:
+        called = ask(
+            endpoint(f"{server.url}/search", headers=headers), filters={"lang": "en"}, trace_id="run 1"
+        )
+    sent = server.requests[0].decode()
+    head, _, body = sent.partition("\r\n\r\n")
+    assert head.startswith("POST /search ")
+    assert "authorization: Bearer sesame-0123456789" in head
+    assert "x-tenant: acme" in head
+    assert json.loads(body) == {
+        "query": "why?", "history": [], "k": 3, "filters": {"lang": "en"}, "trace_id": "run 1"
+    }  # fmt: skip
+    assert called.reply.hits[0].doc_id == "a"
+
+
+def test_variable_that_is_not_set() -> None:
+    with pytest.raises(Unavailable, match="needs the environment variable NOT_SET_AT_ALL"):
+        ask(endpoint("http://127.0.0.1:9/search", headers=(("X-Key", "${NOT_SET_AT_ALL}"),)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (
+            http("", status="302 Found", more="Location: http://127.0.0.1:1/\r\n"),
+            PipelineFailed,
+            "redirects elsewhere (302), which is not followed",
+        ),
+        (http("<!doctype html><p>Sign in", kind="text/html"), PipelineFailed, "a web page instead of JSON"),
+        (http("no access", status="401 Unauthorized"), PipelineFailed, "refused the request (401)"),
+        (http("boom", status="500 Internal Server Error"), PipelineFailed, "answered with status 500"),
+        (http(b""), PipelineFailed, "pipeline mine"),
+        (http("{]"), BadInput, "its reply is not JSON"),
+        (http('{"results": []}'), BadInput, "no field hits; it has: results"),
+        (http('[{"doc_id": "a", "score": NaN}]'), BadInput, "expected a finite number"),
+        (http(json.dumps([{"doc_id": "a"}] * 2000)), BadInput, "hits has 2,000 hits; at most 1,000"),
+        (http(b" " * (17 << 20)), PipelineFailed, "larger than 16 MiB"),
+        (b"not http at all", PipelineFailed, "pipeline mine"),
+    ],
+)
+def test_each_fault_of_an_endpoint(answer: bytes, error: type[RouteScopeError], said: str) -> None:
+    with loopback(answer) as server, pytest.raises(error) as raised:
+        ask(endpoint(f"{server.url}/search"))
+    assert said in str(raised.value)
+    assert str(raised.value).startswith("pipeline mine")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("reply", [hold, drip])
+def test_slow_endpoint_ends_at_the_deadline(reply: Any) -> None:
+    with loopback(reply) as server, pytest.raises(PipelineTimedOut, match=r"gave no reply within 0\.4 s"):
+        ask(endpoint(f"{server.url}/search"), timeout=0.4)
+
+
+def test_endpoint_that_is_not_there() -> None:
+    with pytest.raises(PipelineFailed, match="cannot be reached"):
+        ask(endpoint("http://127.0.0.1:9/search"))
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://169.254.169.254/latest", "never called"),
+        ("http://metadata.google.internal/x", "never called"),
+        ("http://user:hunter2@127.0.0.1/x", "give what is secret as a header"),
+        ("http://127.0.0.1/x?key=hunter2", "give what is secret as a header"),
+        ("ftp://127.0.0.1/x", "an endpoint's address is"),
+    ],
+)
+def test_address_that_is_not_called(url: str, said: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        endpoint(url)
+    assert said in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_endpoint_that_repeats_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "sesame-0123456789")
+    said = json.dumps([{"doc_id": "a", "text": "your key is sesame-0123456789"}])
+    with loopback(http(said)) as server:
+        called = ask(endpoint(f"{server.url}/search", headers=(("X-Key", "${MY_TOKEN}"),)))
+    assert called.reply.hits[0].text == "your key is [key]"
+
+
+# As they are named.
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("search", "write NAME=FILE.py:FUNCTION or NAME=http://127.0.0.1:PORT/search"),
+        ("=x.py:f", "write NAME=FILE.py:FUNCTION"),
+        ("mine=", "write NAME=FILE.py:FUNCTION"),
+        ("Mine=x.py:f", "'Mine' cannot be a route's name; use small letters"),
+        ("mine=x.py", "cannot read 'x.py'; write NAME=FILE.py:FUNCTION"),
+        ("mine=x.py:f()", "cannot read 'x.py:f()'"),
+        ("mine=/not/there.py:f", "/not/there.py does not exist"),
+    ],
+)
+def test_route_option_that_cannot_be_read(given: str, said: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        from_command(given)
+    assert said in str(raised.value)
+
+
+def test_interpreter_may_be_an_environments_folder(tmp_path: Path) -> None:
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    (tmp_path / "env" / "bin" / "python").symlink_to(sys.executable)
+    assert interpreter("env", tmp_path, "here") == str(tmp_path / "env" / "bin" / "python")
+    assert interpreter("", tmp_path, "here") == sys.executable
+    with pytest.raises(BadInput, match="here: no Python interpreter at"):
+        interpreter("absent", tmp_path, "here")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({}, "give either function"),
+        ({"function": "x.py:f", "url": "http://x/"}, "give either function"),
+        ({"function": "x.py:f", "headers": {"A": "b"}}, "headers go with url"),
+        ({"url": "http://x/", "python": "python3"}, "python goes with function"),
+        ({"function": "absent.py:f"}, "absent.py does not exist"),
+    ],
+)
+def test_table_that_is_wrong(table: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"\[external\.mine\]") as raised:
+        from_settings("mine", PipelineSettings(**table), tmp_path)
+    assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("header", ["Host", "content-length", "a b", "x:"])
+def test_header_that_is_not_the_users(header: str) -> None:
+    with pytest.raises(ValueError, match="cannot be set"):
+        PipelineSettings(url="http://x/", headers={header: "v"})
+
+
+def test_replies_are_kept_by_question(tmp_path: Path) -> None:
+    replies = Replies(tmp_path / "replies.sqlite", limit=200_000)
+    pipeline = Pipeline("mine", "http", "http://x/")
+    first = key_of(pipeline, Asked("why?", 3, trace_id="run 1"))
+    assert first == key_of(pipeline, Asked("why?", 3, trace_id="run 2"))
+    assert first != key_of(pipeline, Asked("why?", 4))
+    assert first != key_of(pipeline, Asked("why?", 3, (Turn("user", "hi"),)))
+    assert replies.get(first) is None
+    replies.put(first, "mine", "[]", 12.5, None)
+    found = replies.get(first)
+    assert found is not None
+    assert (found.text, found.ms) == ("[]", 12.5)
+    for number in range(20):
+        replies.put(f"k{number}", "mine", "x" * 50_000, 1.0, None)
+    assert replies.get("k19") is not None
+    assert replies.get("k0") is None  # the oldest went
