@@ -35,6 +35,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "routes": "routes",
     "sessions": "store",
     "sweep": "sweep",
+    "traces": "traces",
 }
 
 
