@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.backends.external import run_files
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.machine import machine
 from core.domain.needs import Need
@@ -24,6 +25,7 @@ from core.routes.declare import Route
 from core.routes.registry import pick, pipelines, routes
 
 if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet
     from core.store import Store
@@ -56,6 +58,12 @@ def prepare(
     """
     if spec.repeats < 1:
         raise BadInput(f"repeats={spec.repeats}; give 1 or more")
+    for run in spec.runs:
+        own, _, file = run.partition("=")
+        if run_files.used(own) is None:
+            raise BadInput(
+                f"route {own!r} is the file {file}, which cannot be asked: evaluate it again with eval --run"
+            )
     gaps = missing(engine, spec.corpus)
     free = [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
     chosen = pick(list(spec.routes)) if spec.routes else free
@@ -78,6 +86,7 @@ def prepare(
     given = {name: values for name, values in parameters.items() if spec.parameters.get(name)}
     plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
+    said += _from_files(names, corpus, drawn)
     warnings = tuple(dict.fromkeys([*corpus.warnings, *said]))
     return Prepared(
         spec, drawn, plan, baseline, warnings, len(labelled.questions) if drawn != labelled else None
@@ -131,7 +140,7 @@ def perform(
         in_words(remark)
     for strangers in outside.remarks(outcomes, plan.routes, drawn.qrels):
         in_words(strangers)
-    figures = {
+    figures: dict[str, Any] = {
         **summary.summarise(
             drawn, outcomes, plan.routes, baseline=ready.baseline, extra=executed.values, again=again
         ),
@@ -146,9 +155,42 @@ def perform(
         "interrupted": not whole,
         "warnings": list(warnings),
     }
+    for name, file in _files(plan).items():
+        figures["routes"][name]["source"] = {"file": file.path.name, "sha256": file.sha256}
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     return figures, drawn, outcomes
+
+
+def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> list[str]:
+    """What is to be said of routes whose replies are from a file. BadInput for one that names passages by
+    ids alone, of which the corpus has none.
+    """
+    said = []
+    for name in names:
+        if (file := run_files.used(name)) is None:
+            continue
+        named = file.ids()
+        known = corpus.by_ids([id for pair in named.items() for id in pair]) if named else {}
+        if named and not known:
+            raise BadInput(
+                f"--run {name}: none of the {len(named):,} passage ids in {file.path.name} is of corpus "
+                f"{corpus.name}, for example {next(iter(named))!r}; give its ids, or JSON lines with texts"
+            )
+        unanswered = sum(question.id not in file.answered for question in drawn.questions)
+        lacks = sum(not {id, other} & known.keys() for id, other in named.items())
+        said.append(
+            f"{name} was not asked: its replies are from {file.path.name} (sha256 {file.sha256[:12]}), and "
+            "its time is not measured here"
+            + (f"; {lacks:,} of its {len(named):,} passage ids are not in the corpus" if lacks else "")
+            + (
+                f"; {unanswered} questions have no line in it and count as "
+                + ("nothing found" if file.complete else "failed")
+                if unanswered
+                else ""
+            )
+        )
+    return said
 
 
 def _seen(
@@ -271,8 +313,8 @@ def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | No
 
 def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
     """What must be the same for outcomes to be put together."""
-    llm = engine.llm()
-    own = {name: one.target for name, one in pipelines().items() if name in plan.routes}
+    llm, files = engine.llm(), _files(plan)
+    own = {name: one.target for name, one in pipelines().items() if name in plan.routes and name not in files}
     return {
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
@@ -284,4 +326,10 @@ def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
         "llm endpoint": llm.endpoint,
         "draw": plan.draw,
         **({"pipelines": own} if own else {}),
+        **({"run files": {name: file.sha256 for name, file in files.items()}} if files else {}),
     }
+
+
+def _files(plan: Plan) -> dict[str, run_files.RunFile]:
+    """The files that routes' replies are from."""
+    return {name: file for name in plan.routes if (file := run_files.used(name)) is not None}
