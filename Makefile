@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup check test test-unit test-slow test-browser test-models test-libraries test-bench test-trust test-mutation soak lint format route bench wheel shots docs clean
+.PHONY: run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-mutation soak lint format route bench wheel shots docs clean
 
 run: setup  ## install, fetch models, build corpora, open the dashboard
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -40,7 +40,7 @@ $(VENV)/.installed: requirements.txt
 	$(PY) -m pip install --progress-bar on -r requirements.txt
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-documents.txt
 	$(PY) -m pip install -q -r requirements-dev.txt
 	touch $@
 
@@ -51,7 +51,7 @@ check: lint  ## while you work: style, types, and the unit tests that open no pa
 	$(PYTEST) $(SPREAD) -m "not slow and not process and not model and not bench" tests/unit
 
 test-unit: $(VENV)/.installed-dev  ## all tests that need no model and no browser
-	$(PYTEST) $(SPREAD) -m "not model and not browser and not bench and not libraries"
+	$(PYTEST) $(SPREAD) -m "not model and not browser and not bench and not installed and not libraries"
 
 test-trust: $(VENV)/.installed-dev  ## what docs/security.md promises, the tests with the marker `trust` alone
 	$(PYTEST) -n 2 --dist loadfile -m trust
@@ -59,7 +59,7 @@ test-trust: $(VENV)/.installed-dev  ## what docs/security.md promises, the tests
 soak: $(VENV)/.installed-dev  ## ten people for an hour while models die and corpora change; MINUTES=5 is shorter
 	$(PY) -m bench.soak --minutes $(MINUTES)
 
-test-slow: test-browser test-models test-libraries  ## one after the other: a page waits badly where a model takes the processors
+test-slow: test-browser test-models test-installed test-libraries  ## one after the other: a page waits badly where a model takes the processors
 
 test-browser: $(VENV)/.installed-dev  ## a test that fails is tried once more, and the summary says so
 	scripts/ensure-chromium
@@ -68,6 +68,10 @@ test-browser: $(VENV)/.installed-dev  ## a test that fails is tried once more, a
 test-models: $(VENV)/.installed-dev
 	$(PY) -m core models pull smollm2-135m
 	$(PYTEST) -n 2 --dist loadfile -m "model or bench" $(REAL)
+
+test-installed: $(VENV)/.installed-dev  ## the wheel in an environment of its own, from an empty folder
+	scripts/ensure-chromium
+	$(PYTEST) -m installed tests/installed
 
 test-libraries: $(VENV)/.installed-dev  ## the examples of docs/your-pipeline.md with the real libraries; skipped without network
 	$(PYTEST) -m libraries tests/libraries
@@ -96,7 +100,7 @@ route: $(VENV)/.installed  ## write a new route and its test: make route NAME=my
 bench: $(VENV)/.installed-dev setup  ## write bench/results.json
 	$(PY) -m bench.run --model
 
-wheel: $(VENV)/.installed  ## core and ui as a wheel in dist/
+wheel: $(VENV)/.installed  ## the whole program as a wheel in dist/
 	$(PY) -m pip wheel -q --no-deps -w dist .
 
 shots: $(VENV)/.installed-dev setup  ## screenshots of each page into docs/

@@ -25,7 +25,7 @@ PLAIN: Mapping[str, str] = {  # what it says where nothing tells it otherwise, b
     "copy-words": "six sides",
     "sentences": "1",
 }
-ACTIONS = (("search", "crushed box hours"), ("look_up", "photos"), ("sql", "status of #1"), ("answer", ""))
+ACTIONS = (("search", "customs invoice"), ("look_up", "photos"), ("sql", "status of #1"), ("answer", ""))
 
 
 class ObeyingLLM(ScriptedLLM):

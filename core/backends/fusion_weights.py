@@ -15,6 +15,7 @@ from typing import Any
 
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
+from core.domain.program import COMMAND
 
 FOLDER, VERSION = "learned", 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -137,7 +138,7 @@ def checked(name: str) -> str:
 
 def how(corpus: str) -> str:
     """The way to get fitted weights."""
-    return f"run python -m core fit {corpus}, or fit them on the Tune page"
+    return f"run {COMMAND} fit {corpus}, or fit them on the Tune page"
 
 
 def _parsed(stored: Any, name: str, corpus: str) -> FittedWeights:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from core.backends.base import WebSearch
+from core.domain.program import COMMAND
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 SNAPSHOT, NONE = "snapshot", "none"  # the settings that are no address
 HOW = (
     "set web_search (ROUTESCOPE_WEB_SEARCH) to the address of a SearXNG instance that answers in JSON, or to"
-    f" {SNAPSHOT} for stored pages (python -m core index web)"
+    f" {SNAPSHOT} for stored pages ({COMMAND} index web)"
 )
 
 

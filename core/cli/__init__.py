@@ -1,4 +1,4 @@
-"""The command line, `python -m core`: one module for each command, loaded when it is asked for.
+"""The command line, `python -m core` or `routescope`: a module for each command, loaded when asked for.
 
 Every error becomes one line and an exit code. May import all of `core`; nothing imports it.
 """
@@ -14,11 +14,13 @@ from collections.abc import Sequence
 import click
 
 from core.domain.errors import BadInput, RouteScopeError, describe, shortened
+from core.domain.program import COMMAND
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 COMMANDS = {  # name -> module of core.cli that has it under the same name (a trailing underscore is cut)
     "ask": "ask",
     "audit": "audit",
+    "calibrate": "calibrate",
     "corpora": "corpora",
     "doctor": "doctor",
     "eval": "evaluate",
@@ -28,11 +30,13 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "import": "sessions",
     "index": "corpora",
     "labels": "labels",
+    "mcp": "mcp",
     "memory": "memory",
     "models": "models",
     "module": "module",
     "raft": "raft",
     "routes": "routes",
+    "serve": "serve",
     "sessions": "store",
     "sweep": "sweep",
     "traces": "traces",
@@ -77,11 +81,11 @@ def main(args: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if args is None else args)
     debug = "--debug" in given
     try:
-        code = cli.main(given, prog_name="python -m core", standalone_mode=False)
+        code = cli.main(given, prog_name=COMMAND, standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):
         return _fail("stopped by the user", FAILED, debug=debug)
     except click.UsageError as error:
-        where = f"{error.ctx.command_path} --help" if error.ctx else "python -m core --help"
+        where = f"{error.ctx.command_path} --help" if error.ctx else f"{COMMAND} --help"
         return _fail(f"{error.format_message()} (see {where})", BAD_INPUT, debug=debug)
     except click.ClickException as error:
         return _fail(error.format_message(), BAD_INPUT, debug=debug)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from core.cli import comparison
 from core.cli.common import (
     emit,
     note,
@@ -20,17 +21,14 @@ from core.cli.common import (
     with_own,
 )
 from core.cli.named import chosen_by, preset_of, with_preset
-from core.cli.text import cut, one_line, table
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
-    from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, RouteResult, Run, Turn
+    from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, Run, Turn
     from core.engine.engine import Job
     from core.routes.declare import Route
 
-URL = "http://localhost:8501/?run="
-TOP = 10  # hits printed
 _SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +61,8 @@ def answer_style(
 
 @click.command("ask")
 @click.argument("question")
-@click.option("--corpus", default="support", show_default=True, help="A corpus that `corpora` lists.")
+@click.option("--corpus", default="support", show_default=True, metavar="NAME_OR_PATH",
+              help="A corpus that `corpora` lists, or a folder or file, which is indexed first.")  # fmt: skip
 @click.option("--routes", metavar="A,B", help="Routes that `routes` lists, or all. Without it: those of "
               "--preset, else all; with --route: those that a first visit runs.")  # fmt: skip
 @pipeline_options
@@ -86,6 +85,11 @@ def answer_style(
     metavar="NAME",
     help="Remember the conversation under NAME and use its earlier turns.",
 )
+@click.option(
+    "--hits", type=click.IntRange(1, 1000), default=comparison.SHOWN, show_default=True, metavar="N",
+    help="Passages to print.",
+)  # fmt: skip
+@click.option("--text", "whole", is_flag=True, help="Print the passages in full.")
 @output_options
 def ask_(
     question: str,
@@ -101,9 +105,12 @@ def ask_(
     answer_order: AnswerOrder | None,
     timing: Literal["shared", "isolated"] | None,
     session: str,
+    hits: int,
+    whole: bool,
     as_json: bool,
 ) -> int:
     """Run QUESTION through several routes and compare their hits."""
+    from core.cli.corpora import indexed
     from core.cli.shapes import run_document
     from core.domain import settings
     from core.domain.types import Query
@@ -124,7 +131,7 @@ def ask_(
     job = engine.start(
         Request(
             Query(question, read_history(history) if history else ()),
-            corpus,
+            indexed(corpus, now),
             applied.routes,
             applied.parameters,
             answers=answers,
@@ -140,7 +147,7 @@ def ask_(
         job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
     for warning in job.warnings:
         note(f"warning: {warning}")
-    emit(run_document(run), lambda: comparison(run), as_json=as_json)
+    emit(run_document(run), lambda: comparison.comparison(run, shown=hits, whole=whole), as_json=as_json)
     return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
 
 
@@ -198,71 +205,3 @@ def read_history(path: Path) -> tuple[Turn, ...]:
                 f'history {path} line {number}: start the line with "user: ..." or "assistant: ..."'
             )
     return turns(items, f"history {path}")
-
-
-def comparison(run: Run) -> str:
-    """The run for people: what each route did, which rank it gave each passage, what models wrote."""
-    parts = [
-        f"Question  {one_line(run.query.text)}",
-        f"Corpus    {run.corpus}    wall time {run.wall_ms:.0f} ms",
-        "",
-        table(
-            ("route", "status", "ms", "model calls", "best hit"),
-            [
-                (
-                    result.route, result.status, f"{result.ms:.0f}", sum(span.calls for span in result.spans),
-                    result.error or _best(result),
-                )
-                for result in run.results
-            ],
-            right=(2, 3),
-        ),
-    ]  # fmt: skip
-    found = [result for result in run.results if result.hits]
-    if found:
-        parts += ["", f"Ranks, by the best any route gave (its first {TOP} hits)", _ranks(found)]
-    for result in run.results:
-        parts += _wrote(result)
-    return "\n".join([*parts, "", f"Reopen: {URL}{run.id}"])
-
-
-def _best(result: RouteResult) -> str:
-    return (result.hits[0].passage.title or result.hits[0].passage.id) if result.hits else "nothing found"
-
-
-def _ranks(results: Sequence[RouteResult]) -> str:
-    ranks: dict[str, dict[str, int]] = {}
-    titles: dict[str, str] = {}
-    for result in results:
-        for rank, hit in enumerate(result.hits[:TOP], 1):
-            ranks.setdefault(hit.passage.id, {})[result.route] = rank
-            titles[hit.passage.id] = hit.passage.title
-
-    def best(id: str) -> tuple[int, int, str]:
-        mine = ranks[id].values()
-        return min(mine), sum(mine) - (TOP + 1) * len(mine), id
-
-    names = [result.route for result in results]
-    rows = [
-        (*(ranks[id].get(name, "-") for name in names), cut(id, 40), titles[id])
-        for id in sorted(ranks, key=best)
-    ]
-    return table((*names, "passage", "title"), rows, right=range(len(names)))
-
-
-def _wrote(result: RouteResult) -> list[str]:
-    """Texts that steps made of the question, and the answer."""
-    from core.analysis.run_view import texts, top
-
-    told = [
-        f"  {span.name}: {one_line(text)}"
-        for span in top(result)
-        if span.kind == "LLM"
-        for text in texts(span.output)
-    ]
-    if result.answer is not None:
-        cited = f"  [{', '.join(map(one_line, result.citations))}]" if result.citations else ""
-        told.append(f"  answer: {one_line(result.answer)}{cited}")
-    if result.answer_error is not None:
-        told.append(f"  no answer: {one_line(result.answer_error)}")
-    return ["", f"{result.route}", *told] if told else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,6 +53,17 @@ def corpora_(as_json: bool) -> int:
 @click.option("--chunk-overlap", type=int, metavar="N", help="Characters shared by neighbouring passages.")
 @click.option("--language", help="Language of stemming and stop words.")
 @click.option(
+    "--text-columns",
+    metavar="A,B",
+    help="Columns (or JSON fields) that are the text of rows in CSV, JSONL and workbooks. Default: found by "
+    "their names and lengths. none: no rows are documents.",
+)
+@click.option(
+    "--html",
+    type=click.Choice(["main", "all"]),
+    help="main: HTML pages without navigation, header and footer, as new corpora are read; all: with them.",
+)
+@click.option(
     "--with",
     "enrichments",
     metavar="A,B",
@@ -65,16 +77,21 @@ def index_(
     chunk_size: int | None,
     chunk_overlap: int | None,
     language: str | None,
+    text_columns: str | None,
+    html: str | None,
     enrichments: str | None,
     as_json: bool,
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
 
-    Only what has changed is processed again, and a stopped build continues where it was.
+    Only what has changed is processed again, and a stopped build continues where it was. What the files were
+    taken as, and which were left out for what reason, is told on stderr and on the page Corpus. The corpus
+    keeps --text-columns and --html; --text-columns "" goes back to finding them.
     """
     from core.cli import enriching
     from core.corpus import catalogue
     from core.corpus.chunk import Chunking
+    from core.corpus.types import Reading, columns
     from core.domain import settings
 
     now = settings.current()
@@ -87,6 +104,12 @@ def index_(
             usual.overlap if chunk_overlap is None else chunk_overlap,
         )
         source = catalogue.source(source, settings=now, chunking=chunking)
+    if text_columns is not None or html is not None:
+        was = source.reading
+        reading = Reading(
+            was.text_columns if text_columns is None else columns(text_columns), html or was.html
+        )
+        source = catalogue.source(source, settings=now, reading=reading)
     corpus = build(source, now)
     made = enriching.make(corpus, wanted, now)
     document = {
@@ -127,6 +150,22 @@ def ensure(source: Source, settings: Settings) -> None:
             return
         note(f"{source.name}: {known.reason}; indexing it again")
     build(source, settings)
+
+
+def indexed(given: str, settings: Settings) -> str:
+    """The name of the corpus that a name or path means; that of a path is built unless its index is current.
+
+    A name that is none, and no path either, comes back as it is: who opens it says which there are.
+    """
+    from core.corpus import catalogue, index_record
+
+    if given in catalogue.BUILT_IN or given in index_record.names(settings):
+        return given
+    if not Path(given).expanduser().exists():
+        return given
+    source = catalogue.source(given, settings=settings)
+    ensure(source, settings)
+    return source.name
 
 
 def _info(info: CorpusInfo) -> dict[str, Any]:

@@ -17,9 +17,9 @@ def one_line(text: str) -> str:
 def cut(text: str, width: int) -> str:
     """`text` on one line of at most `width` columns."""
     text = one_line(text)
-    if _columns(text) <= width:
+    if columns(text) <= width:
         return text
-    while _columns(text) > width - 1:
+    while columns(text) > width - 1:
         text = text[:-1]
     return text.rstrip() + "…"
 
@@ -27,15 +27,15 @@ def cut(text: str, width: int) -> str:
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[int] = ()) -> str:
     """Rows under headers, two spaces apart; those in `right` are flushed right, the last is cut to fit."""
     cells = [[one_line(str(cell)) for cell in row] for row in [headers, *rows]]
-    widths = [max(_columns(row[i]) for row in cells) for i in range(len(headers))]
+    widths = [max(columns(row[i]) for row in cells) for i in range(len(headers))]
     room = shutil.get_terminal_size((WIDTH, 24)).columns
     lines = []
     for row in cells:
         line = ""
         for i, cell in enumerate(row):
             last = i == len(row) - 1
-            shown = cut(cell, max(12, room - _columns(line))) if last else cell
-            blank = " " * (widths[i] - _columns(shown))
+            shown = cut(cell, max(12, room - columns(line))) if last else cell
+            blank = " " * (widths[i] - columns(shown))
             line += blank + shown if i in right else shown + blank
             line += "" if last else "  "
         lines.append(line.rstrip())
@@ -48,7 +48,7 @@ def amount(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def _columns(text: str) -> int:
+def columns(text: str) -> int:
     """Terminal columns: East Asian wide characters take two, combining marks none."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text

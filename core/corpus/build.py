@@ -16,10 +16,11 @@ import numpy as np
 
 from core.backends import sparse
 from core.backends.terms import analyzer
-from core.corpus import manifest, passages
+from core.corpus import columns, manifest, passages
 from core.corpus.embeddings import VECTORS, Vectors
+from core.corpus.load_report import LoadReport, Skipped
 from core.corpus.source import Source
-from core.corpus.types import Cut, LoadReport
+from core.corpus.types import Cut, Reading
 from core.domain.errors import BadInput, Cancelled
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: not known)
@@ -65,6 +66,7 @@ class Content:
     fingerprint: str
     approximate: bool
     notes: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
 
 
 def read(source: Source, identity: str, exact_below: int, folder: Path, stages: Stages) -> Content:
@@ -84,6 +86,7 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
 
     with stages.stage(READ):
         documents, count, digest = passages.write(counted(), source.chunking, folder / manifest.PASSAGES)
+    _check_columns(source.reading, report)
     if not documents:
         why = "; ".join(report.notes()) or "it contains no documents"
         raise BadInput(f"{source.path or 'the installed packages'}: nothing readable is left: {why}")
@@ -95,7 +98,15 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
         [sparse.K1, sparse.B], identity, approximate,
     ]  # fmt: skip
     fingerprint = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]
-    return Content(documents, count, fingerprint, approximate, report.notes())
+    return Content(documents, count, fingerprint, approximate, report.notes(), report.skipped)
+
+
+def _check_columns(reading: Reading, report: LoadReport) -> None:
+    """Text columns that no file has are a mistake in their names."""
+    chosen = [name for name in reading.text_columns if reading.text_columns != columns.NONE]
+    if chosen and not set(chosen) & {name.strip().lower() for name in report.columns}:
+        known = ", ".join(report.columns) or "none, as there are no files of rows"
+        raise BadInput(f"no file has a column {' or '.join(map(repr, chosen))}; there are: {known}")
 
 
 def finish(
@@ -126,7 +137,7 @@ def finish(
             built_at=datetime.now(UTC).isoformat(timespec="seconds"),
             build_ms={name: round(ms, 1) for name, ms in stages.ms.items()},
             bytes=sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
-            reused=reused, notes=content.notes,
+            reused=reused, notes=content.notes, skipped=content.skipped,
         )  # fmt: skip
         manifest.write(folder, info)
     return info

@@ -12,8 +12,10 @@ from core.backends.embedder import identity
 from core.corpus import index_record, manifest
 from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.source import Kind, Source, from_path, slug
+from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged
 from core.domain.once import Recent
+from core.domain.program import COMMAND
 from core.domain.settings import PROJECT, Settings
 
 DATA = PROJECT / "data"
@@ -78,11 +80,11 @@ def describe(name: str, settings: Settings) -> Known:
     found = index_record.current(origin.name, settings)
     base = _base(origin)
     if found is None:
-        return replace(base, reason=f"run: python -m core index {origin.name}")
+        return replace(base, reason=f"run: {COMMAND} index {origin.name}")
     try:
         info = index_record.recorded(found)
     except IndexDamaged as error:
-        again = f"{error}. Build it again: python -m core index {origin.name}"
+        again = f"{error}. Build it again: {COMMAND} index {origin.name}"
         return replace(base, state="damaged", reason=again, fingerprint=found.folder.name)
     state, reason = _freshness(origin, found, info, settings)
     return replace(base, state=state, reason=reason, fingerprint=info.fingerprint, info=info)
@@ -101,12 +103,10 @@ def _without_record(name: str, why: str, settings: Settings) -> Known:
     try:
         origin = source(name, settings=settings, known_only=True)
     except BadInput:
-        way = f"python -m core index PATH --name {name}, or delete it on the page Corpus"
+        way = f"{COMMAND} index PATH --name {name}, or delete it on the page Corpus"
         reason = f"{why}. Index its source again: {way}"
         return Known(name, name, "indexed", "damaged", reason, "no longer known", True)
-    return replace(
-        _base(origin), state="damaged", reason=f"{why}. Build it again: python -m core index {name}"
-    )
+    return replace(_base(origin), state="damaged", reason=f"{why}. Build it again: {COMMAND} index {name}")
 
 
 def _freshness(
@@ -115,9 +115,14 @@ def _freshness(
     if origin.path != found.source.path:  # a built-in one: any other is where its record says
         return "stale", (
             f"indexed from {found.source.path} by another copy of the program; this copy reads"
-            f" {origin.path}. Build it again: python -m core index {origin.name}"
+            f" {origin.path}. Build it again: {COMMAND} index {origin.name}"
         )
-    if origin.chunking != found.source.chunking or origin.language != found.source.language:
+    before = found.source
+    if (origin.chunking, origin.language, origin.reading) != (
+        before.chunking,
+        before.language,
+        before.reading,
+    ):
         return "stale", f"indexed with other settings ({info.chunking.label()})"
     if identity(settings.embedder) != info.embedder_identity:
         changed = "has changed" if info.embedder == settings.embedder else f"now it is {settings.embedder}"
@@ -135,7 +140,7 @@ def _stamp(origin: Source, found: index_record.Current) -> str:
     key, now = (origin, found.folder), time.monotonic()
     seen = _seen.get(key)
     if seen is None or now - seen[0] >= LOOK_AGAIN_S:
-        seen = _seen[key] = (now, origin.stamp())
+        seen = _seen[key] = (now, origin.stamp(found.read))
     return seen[1]
 
 
@@ -146,6 +151,7 @@ def source(
     name: str | None = None,
     chunking: Chunking | None = None,
     language: str | None = None,
+    reading: Reading | None = None,
     known_only: bool = False,
 ) -> Source:
     """The source that a name or path means, with what is given changed; raises BadInput with the known names.
@@ -161,6 +167,7 @@ def source(
         name=slug(name) if name is not None else origin.name,
         chunking=chunking if chunking is not None else origin.chunking,
         language=language if language is not None else origin.language,
+        reading=reading if reading is not None else origin.reading,
     )
     _check_name(changed, settings)
     return changed

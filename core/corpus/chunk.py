@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from core.corpus import endings
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
 from core.domain.types import Passage
@@ -14,7 +15,7 @@ from core.domain.types import Passage
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-MARKDOWN = (".md", ".markdown")
+MARKDOWN = (*endings.MARKDOWN, *endings.CONVERTED)  # what such a file becomes
 SMALLEST = 8  # a piece under 1/8 of the size, such as a heading alone, joins its neighbour
 WINDOW, PIECES = 20_000, 64  # characters, and pieces, that a text is cut in at once: see `pieces`
 SETTLED = 4  # pieces from the end of a window on, what follows it no longer changes how it is cut

@@ -1,4 +1,4 @@
-"""One document a file: Markdown, plain text, HTML, PDF."""
+"""One document a file: Markdown, plain text, source code, HTML, PDF, and what is converted to Markdown."""
 
 from __future__ import annotations
 
@@ -6,33 +6,39 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from core.corpus.types import Document, LoadReport
+from core.corpus import endings
+from core.corpus.load_report import LoadReport
+from core.corpus.types import Document, Reading
+from core.domain.encoding import decoded, shown
 from core.domain.errors import BadInput, describe, shortened
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 BROKEN = 0.45  # of the characters: with more that did not decode a file is no text, or of another encoding
 NO_MEMORY = "it needs more memory than the reader may use"
+AROUND = "without navigation, header and footer of the page (--html all keeps them)"
+PACKED = 5_000  # characters of a line of code: nobody wrote that, a program made it
 # A line is looked at once: text is anybody's, and must not take time with its square.
 _HEADING = re.compile(r"^#[ \t]+(?=[^ \t\n])(.*)$", re.MULTILINE)
 
 
-def read(path: Path, name: str, report: LoadReport) -> Iterator[Document]:
+def read(path: Path, name: str, reading: Reading, report: LoadReport) -> Iterator[Document]:
     """The document in `path`; nothing when it is empty or cannot be read, with the reason in `report`."""
     try:
-        title, text = map(storable, READERS[path.suffix.lower()](path))
+        title, text = map(storable, READERS[path.suffix.lower()](path, _Asked(name, reading, report)))
         if text.count(REPLACED) + text.count("\0") > BROKEN * len(text):
-            raise BadInput("most of it is not valid UTF-8: it is not text or has another encoding")
+            raise BadInput("most of it does not decode: it is not text or has another encoding than it says")
     except MemoryError:
-        report.skipped.append(f"{name}: {NO_MEMORY}")
+        report.skip(name, NO_MEMORY)
         return
     except Exception as error:  # noqa: BLE001 - a hostile file can raise anything; it is left out and reported
-        report.skipped.append(f"{name}: {shortened(reason(error), 200)}")
+        report.skip(name, shortened(reason(error), 200))
         return
-    report.replaced += REPLACED in text
+    if REPLACED in text:
+        report.replaced.add(name)
     if text.strip():
         yield Document(name, title or re.sub(r"[-_]+", " ", path.stem), text)
     else:
-        report.leave_out(name)
+        report.empty.add(name)
 
 
 def reason(error: Exception) -> str:
@@ -45,19 +51,42 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
 
 
-def decode(raw: bytes) -> str:
-    """UTF-8, or UTF-16 where a byte order mark says so; what does not decode is replaced."""
-    encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    return raw.decode(encoding, "replace").replace("\r\n", "\n").replace("\r", "\n")
+class _Asked:
+    """What a reader is told beside the path."""
+
+    def __init__(self, name: str, reading: Reading, report: LoadReport) -> None:
+        self.name, self.reading, self.report = name, reading, report
+
+    def decode(self, raw: bytes) -> str:
+        """The text of a file, with plain line ends; an encoding that had to be guessed is told."""
+        text, encoding = decoded(raw)
+        told(self.name, encoding, self.report)
+        return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _plain(path: Path) -> tuple[str, str]:
-    return "", decode(path.read_bytes())
+def told(name: str, encoding: str, report: LoadReport) -> None:
+    """Tell the encoding of a file that says nothing about it and is not UTF-8."""
+    if not encoding.startswith("utf-8") and encoding not in ("utf-16", "utf-32"):
+        report.take(name, f"not UTF-8, read as {shown(encoding)}")
 
 
-def _markdown(path: Path) -> tuple[str, str]:
+def _plain(path: Path, asked: _Asked) -> tuple[str, str]:
+    return "", asked.decode(path.read_bytes())
+
+
+def _code(path: Path, asked: _Asked) -> tuple[str, str]:
+    text = asked.decode(path.read_bytes())
+    if max(map(len, text.split("\n"))) > PACKED:
+        raise BadInput(f"a line is longer than {PACKED:,} characters: generated or minified code is not read")
+    return path.name, text
+
+
+def _markdown(path: Path, asked: _Asked) -> tuple[str, str]:
+    return headed(asked.decode(path.read_bytes()))
+
+
+def headed(text: str) -> tuple[str, str]:
     """The text below a leading `# ` heading, which is the title and so searched with every passage."""
-    text = decode(path.read_bytes())
     for heading in _HEADING.finditer(text):
         if title := heading[1].rstrip(" \t#"):
             body = text[heading.end() :].lstrip("\n")
@@ -66,13 +95,17 @@ def _markdown(path: Path) -> tuple[str, str]:
     return "", text
 
 
-def _html(path: Path) -> tuple[str, str]:
-    from core.corpus.html import text_of
+def _html(path: Path, asked: _Asked) -> tuple[str, str]:
+    from core.corpus import html
 
-    return text_of(path.read_bytes())
+    page = html.read(path.read_bytes(), main=asked.reading.html == "main")
+    told(asked.name, page.guessed or "utf-8", asked.report)
+    if page.dropped:
+        asked.report.take(asked.name, AROUND)
+    return page.title, page.text
 
 
-def _pdf(path: Path) -> tuple[str, str]:
+def _pdf(path: Path, _asked: _Asked) -> tuple[str, str]:
     from pypdf import PdfReader
 
     reader = PdfReader(path)
@@ -83,6 +116,17 @@ def _pdf(path: Path) -> tuple[str, str]:
     return title or "", text
 
 
-READERS: Mapping[str, Callable[[Path], tuple[str, str]]] = {
-    ".md": _markdown, ".markdown": _markdown, ".txt": _plain, ".html": _html, ".htm": _html, ".pdf": _pdf,
+def _converted(path: Path, _asked: _Asked) -> tuple[str, str]:
+    from core.corpus.converted import markdown
+
+    title, text = markdown(path)
+    heading, body = headed(text)
+    return (title, text) if title and title != heading else (heading, body)
+
+
+Read = Callable[[Path, _Asked], tuple[str, str]]
+READERS: Mapping[str, Read] = {
+    **dict.fromkeys(endings.MARKDOWN, _markdown), **dict.fromkeys(endings.PLAIN, _plain),
+    **dict.fromkeys(endings.HTML, _html), **dict.fromkeys(endings.PDF, _pdf),
+    **dict.fromkeys(endings.CONVERTED, _converted), **dict.fromkeys(endings.CODE, _code),
 }  # fmt: skip

@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.corpus.types import LoadReport
+from core.corpus.load_report import LoadReport
 
+OWN = (".removed",)  # what this program keeps in a folder of uploads
+HIDDEN = "hidden files and folders (their names begin with a dot) are not read"
 FRESH_NS = 100_000_000  # a folder changed so lately may change again within one tick of its clock
 
 
@@ -37,8 +39,9 @@ class Listing:
 def walk(root: Path, report: LoadReport | None = None) -> Listing:
     """Every visible file below `root`: hidden files and folders and links that lead out of it are left out.
 
-    A folder that cannot be looked into is told in `report`.
+    What is left out is told in `report`, and so is a folder that cannot be looked into.
     """
+    report = report if report is not None else LoadReport()
     found: dict[str, list[str]] = {}
     folders: dict[str, int] = {}
     real = os.path.realpath(root)
@@ -51,19 +54,29 @@ def walk(root: Path, report: LoadReport | None = None) -> Listing:
             folders[here] = os.stat(here).st_mtime_ns  # before its entries are read: a change is seen later
             with os.scandir(here) as entries:
                 for entry in entries:
-                    if entry.name.startswith("."):
+                    if entry.name in OWN:
                         continue
-                    if entry.is_dir(follow_symlinks=False):
+                    if entry.name.startswith("."):
+                        report.skip(_told(entry.path, root), HIDDEN)
+                    elif entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
-                    elif entry.is_file() and (
-                        not entry.is_symlink() or os.path.realpath(entry.path).startswith(inside)
-                    ):
+                    elif entry.is_symlink() and not os.path.realpath(entry.path).startswith(inside):
+                        report.skip(
+                            _told(entry.path, root), "a link that leads out of the folder is not followed"
+                        )
+                    elif entry.is_file():
                         found.setdefault(os.path.splitext(entry.name)[1].lower(), []).append(entry.path)
+                    else:
+                        report.skip(_told(entry.path, root), "no file, or a link to none or to a folder")
         except OSError as error:
-            if report is not None:
-                report.skipped.append(f"{os.path.relpath(here, root)}: {error.strerror or error}")
+            report.skip(_told(here, root), error.strerror or str(error))
     settled = max(folders.values(), default=0) < began - FRESH_NS
     return Listing(found, folders, settled)
+
+
+def _told(path: str, root: Path) -> str:
+    """A path below `root` as text that UTF-8 can hold."""
+    return os.fsencode(os.path.relpath(path, root)).decode("utf-8", "replace")
 
 
 @dataclass(slots=True)

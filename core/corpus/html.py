@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from core.domain import encoding
 from core.domain.errors import BadInput
 
 BLOCKS = frozenset(
@@ -18,6 +21,9 @@ BLOCKS = frozenset(
 CELLS = frozenset(("td", "th"))
 NOT_TEXT = frozenset(("script", "style", "noscript", "template", "head", "svg", "iframe", "object"))
 UNSAID = frozenset(("script", "style", "template", "rt", "rp"))  # no words of a heading either
+ROLES = frozenset(("navigation", "banner", "contentinfo", "search"))  # around the content of a page
+PARTS = frozenset(("article", "aside", "main", "section"))  # a header or footer in one of them is its own
+IN_HEAD = frozenset(("title", "meta", "link", "script", "style", "base", "noscript", "template"))
 KEPT_SPACE = frozenset(("pre", "textarea"))
 DEEPEST = 512  # elements within one another, as in browsers; a closing tag is looked for in all of them
 FED = 65_536  # bytes given to the parser at once: what it is told to end, it ends behind them
@@ -35,31 +41,58 @@ class _TooDeep(Exception):
     """Elements stand within one another deeper than DEEPEST."""
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The title (or first heading) of a page and its text, a line a block.
+
+    `guessed`: its encoding where the page does not say it. `dropped`: text around the content was left out.
+    """
+
+    title: str
+    text: str
+    guessed: str | None
+    dropped: bool
+
+
+def read(raw: bytes, *, main: bool = False) -> Page:
+    """A page; with `main` without what stands around its content: navigation, header and footer of the page,
+    by their elements and roles. Where nothing else is there, they are kept. Raises BadInput.
+    """
+    page, guessed = decoded(raw)
+    title, text, dropped = _read(page, main)
+    if dropped and not text:
+        title, text, dropped = _read(page, main=False)
+    return Page(title, text, guessed, dropped)
+
+
 def text_of(raw: bytes) -> tuple[str, str]:
-    """The title (or first heading) and the text of a page, a line a block; raises BadInput."""
-    page = decoded(raw)
+    """The title and all text of a page; raises BadInput."""
+    page = read(raw)
+    return page.title, page.text
+
+
+def _read(page: str, main: bool) -> tuple[str, str, bool]:
     try:
-        return _parsed(page)
+        return _parsed(page, main)
     except _TooDeep:
         try:
-            return _parsed(_flat(page))
+            return _parsed(_flat(page), main)
         except _TooDeep:
             raise BadInput(f"elements stand within one another deeper than {DEEPEST}") from None
 
 
-def decoded(raw: bytes) -> str:
-    """The page as text: by its byte order mark, as it declares, as UTF-8, or else as Windows-1252."""
-    for mark, encoding in (
+def decoded(raw: bytes) -> tuple[str, str | None]:
+    """The page as text, by its byte order mark, as it declares, or as its bytes look: then with the name of
+    that encoding.
+    """
+    for mark, name in (
         (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
     ):  # fmt: skip
         if raw.startswith(mark):
-            return raw.decode(encoding, "replace")
+            return raw.decode(name, "replace"), None
     if (found := _DECLARED.search(raw[:4096])) and (declared := _known(found[1].decode("ascii", "replace"))):
-        return raw.decode(declared, "replace")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("cp1252", "replace")
+        return raw.decode(declared, "replace"), None
+    return encoding.decoded(raw)
 
 
 def _known(declared: str) -> str | None:
@@ -76,10 +109,10 @@ def _known(declared: str) -> str | None:
     return {"iso8859-1": "cp1252", "ascii": "cp1252"}.get(name, name) if _TEXTS.match(name) else None
 
 
-def _parsed(page: str) -> tuple[str, str]:
+def _parsed(page: str, main: bool) -> tuple[str, str, bool]:
     from lxml.etree import HTMLParser
 
-    found = _Text()
+    found = _Text(main)
     parser: Any = HTMLParser(target=found, encoding="utf-8", huge_tree=True)
     raw = page.encode("utf-8", "replace")
     for start in range(0, len(raw), FED):
@@ -105,19 +138,29 @@ def _flat(page: str) -> str:
 class _Text:
     """What a parser is told of a page, put together as it comes: no tree is made."""
 
-    def __init__(self) -> None:
+    def __init__(self, main: bool) -> None:
+        self._main = main
+        self._around: list[str] = []  # of each open element: "around" the content, a "part" of it, or ""
+        self._outside = self._inside = 0  # how many of either
+        self._dropped = False
+        self._head = False  # within it
         self._parts: list[str] = []
         self._run: list[str] = []  # of text, since the last tag
         self._hidden = self._kept = self._unsaid = self._depth = 0
         self._headings: dict[str, list[str]] = {}
         self._within: dict[str, int] = {}  # how deep in the first title, and in the first h1
 
-    def start(self, name: str, _attributes: object) -> None:
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
         """An element begins."""
         self._flush()
         self._depth += 1
+        if self._main:
+            self._begun(name, attributes)
         if self._depth > DEEPEST:
             raise _TooDeep
+        if name not in IN_HEAD:
+            self._leave_head()  # libxml2 does not know that a header, say, ends it
+        self._head = self._head or name == "head"
         self._hidden += name in NOT_TEXT
         self._unsaid += name in UNSAID
         self._kept += name in KEPT_SPACE
@@ -131,6 +174,8 @@ class _Text:
         """An element ends."""
         self._flush()
         self._depth -= 1
+        if self._main:
+            self._ended()
         if name in CELLS:
             self._put(" ")
         if name in BLOCKS:
@@ -139,7 +184,10 @@ class _Text:
             self._within[name] -= 1
             if not self._within[name]:
                 del self._within[name]
-        self._hidden -= name in NOT_TEXT
+        if name == "head":
+            self._leave_head()
+        else:
+            self._hidden -= name in NOT_TEXT
         self._unsaid -= name in UNSAID
         self._kept -= name in KEPT_SPACE
 
@@ -159,13 +207,34 @@ class _Text:
         """The page has ended."""
         self._flush()
 
-    def result(self) -> tuple[str, str]:
-        """Title and text."""
+    def result(self) -> tuple[str, str, bool]:
+        """Title and text, and whether some was left out because it stands around the content."""
         title = " ".join(self._headings.get("title", self._headings.get("h1", [])))
         lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
-        return title, re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+        return title, re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), self._dropped
+
+    def _leave_head(self) -> None:
+        self._hidden -= self._head
+        self._head = False
+
+    def _begun(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Note whether the element stands around the content, as ARIA in HTML maps elements to roles."""
+        role = attributes.get("role", "").strip().lower()
+        around = role in ROLES or name == "nav" or (name in ("header", "footer") and not self._inside)
+        kind = "around" if around else "part" if name in PARTS else ""
+        self._around.append(kind)
+        self._outside += kind == "around"
+        self._inside += kind == "part"
+
+    def _ended(self) -> None:
+        kind = self._around.pop() if self._around else ""
+        self._outside -= kind == "around"
+        self._inside -= kind == "part"
 
     def _put(self, text: str) -> None:
+        if self._outside:
+            self._dropped = self._dropped or not (self._hidden or text.isspace())
+            text = "\n"
         if not self._hidden:
             self._parts.append(text)
 

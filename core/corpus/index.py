@@ -17,7 +17,7 @@ from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
-from core.corpus import catalogue, manifest
+from core.corpus import catalogue, endings, manifest
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -28,6 +28,7 @@ from core.corpus.lock import alone
 from core.corpus.manifest import CorpusInfo
 from core.corpus.source import Source
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.program import COMMAND
 from core.domain.settings import Settings
 
 __all__ = ["Corpus", "CorpusInfo", "build", "current_fingerprint", "open_corpus"]
@@ -77,7 +78,7 @@ def open_corpus(
     found = current(name, settings)
     if found is None:
         catalogue.source(name, settings=settings, known_only=True)
-        raise Unavailable(f"corpus {name} is not built: run python -m core index {name}")
+        raise Unavailable(f"corpus {name} is not built: run {COMMAND} index {name}")
     try:
         recorded(found)
         corpus = Corpus(found.folder)
@@ -88,7 +89,7 @@ def open_corpus(
     if identity(corpus.info.embedder) != corpus.info.embedder_identity:
         raise Unavailable(
             f"the embedding model {corpus.info.embedder} has changed since corpus {name} was indexed:"
-            f" run python -m core index {name}"
+            f" run {COMMAND} index {name}"
         )
     return corpus
 
@@ -131,7 +132,10 @@ def _build(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     corpus = Corpus(target)
-    _point(home, {"fingerprint": content.fingerprint, "stamp": stamp, "source": source.record()})
+    _point(home, {
+        "fingerprint": content.fingerprint, "stamp": stamp, "source": source.record(),
+        "read": list(endings.READ),
+    })  # fmt: skip
     checkpoint.clear()
     for other in home.iterdir():
         if other.is_dir() and other != target:

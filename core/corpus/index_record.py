@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 
-from core.corpus import manifest
+from core.corpus import endings, manifest
 from core.corpus.manifest import CorpusInfo
 from core.corpus.passages import PassageStore
 from core.corpus.source import Source, from_record, is_slug, slug
@@ -22,11 +22,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """Which index of a name is in force, where it came from, and the state the source had then."""
+    """Which index of a name is in force, where it came from, and the state the source had then: `stamp`, over
+    the files of the endings that were `read`.
+    """
 
     folder: Path
     source: Source
     stamp: str
+    read: tuple[str, ...] = endings.FIRST
 
 
 def current_fingerprint(name: str, *, settings: Settings) -> str | None:
@@ -94,7 +97,8 @@ def _current(name: str, settings: Settings) -> Current | None:
             raise ValueError(f"{folder!r} is not a folder name")
         # The folder names the corpus: a copy of another one's folder is a corpus of its own.
         origin = replace(from_record(record["source"]), name=home.name)
-        return Current(home / folder, origin, str(record["stamp"]))
+        read = tuple(map(str, record.get("read", endings.FIRST)))
+        return Current(home / folder, origin, str(record["stamp"]), read)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput) as error:

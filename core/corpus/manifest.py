@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.corpus.chunk import Chunking
+from core.corpus.load_report import Skipped
 from core.domain.errors import BadInput, IndexDamaged
 
 FORMAT = 1
@@ -31,7 +32,8 @@ class CorpusInfo:
     """What is known of an indexed corpus.
 
     `build_ms` is the time of each stage; `bytes` the size on disk; `recall` the share of the exact 10 nearest
-    that an approximate index finds (1.0 when search is exact); `reused` how many vectors were there already.
+    that an approximate index finds (1.0 when search is exact); `reused` how many vectors were there already;
+    `notes` all that is to be said of the documents, and `skipped` the files left out among it.
     """
 
     name: str
@@ -50,11 +52,15 @@ class CorpusInfo:
     bytes: int
     reused: int = 0
     notes: tuple[str, ...] = field(default=())
+    skipped: tuple[Skipped, ...] = field(default=())
 
 
 def write(folder: Path, info: CorpusInfo) -> None:
     """Record `info` and every file in `folder`."""
-    seal(folder, asdict(info))
+    told = asdict(info)
+    if not info.skipped:
+        del told["skipped"]
+    seal(folder, told)
 
 
 def seal(folder: Path, info: Mapping[str, Any]) -> None:
@@ -106,11 +112,16 @@ def read(folder: Path) -> tuple[CorpusInfo, Files]:
     """The record and the facts of each file, unchecked; raises IndexDamaged when it is unreadable."""
     try:
         raw, files = record(folder)
-        info = CorpusInfo(**{**raw, "chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"])})
+        left = tuple(
+            Skipped(str(one["reason"]), int(one["count"]), tuple(map(str, one["names"])))
+            for one in raw.get("skipped", ())
+        )
+        told = {"chunking": Chunking(**raw["chunking"]), "notes": tuple(raw["notes"]), "skipped": left}
+        info = CorpusInfo(**{**raw, **told})
         for name, kind in KINDS.items():
             if not isinstance(getattr(info, name), kind):
                 raise TypeError(f"{name} is {getattr(info, name)!r}")
-    except (OSError, KeyError, TypeError, BadInput) as error:
+    except (OSError, KeyError, TypeError, ValueError, BadInput) as error:
         raise IndexDamaged(f"{folder / NAME} cannot be read: {error}") from error
     return info, files
 

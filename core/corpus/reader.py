@@ -9,15 +9,15 @@ import resource
 import sys
 import time
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from core.corpus import load
 from core.corpus.chunk import Chunking, spans
 from core.corpus.files import NO_MEMORY
-from core.corpus.types import LoadReport
-from core.domain.errors import RouteScopeError
+from core.corpus.load_report import LoadReport
+from core.corpus.types import Reading
+from core.domain.errors import BadInput, RouteScopeError
 
 OUT = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
 WRITTEN = 64 * 1024**2  # bytes of any file, such as one that SQLite sorts in
@@ -31,17 +31,24 @@ def say(told: dict[str, Any]) -> None:
 def serve(request: dict[str, Any], seconds: int) -> None:
     """Read the source that is asked for, but for its first `skip` files."""
     path, chunking = Path(request["path"]), Chunking(**request["chunking"])
+    reading = Reading(tuple(request["reading"]["text_columns"]), request["reading"]["html"])
     whole = LoadReport()
+    if request.get("survey"):
+        allow(seconds)
+        kinds = load.survey(path, reading, whole)
+        say({"survey": kinds, "report": whole.record()})
+        say({"end": True})
+        return
     found = load.readable_files(path, whole)
     if not request["skip"]:
-        say({"report": asdict(whole)})
+        say({"report": whole.record()})
     for file in found[request["skip"] :]:
         report = LoadReport()
         say({"file": load.name_of(file, path)})
         OUT.flush()  # before something is read that may end this process
         allow(seconds)
         began = allowed = time.perf_counter()
-        for document, where in load.documents_of(file, path, report):
+        for document, where in load.documents_of(file, path, reading, report):
             read = time.perf_counter()
             cut = spans(document, chunking)
             now = time.perf_counter()
@@ -52,7 +59,7 @@ def serve(request: dict[str, Any], seconds: int) -> None:
             if began - allowed > 1:  # there may be thousands a second
                 allow(seconds)
                 allowed = began
-        say({"report": asdict(report)})
+        say({"report": report.record()})
     say({"end": True})
 
 
@@ -80,7 +87,8 @@ def main() -> None:
         try:
             serve(json.loads(line), seconds)
         except RouteScopeError as error:
-            say({"error": type(error).__name__, "message": str(error)})
+            kind = BadInput if isinstance(error, BadInput) else type(error)
+            say({"error": kind.__name__, "message": str(error)})
         except MemoryError:
             say({"limit": NO_MEMORY})
         OUT.flush()

@@ -15,10 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from core.corpus.chunk import Chunking
+from core.corpus.chunk import WHOLE, Chunking
 from core.corpus.files import NO_MEMORY
 from core.corpus.load import Distinct
-from core.corpus.types import Cut, Document, LoadReport
+from core.corpus.load_report import LoadReport
+from core.corpus.types import Cut, Document, Reading
 from core.domain.errors import BadInput, Unavailable, shortened
 from core.domain.settings import PROJECT
 
@@ -67,7 +68,9 @@ class Reader:
             self._errors.close()
             self._child = None
 
-    def documents(self, path: Path, chunking: Chunking, report: LoadReport) -> Iterator[Cut]:
+    def documents(
+        self, path: Path, chunking: Chunking, report: LoadReport, reading: Reading | None = None
+    ) -> Iterator[Cut]:
         """Every document below `path`, as `core.corpus.load.documents` gives them, cut.
 
         A file that reaches a limit is left out, with the reason in `report`. Raises BadInput as that does,
@@ -77,13 +80,16 @@ class Reader:
         try:
             while not whole:
                 name, given = "", False  # the file that is being read, and whether it gave a document
-                request = {"path": str(path), "chunking": asdict(chunking), "skip": begun}
+                request = {
+                    "path": str(path), "chunking": asdict(chunking), "skip": begun,
+                    "reading": asdict(reading or Reading()),
+                }  # fmt: skip
                 try:
                     for told in self._answers(request):
                         if "file" in told:
                             name, given, begun = told["file"], False, begun + 1
                         elif "report" in told:
-                            report.add(LoadReport(**told["report"]))
+                            report.add(LoadReport.of(told["report"]))
                         else:
                             document = Document(*told["document"])
                             if alone.keeps(document, told["where"]):
@@ -100,10 +106,25 @@ class Reader:
                     late += 1
                     if given or late >= self._limits.files:
                         raise BadInput(f"{name}: {end}; nothing was indexed") from None
-                    report.skipped.append(f"{name}: {end}")
+                    report.skip(name, str(end))
         finally:
             if not whole:  # it may still speak of this source
                 self.close()
+
+    def survey(self, path: Path, reading: Reading) -> tuple[dict[str, int], LoadReport]:
+        """How many files of each ending would be read, and what is to be said; see `core.corpus.load.survey`.
+
+        Raises BadInput.
+        """
+        request = {"path": str(path), "chunking": asdict(WHOLE), "survey": True, "reading": asdict(reading)}
+        try:
+            ((told),) = list(self._answers(request))
+        except _Refused as refused:
+            raise refused.error from None
+        except _Ended as end:
+            self.close()
+            raise BadInput(f"{path}: {end}") from None
+        return told["survey"], LoadReport.of(told["report"])
 
     def _answers(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """What the process says to a request, until it is done with it; raises _Ended and _Refused."""
@@ -191,8 +212,12 @@ class _Refused(Exception):
 
 
 def read(
-    path: Path, chunking: Chunking, report: LoadReport, check: Callable[[], object] = lambda: None
+    path: Path,
+    chunking: Chunking,
+    report: LoadReport,
+    check: Callable[[], object] = lambda: None,
+    reading: Reading | None = None,
 ) -> Iterator[Cut]:
     """Every document below `path`, cut; see `Reader.documents`."""
     with Reader(check) as reader:
-        yield from reader.documents(path, chunking, report)
+        yield from reader.documents(path, chunking, report, reading)

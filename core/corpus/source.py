@@ -8,20 +8,24 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from core.corpus import endings
 from core.corpus.chunk import WHOLE, Chunking, spans
 from core.corpus.load import is_beir, readable_files
+from core.corpus.load_report import LoadReport
 from core.corpus.reading import read
 from core.corpus.table_files import ENDINGS as DATABASES
-from core.corpus.types import Cut, LoadReport
+from core.corpus.types import Cut, Reading
 from core.domain.errors import BadInput
 
 Kind = Literal["built-in", "snapshot", "indexed"]
 LONGEST_NAME = 80
+USUAL = Reading()
+NEW = Reading(html="main")  # how a source is read that nobody indexed before
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +38,21 @@ class Source:
     chunking: Chunking
     language: str = "english"
     title: str = ""
+    reading: Reading = USUAL
 
     def documents(self, report: LoadReport, check: Callable[[], object] = lambda: None) -> Iterator[Cut]:
         """The documents, read anew and cut; `check` is called often and may raise Cancelled."""
         if self.path is not None:
-            return read(self.path, self.chunking, report, check)
+            return read(self.path, self.chunking, report, check, self.reading)
         from core.corpus import pydocs
 
         return (Cut(document, spans(document, self.chunking)) for document in pydocs.documents())
 
-    def stamp(self) -> str:
-        """Changes when the source may have changed: told by names, sizes and times, without reading texts."""
+    def stamp(self, read: Collection[str] = endings.READ) -> str:
+        """Changes when the source may have changed: told by names, sizes and times, without reading texts.
+
+        `read`: the endings of the files that count.
+        """
         facts: list[Any]
         if self.path is None:
             installed = os.scandir(sysconfig.get_path("purelib"))
@@ -53,14 +61,17 @@ class Source:
                 *sorted(entry.name for entry in installed if entry.name.endswith(".dist-info")),
             ]
         else:
-            known = [(file, file.stat()) for file in readable_files(self.path)]
+            known = [(file, file.stat()) for file in readable_files(self.path, read=read)]
             facts = [(str(file), stat.st_size, stat.st_mtime_ns) for file, stat in known]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
     def record(self) -> dict[str, Any]:
         """What is stored, so that the corpus can be refreshed without naming its source again."""
         path = None if self.path is None else str(self.path)
-        return {**{k: v for k, v in asdict(self).items() if k != "path"}, "path": path}
+        told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading")}
+        if self.reading != USUAL:  # an index read in the usual way is recorded as it always was
+            told["reading"] = {"text_columns": list(self.reading.text_columns), "html": self.reading.html}
+        return {**told, "path": path}
 
 
 def from_record(record: Mapping[str, Any]) -> Source:
@@ -69,21 +80,23 @@ def from_record(record: Mapping[str, Any]) -> Source:
     for name in ("name", "kind", "language", "title"):
         if not isinstance(record[name], str):
             raise TypeError(f"{name} is no text")
-    return Source(**{**record, "path": path, "chunking": Chunking(**record["chunking"])})
+    read = record.get("reading") or {}
+    reading = Reading(tuple(map(str, read.get("text_columns", ()))), str(read.get("html", "all")))
+    return Source(**{**record, "path": path, "chunking": Chunking(**record["chunking"]), "reading": reading})
 
 
 def from_path(
     path: Path, *, name: str | None = None, chunking: Chunking | None = None, language: str = "english"
 ) -> Source:
     """The source at `path`, called after it by default; passages of BEIR folders and tables of a database
-    are cut only if `chunking` says so.
+    are cut only if `chunking` says so. What stands around the content of HTML pages is left out.
     """
     path = path.expanduser().resolve()
     found = readable_files(path)
     called = slug(name if name is not None else path.stem if path.is_file() else path.name)
     whole = is_beir(path) or found[0].suffix.lower() in DATABASES
     cut = chunking if chunking is not None else WHOLE if whole else Chunking()
-    return Source(called, "indexed", path, cut, language)
+    return Source(called, "indexed", path, cut, language, reading=NEW)
 
 
 def slug(name: str) -> str:

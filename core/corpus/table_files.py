@@ -9,13 +9,14 @@ from pathlib import Path
 from core.backends.sql import Database, Table
 from core.backends.sql.csv_tables import header, load
 from core.backends.sql.linking import examples
+from core.corpus.columns import TEXT_COLUMNS
 from core.corpus.folder import WATCH
-from core.corpus.types import Document, LoadReport
+from core.corpus.load_report import LoadReport
+from core.corpus.types import Document
 from core.domain.errors import BadInput, Unavailable
 
 ENDINGS = (".sqlite", ".sqlite3", ".db")
-
-
+TABLES = (".csv", ".tsv")
 QUESTIONS = "questions.jsonl"  # beside a database: labelled questions about it, not documents
 
 
@@ -37,14 +38,16 @@ def is_sqlite(file: Path) -> bool:
 
 
 def data_files(path: Path) -> list[Path]:
-    """The CSV files at or below `path` with rows of data: a column of texts would make one a file of
-    documents; a file without a header is none.
+    """The CSV files at or below `path` that SQL is asked about: those whose header names no column of texts.
+
+    Their rows may be documents, too: a question and its answer can be searched and counted. A file without a
+    header is none.
     """
     return [file for file in _below(path, (".csv",)) if is_data(file)]
 
 
 def is_data(file: Path) -> bool:
-    """Whether a CSV file is a table, and not one document a row; False where it cannot be read."""
+    """Whether SQL is asked about a CSV file; False where it cannot be read."""
     try:
         stat = file.stat()
         return _is_data(file, stat.st_size, stat.st_mtime_ns)
@@ -55,8 +58,6 @@ def is_data(file: Path) -> bool:
 @lru_cache(200_000)
 def _is_data(file: Path, _size: int, _changed: int) -> bool:
     """Read once for each state of the file: pages ask at each click."""
-    from core.corpus.rows import TEXT_COLUMNS
-
     try:
         return not set(header(file)) & set(TEXT_COLUMNS)
     except BadInput:
@@ -71,16 +72,25 @@ def _below(path: Path, endings: tuple[str, ...]) -> list[Path]:
 
 
 def documents(file: Path, name: str, report: LoadReport) -> Iterator[Document]:
-    """One document for each table of a database or CSV file; what cannot be read goes to `report`."""
+    """One document for each table of a database; what cannot be read goes to `report`."""
     try:
-        if file.suffix.lower() == ".csv":
-            database, notes = load([file], name)
-            report.skipped += notes
-        else:
-            database = Database(file, name)
+        database = Database(file, name)
     except (BadInput, Unavailable) as error:
-        report.skipped.append(f"{name}: {error}")
+        report.skip(name, str(error).removeprefix(f"{file}: "))
         return
+    yield from _told(database, name)
+
+
+def csv_documents(file: Path, name: str, report: LoadReport) -> Iterator[Document]:
+    """One document about the table in a CSV file; what was changed goes to `report`. Raises BadInput."""
+    database, notes = load([file], name)
+    for note in notes:
+        _, _, what = note.partition(": ")
+        report.take(name, what)
+    yield from _told(database, name)
+
+
+def _told(database: Database, name: str) -> Iterator[Document]:
     for table in database.tables:
         yield Document(f"{name}/{table.name}", table.name.replace("_", " "), described(database, table))
 

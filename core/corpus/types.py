@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.domain.errors import shortened
+from core.domain.errors import BadInput
 
-NAMED, TOLD = 10, 50  # empty documents that are named, and files left out that are told with the reason
+MOST_COLUMNS, LONGEST_COLUMN = 100, 200
+HTML = ("all", "main")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,43 +34,26 @@ class Cut:
     cut_ms: float = 0.0
 
 
-@dataclass(slots=True)
-class LoadReport:
-    """What a loader left out or changed; filled while the documents are read, shown with the corpus.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files become documents.
 
-    `textless`: the names of the first of the `empty` documents. `skipped`: one line a file, its path and the
-    reason.
+    `text_columns`: what is text in files of rows, in small letters; without them it is found by names and
+    lengths. `html`: "all" text of a page, or "main": without its navigation, header and footer.
     """
 
-    empty: int = 0
-    duplicates: int = 0
-    replaced: int = 0
-    skipped: list[str] = field(default_factory=list)
-    textless: list[str] = field(default_factory=list)
+    text_columns: tuple[str, ...] = ()
+    html: str = "all"
 
-    def leave_out(self, name: str) -> None:
-        """Count a document without text."""
-        self.empty += 1
-        if len(self.textless) < NAMED:
-            self.textless.append(name)
+    def __post_init__(self) -> None:
+        if self.html not in HTML:
+            raise BadInput(f"HTML is read as {' or '.join(HTML)}, not as {self.html!r}")
+        if len(self.text_columns) > MOST_COLUMNS:
+            raise BadInput(f"{len(self.text_columns)} text columns; at most {MOST_COLUMNS}")
+        if any(len(column) > LONGEST_COLUMN or not column.strip() for column in self.text_columns):
+            raise BadInput(f"a text column is named by 1 to {LONGEST_COLUMN} characters")
 
-    def add(self, other: LoadReport) -> None:
-        """Count what another one counted too."""
-        self.empty += other.empty
-        self.duplicates += other.duplicates
-        self.replaced += other.replaced
-        self.skipped += other.skipped
-        self.textless = (self.textless + other.textless)[:NAMED]
 
-    def notes(self) -> tuple[str, ...]:
-        """One line for each thing worth telling, a bounded number; none for a clean source."""
-        named = ", ".join(self.textless) + (", …" if self.empty > len(self.textless) else "")
-        counted = (
-            (self.empty, f"empty documents left out: {named}"),
-            (self.duplicates, "documents repeat the text of another document and are indexed too"),
-            (self.replaced, "documents contain U+FFFD: some of their characters did not decode"),
-        )
-        said = [f"{count} {what}" for count, what in counted if count]
-        more = len(self.skipped) - TOLD
-        also = [f"{more} more were left out"] if more > 0 else []
-        return tuple(shortened(line) for line in (*said, *self.skipped[:TOLD], *also))
+def columns(given: str) -> tuple[str, ...]:
+    """The columns in "question, answer", in small letters, each once."""
+    return tuple(dict.fromkeys(name for part in given.split(",") if (name := part.strip().lower())))

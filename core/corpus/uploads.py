@@ -11,19 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.corpus import index_record
+from core.corpus import endings, index_record
 from core.corpus.catalogue import BUILT_IN
 from core.corpus.chunk import WHOLE
-from core.corpus.load import ENDINGS, MAX_BYTES
+from core.corpus.folder import OWN
+from core.corpus.load import MAX_BYTES
+from core.corpus.load_report import LoadReport
 from core.corpus.reading import Reader
-from core.corpus.source import is_slug, slug
-from core.corpus.types import Document, LoadReport
+from core.corpus.source import NEW, is_slug, slug
+from core.corpus.types import Document, Reading
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
 
 BEIR = "corpus.jsonl"  # would make the folder a BEIR set, and every other file in it unread
 LONGEST = 120  # bytes of a file's name
-REMOVED = ".removed"  # in the folder; hidden, so that it is not read
+(REMOVED,) = OWN  # in the folder; hidden, so that it is not read
 _NOT_ALLOWED = re.compile(r"[^\w.() +-]+")
 
 
@@ -33,6 +35,15 @@ class Kept:
 
     name: str
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a file gives before it is kept: its documents, what is to be said of them, and its columns."""
+
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...]
+    columns: tuple[str, ...]
 
 
 def folder(corpus: str, settings: Settings) -> Path:
@@ -48,15 +59,16 @@ def is_uploaded(path: Path | str | None, settings: Settings) -> bool:
 def safe_name(given: str) -> str:
     """The name a file is kept under: the last part of what was given, in letters, digits and a few marks.
 
-    The result has no path, does not begin with a dot, and ends as one of ENDINGS; equal names stay equal.
+    The result has no path, does not begin with a dot, and ends as one that is read; equal names stay equal.
     Raises BadInput for a name of another ending, or of which nothing is left.
     """
     last = re.split(r"[/\\]", unicodedata.normalize("NFC", given))[-1]
     stem, dot, ending = last.rpartition(".")
-    ending = f"{dot}{ending}".lower()
-    if ending not in ENDINGS:
+    ending = f"{dot}{ending}".lower() if dot else ""
+    if ending not in endings.READ:
         raise BadInput(
-            f"{_shown(last)} is not a supported document; upload files ending in {', '.join(ENDINGS)}"
+            f"{_shown(last)} is not a supported document ({endings.unread(ending)});"
+            f" upload files ending in {endings.IN_WORDS}"
         )
     clean = " ".join(_NOT_ALLOWED.sub("_", stem).split()).strip(" .")
     clean = clean.encode()[: LONGEST - len(ending)].decode("utf-8", "ignore").strip(" .")
@@ -65,16 +77,20 @@ def safe_name(given: str) -> str:
     return clean + ending
 
 
-def read(name: str, content: bytes) -> list[Document]:
-    """The documents of one file as indexing will read them; BadInput says why there are none."""
+def read(name: str, content: bytes, reading: Reading | None = None) -> Given:
+    """What indexing will read of one file; BadInput says why there is nothing."""
     kept = safe_name(name)
     with tempfile.TemporaryDirectory() as scratch, Reader() as reader:
         path = Path(scratch) / kept
         path.write_bytes(content)
-        return _documents(path, reader)
+        report = LoadReport()
+        found = _documents(path, reader, reading, report)
+        return Given(tuple(found), report.notes(), tuple(report.columns))
 
 
-def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str]:
+def add(
+    corpus: str, files: Mapping[str, bytes], settings: Settings, reading: Reading | None = None
+) -> list[str]:
     """Keep files, all or none, and give their names; one of a known name takes the place of the earlier one.
 
     Each file is read first as indexing reads it. Raises BadInput for files without text, in one message for
@@ -93,7 +109,7 @@ def add(corpus: str, files: Mapping[str, bytes], settings: Settings) -> list[str
         home.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
         try:
-            _check(names, files, scratch)
+            _check(names, files, scratch, reading)
             for name in names:
                 os.replace(scratch / name, home / name)
         finally:
@@ -116,8 +132,11 @@ def kept(corpus: str, settings: Settings) -> list[Kept]:
 
 def documents_of(corpus: str, name: str, settings: Settings) -> list[Document]:
     """The documents of a kept file, also before it is indexed; raises BadInput."""
+    found = index_record.current(corpus, settings)
     with Reader() as reader:
-        return _documents(_one(corpus, name, settings), reader)
+        return _documents(
+            _one(corpus, name, settings), reader, found.source.reading if found is not None else None
+        )
 
 
 def remove(corpus: str, name: str, settings: Settings) -> None:
@@ -176,14 +195,16 @@ def _names(files: Mapping[str, bytes]) -> dict[str, str]:
     return names
 
 
-def _check(names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path) -> None:
+def _check(
+    names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path, reading: Reading | None
+) -> None:
     """Write the files and read them; BadInput names each one that cannot be used."""
     wrong, seen = [], dict[str, str]()
     with Reader() as reader:
         for name, given in names.items():
             (scratch / name).write_bytes(files[given])
             try:
-                for document in _documents(scratch / name, reader):
+                for document in _documents(scratch / name, reader, reading):
                     if document.id in seen:
                         raise BadInput(f"{name}: id {document.id!r} is also used in {seen[document.id]}")
                     seen[document.id] = name
@@ -201,8 +222,10 @@ def _check(names: Mapping[str, str], files: Mapping[str, bytes], scratch: Path) 
         )
 
 
-def _documents(path: Path, reader: Reader) -> list[Document]:
-    report = LoadReport()
+def _documents(
+    path: Path, reader: Reader, reading: Reading | None, report: LoadReport | None = None
+) -> list[Document]:
+    report = report if report is not None else LoadReport()
     size = path.stat().st_size
     if not size:
         raise BadInput(f"{path.name} is empty")
@@ -210,10 +233,11 @@ def _documents(path: Path, reader: Reader) -> list[Document]:
         raise BadInput(
             f"{path.name} has {size / 1e6:.0f} MB; the limit per file is {MAX_BYTES // 1_000_000} MB"
         )
-    read = (cut.document for cut in reader.documents(path, WHOLE, report))
+    read = (cut.document for cut in reader.documents(path, WHOLE, report, reading or NEW))
     found = [document for document in read if document.text.strip()]
     if not found:
-        raise BadInput("; ".join(report.skipped) or f"{path.name} contains no text")
+        left = "; ".join(one.line() for one in report.skipped)
+        raise BadInput(left or f"{path.name} contains no text")
     return found
 
 

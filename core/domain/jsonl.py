@@ -9,18 +9,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from core.domain.encoding import decoded
 from core.domain.errors import BadInput
 
 
 def lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of a JSONL or CSV file."""
+    """(line number, object) of a JSONL or CSV file; the columns of CSV in small letters."""
     if not path.is_file():
         raise BadInput(f"no questions: {path} does not exist")
-    if path.suffix == ".csv":
-        rows = csv.DictReader(io.StringIO(_text(path), newline=""))
+    if path.suffix.lower() == ".csv":
+        text = _any_text(path)
+        header = text.split("\n", 1)[0]
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))
         try:
             for row in rows:
-                yield rows.line_num, {str(key): value for key, value in row.items()}
+                if None in row:
+                    raise BadInput(
+                        f"{path} line {rows.line_num}: more cells than the header; put a cell that holds a"
+                        " comma into quotes"
+                    )
+                yield rows.line_num, {str(key).strip().lower(): value for key, value in row.items()}
         except csv.Error as error:
             raise BadInput(f"{path} line {rows.line_num}: not valid CSV: {error}") from None
         return
@@ -47,6 +55,14 @@ def parse(text: str, where: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{where}: not valid JSON: {error}") from None
+
+
+def _any_text(path: Path) -> str:
+    """A file that spreadsheets write, in the encoding of where that was."""
+    try:
+        return decoded(path.read_bytes())[0].removeprefix("\ufeff")
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
 
 
 def _text(path: Path) -> str:

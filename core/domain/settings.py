@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_data_path
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
@@ -19,15 +19,19 @@ from pydantic_settings import (
 
 from core.domain.errors import BadInput
 from core.domain.pipelines import PipelineSettings
+from core.domain.program import INSTALLED
+from core.domain.program import PROJECT as PROJECT
 from core.domain.types import EVIDENCE
 
-PROJECT = Path(__file__).resolve().parents[2]
 ENV_PREFIX = "ROUTESCOPE_"
 
 
 def default_home() -> Path:
-    """Where sessions, indexes and caches live: ROUTESCOPE_HOME, else `var` in the project."""
-    return Path(os.environ.get(f"{ENV_PREFIX}HOME") or PROJECT / "var").expanduser().resolve()
+    """Where sessions, indexes and caches live: ROUTESCOPE_HOME, else `var` in a checkout, and the user's data
+    folder for an installed program, wherever it is started.
+    """
+    own = user_data_path("routescope") if INSTALLED else PROJECT / "var"
+    return Path(os.environ.get(f"{ENV_PREFIX}HOME") or own).expanduser().resolve()
 
 
 def settings_file() -> Path:

@@ -10,6 +10,7 @@ from core.backends import calibrations
 from core.backends.llm.none import WHY as NO_MODEL
 from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
+from core.domain.program import COMMAND
 from core.routes.declare import Route
 from core.routes.registry import routes
 from core.steps.base import OtherRoute
@@ -65,6 +66,12 @@ def missing(engine: Resources, corpus: str | None = None) -> Mapping[Need, str]:
         if lack := _too_long(corpus, engine.settings):
             gaps[Need.FITS] = lack
     return gaps
+
+
+def without_model(engine: Resources, corpus: str) -> list[Route]:
+    """The routes that can run here over a corpus and ask no language model."""
+    gaps = missing(engine, corpus)
+    return [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
 
 
 def other_routes(
@@ -142,7 +149,7 @@ def _too_long(corpus: str, settings: Settings) -> str | None:
 
     found = text_size(corpus, settings)
     if found is None:
-        return f"corpus {corpus} is not built: run python -m core index {corpus}"
+        return f"corpus {corpus} is not built: run {COMMAND} index {corpus}"
     return too_long(corpus, *found, settings.llm_context)
 
 
@@ -154,5 +161,5 @@ def _no_web(settings: Settings) -> str | None:
     if settings.web_search == NONE:
         return f"no web search is set up: {HOW}"
     if settings.web_search == SNAPSHOT and current_fingerprint("web", settings=settings) is None:
-        return "the stored web pages are not indexed: run python -m core index web"
+        return f"the stored web pages are not indexed: run {COMMAND} index web"
     return None

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Literal
 
 from core.domain.errors import RouteScopeError
 from core.domain.format import size
+from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
+from core.domain.program import version as own_version
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -48,6 +50,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
     checks: list[Callable[[Settings], Checks]] = [
         _python,
         _packages,
+        _program,
         _disk,
         sessions,
         space,
@@ -79,8 +82,6 @@ def _python(_: Settings) -> Checks:
 
 
 def _packages(_: Settings) -> Checks:
-    from core.domain.settings import PROJECT
-
     pins = [line.strip().split("==") for line in (PROJECT / "requirements.txt").read_text().splitlines()]
     missing, other, right = [], [], 0
     for name, pin in (pin for pin in pins if len(pin) == 2):
@@ -93,13 +94,24 @@ def _packages(_: Settings) -> Checks:
             right += 1
         else:
             other.append(f"{name} {have} instead of {pin}")
-    fix = "run: make setup (or pip install -r requirements.txt)"
     if missing:
-        yield Check("packages", "failed", f"not installed: {', '.join(missing)}", fix)
+        yield Check("packages", "failed", f"not installed: {', '.join(missing)}", REPAIR)
     if other:
-        yield Check("packages", "warning", f"versions differ from the tested ones: {', '.join(other)}", fix)
+        yield Check(
+            "packages", "warning", f"versions differ from the tested ones: {', '.join(other)}", REPAIR
+        )
     if not missing and not other:
         yield Check("packages", "ok", f"all {right} match requirements.txt")
+
+
+def _program(settings: Settings) -> Checks:
+    """Which program this is, and where it keeps what it makes."""
+    how = "installed in" if INSTALLED else "the checkout"
+    yield Check("program", "ok", f"RouteScope {own_version()}, {how} {PROJECT}")
+    chosen = (
+        "ROUTESCOPE_HOME" if os.environ.get("ROUTESCOPE_HOME") else "the default; ROUTESCOPE_HOME moves it"
+    )
+    yield Check("home", "ok", f"{settings.home} ({chosen}): runs, indexes, evaluations, settings")
 
 
 def _disk(settings: Settings) -> Checks:
@@ -166,7 +178,7 @@ def space(settings: Settings) -> Checks:
         "warning" if large else "ok",
         f"{sizes or 'nothing stored yet'} in {settings.home}"
         + (f"; {size(unused)} of the sessions file is unused" if large else ""),
-        "free it: python -m core sessions vacuum" if large else None,
+        f"free it: {COMMAND} sessions vacuum" if large else None,
     )
 
 
@@ -192,7 +204,7 @@ def _corpora(settings: Settings) -> Checks:
             f"corpus {known.name}",
             "ok" if good else "warning",
             known.state,
-            None if good else f"run: python -m core index {known.name}",
+            None if good else f"run: {COMMAND} index {known.name}",
         )
 
 
@@ -210,7 +222,7 @@ def _web(settings: Settings) -> Checks:
             "web search",
             "ok" if there else "warning",
             "local snapshot, not a live web search" if there else "the local snapshot is not indexed",
-            None if there else "run: python -m core index web",
+            None if there else f"run: {COMMAND} index web",
         )
     else:
         try:
@@ -242,7 +254,7 @@ def _embedder(settings: Settings) -> Checks:
         embedder = load_embedder(settings.embedder, settings=settings)
         embedder.embed_query("Does it work?")
     except RouteScopeError as error:
-        yield Check("embedder", "failed", str(error), "run: make setup")
+        yield Check("embedder", "failed", str(error), REPAIR)
     else:
         took = time.perf_counter() - began
         yield Check(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import re
 from collections import Counter
@@ -19,6 +21,7 @@ from core.evaluation.files import Qrels, merge, read_qrels
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
 _UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
+IDS = ("id", "_id", "qid")
 _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
 
 
@@ -167,23 +170,29 @@ def beir(folder: Path, *, split: str = "test") -> LabelledSet:
 
 
 def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
-    """Questions from JSONL or CSV files: id, text; if known, history, mode, answer (or answers),
-    answerable, relevant, split (or query_split: no query of one split is in another), sql.
+    """Questions from JSONL or CSV files: text (or question, or query); if known, id, history, mode, answer
+    (or answers), answerable, relevant, split (or query_split: no query of one split is in another), sql.
+
+    A question without an id has one made of its text and history, the same wherever it stands. Where no
+    question says its split, all are of "test".
     """
+    read = [(f"{path} line {line}", item) for path in paths for line, item in lines(path)]
+    if split == "test" and not any(item.get("split") or item.get("query_split") for _, item in read):
+        split = "all"
     questions: dict[str, Question] = {}
     evidence: dict[str, tuple[Evidence, ...]] = {}
     splits: set[str] = set()
-    for path in paths:
-        for line, item in lines(path):
-            where = f"{path} line {line}"
-            question = _question(item, where)
-            if question.id in questions:
-                raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
-            splits.add(question.split or "none")
-            if split not in ("all", question.split):
-                continue
-            questions[question.id] = question
-            evidence[question.id] = tuple(_evidence(entry, where) for entry in item.get("relevant") or ())
+    for where, item in read:
+        question = _question(item, where)
+        if question.id in questions and not _first(item, *IDS):
+            raise BadInput(f"{where}: this question was asked before; give both an id, or remove one")
+        if question.id in questions:
+            raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
+        splits.add(question.split or "none")
+        if split not in ("all", question.split):
+            continue
+        questions[question.id] = question
+        evidence[question.id] = tuple(_evidence(one, where) for one in _relevant(item, where))
     if not questions:
         raise BadInput(
             f"{name}: no questions of split {split!r}; there are: {', '.join(sorted(splits)) or 'none'}, all"
@@ -243,24 +252,49 @@ def _metadata(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _question(item: Mapping[str, Any], where: str) -> Question:
-    identifier, text = _first(item, "id", "_id", "qid"), _first(item, "text", "question", "query")
-    if not identifier or not isinstance(text, str):
+    identifier, text = _first(item, *IDS), _first(item, "text", "question", "query")
+    if not isinstance(text, str) or not text.strip():
         raise BadInput(
-            f"{where}: a question needs 'id' and 'text'; it has: {', '.join(map(str, item)) or 'nothing'}"
+            f"{where}: a question needs 'text' (or 'question', or 'query'); it has:"
+            f" {', '.join(map(str, item)) or 'nothing'}"
         )
     history = item.get("history") or []
     if isinstance(history, str):
         history = parse(history, f"{where}, history")
     known = {key: item.get(key) or None for key in ("mode", "split", "answer", "sql")}
     known["split"] = known["split"] or item.get("query_split") or None
-    return Question(str(identifier), Query(text, turns(history, where)), **{**known, **_written_golds(item)})
+    query = Query(text, turns(history, where))
+    named = str(identifier) if identifier is not None else _made_id(query)
+    return Question(named, query, **{**known, **_written_golds(item)})
+
+
+def _made_id(query: Query) -> str:
+    whole = json.dumps([query.text.split(), *([turn.role, turn.text] for turn in query.history)])
+    return "q-" + hashlib.sha256(whole.encode()).hexdigest()[:12]
+
+
+def _relevant(item: Mapping[str, Any], where: str) -> list[Any]:
+    """The entries under "relevant": a list, one alone, or documents with their grades. Text is the id of a
+    document, or in CSV a list as JSON writes it.
+    """
+    given = item.get("relevant")
+    if given in (None, "", [], {}):
+        return []
+    if isinstance(given, str) and given.lstrip().startswith(("[", "{")):
+        given = parse(given, f"{where}, relevant")
+    if isinstance(given, dict) and "doc" not in given:
+        return [{"doc": doc, "grade": grade} for doc, grade in given.items()]
+    return list(given) if isinstance(given, list) else [given]
 
 
 def _evidence(entry: Any, where: str) -> Evidence:
+    if isinstance(entry, str) and entry.strip():
+        return Evidence(entry.strip(), 3, where=where)
     doc, grade = (entry.get("doc"), entry.get("grade", 3)) if isinstance(entry, dict) else (None, None)
     if not isinstance(doc, str) or type(grade) is not int or grade < 0:
         raise BadInput(
-            f"{where}: 'relevant' holds {{'doc', 'grade': 0 or more, 'quote'}}, not {entry!r}"[:300]
+            f"{where}: 'relevant' holds ids of documents, or {{'doc', 'grade': 0 or more, 'quote'}}, not"
+            f" {entry!r}"[:300]
         )
     return Evidence(doc, grade, entry.get("quote") or None, where)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.machine import machine
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle
-from core.engine.availability import missing, why_not
+from core.engine.availability import without_model
 from core.evaluation import dataset, outside, report, runner, sets, summary
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
@@ -22,7 +22,7 @@ from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended, Plan
 from core.evaluation.spec import Spec
 from core.routes.declare import Route
-from core.routes.registry import pick, pipelines, routes
+from core.routes.registry import pick, pipelines
 
 if TYPE_CHECKING:
     from core.corpus.corpus import Corpus
@@ -50,11 +50,17 @@ class Prepared:
 
 
 def prepare(
-    engine: Engine, spec: Spec, found: dataset.Found | None = None, folder: Path | None = None
+    engine: Engine,
+    spec: Spec,
+    found: dataset.Found | None = None,
+    folder: Path | None = None,
+    *,
+    left_out: Callable[[str], Collection[str]] = lambda _name: (),
 ) -> Prepared:
     """Check `spec`; raises BadInput or Unavailable with what is wrong. The corpus must be indexed.
 
     `found` are its questions where they were read before; `folder` is where the corpus' documents are.
+    `left_out` gives the ids of questions of a set that are not to be asked.
     """
     if spec.repeats < 1:
         raise BadInput(f"repeats={spec.repeats}; give 1 or more")
@@ -64,9 +70,7 @@ def prepare(
             raise BadInput(
                 f"route {own!r} is the file {file}, which cannot be asked: evaluate it again with eval --run"
             )
-    gaps = missing(engine, spec.corpus)
-    free = [route for route in routes().values() if not route.asks() and not why_not(route, gaps)]
-    chosen = pick(list(spec.routes)) if spec.routes else free
+    chosen = pick(list(spec.routes)) if spec.routes else without_model(engine, spec.corpus)
     names = tuple(route.name for route in chosen)
     for name in spec.parameters:
         if name not in names:
@@ -75,6 +79,10 @@ def prepare(
     baseline = summary.check_baseline(spec.baseline, names)
     corpus = engine.corpus(spec.corpus)
     labelled, said = _questions(engine, spec, found, folder)
+    if unasked := set(left_out(labelled.name)) & {question.id for question in labelled.questions}:
+        others = tuple(question for question in labelled.questions if question.id not in unasked)
+        labelled = replace(labelled, questions=others)
+        said.append(f"{len(unasked)} questions are left out: a threshold in use was chosen on them")
     drawn = labelled.sample_modes(spec.per_mode, spec.seed) if spec.per_mode else labelled
     drawn = drawn.sample(spec.queries, spec.seed) if spec.queries else drawn
     now = engine.settings

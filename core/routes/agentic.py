@@ -2,12 +2,15 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
+from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import POOL, Steps
 from core.steps.agent import Action, Did
 
 
-@route("Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM])
+@route(
+    "Agent (ReAct)", family="agentic", paper="Yao et al. 2023, arXiv:2210.03629", needs=[Need.LLM],
+    measured=NO_GAIN,
+)  # fmt: skip
 def agentic(
     query: Query,
     do: Steps,
@@ -41,7 +44,7 @@ def agentic(
     did, collected = take_in("search", query.text, first, ())
     done: tuple[Did, ...] = (did,)
     results: tuple[tuple[str, Ranking], ...] = ((query.text, first),)  # of each action: asked, found
-    while do.may_choose(len(done) - 1, steps, len(collected), do.lacking(8)).decision == "choose":
+    while do.may_choose(len(done) - 1, steps, len(collected), done[-1], do.lacking(8)).decision == "choose":
         choice = do.choose_action(query.text, done, offered)
         if choice.decision == "answered" or choice.decision == "unusable choice":
             break

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
+from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import Steps
 
 
@@ -12,6 +12,7 @@ from core.steps import Steps
     paper="after Asai et al. 2023, arXiv:2310.11511, prompted; the model is not trained for it",
     needs=[Need.LLM],
     decides=["look up", "passage relevance"],
+    measured=NO_GAIN,
 )
 def critique_loop(
     query: Query,
@@ -38,11 +39,13 @@ def critique_loop(
 
     This imitates Self-RAG by prompts and is not Self-RAG: the model was not trained to reflect, its
     judgements are replies to questions instead of tokens in the text, one segment is written per passage, no
-    beam goes on from it, and how likely a segment was is no part of its score.
+    beam goes on from it, and how likely a segment was is no part of its score. Whether to search at all is
+    asked only of a model whose reply to that was found to carry a signal.
     """
     look_up = do.calibrated("look up", search_from, 0.5)
     relevance = do.calibrated("passage relevance", relevant_from, 0.5)
-    if do.worth_searching(query.text, look_up.cut).decision == "no retrieval":
+    asks = look_up.decision == "calibrated" or search_from > 0
+    if asks and do.worth_searching(query.text, look_up.cut).decision == "no retrieval":
         return do.unaided(query.text).over(())
     found = do.rrf((do.sparse(query.text), do.dense(query.text)))
     head, weights = found[:passages], {"relevance": w_rel, "support": w_sup, "utility": w_use}

@@ -3,7 +3,10 @@ from typing import Annotated
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
 from core.routes.declare import Parameter, route
-from core.steps import Steps
+from core.steps import POOL, Steps
+from core.steps.linked_names import LOOK_UP_FROM
+
+READ = 3  # passages of each sub-question in which names are looked for
 
 
 @route("Decomposition", family="query", paper="Zhou et al. 2022, arXiv:2205.10625", needs=[Need.LLM])
@@ -11,28 +14,46 @@ def decompose(
     query: Query,
     do: Steps,
     *,
+    split_from: Annotated[
+        int, Parameter(1, 30, "minimum number of different terms in a question, to split it")
+    ] = 9,
     n: Annotated[int, Parameter(2, 6, "maximum number of sub-questions")] = 4,
     sequential: Annotated[
         bool, Parameter(help="fill answers to earlier sub-questions into later ones")
     ] = False,
-    with_question: Annotated[bool, Parameter(help="also search with the question itself")] = True,
+    look_up: Annotated[
+        bool, Parameter(help="look up a name that a sub-question's passages mention and none is about")
+    ] = True,
+    lead: Annotated[int, Parameter(0, 10, "passages of the question's own search that stay first")] = 4,
+    each: Annotated[int, Parameter(1, 10, "passages collected per sub-question")] = 1,
 ) -> Answer:
-    """Split the question into simpler sub-questions, search each, merge by best score.
+    """Split a question that asks for several things, search each part, and add what the whole one missed.
 
-    A score is the mean of BM25's and the embedding's, each min-max normalised within its sub-question: so the
-    best of each sub-question can lead, as every one of them is needed. Cosines are on one scale too, but
-    they differ more by how a sub-question is worded than by how well it is answered.
+    The question's first hits lead, the best of each sub-question follow, and then the rest of the question's
+    own list: a bad split costs the end of the list only.
     """
 
     def find(text: str) -> Ranking:
-        return do.linear((do.sparse(text), do.dense(text)), (0.5, 0.5))
+        return do.rrf((do.sparse(text), do.dense(text)))
 
+    own = find(query.text)
+    if do.worth_splitting(query.text, split_from).decision == "keep":
+        return do.answer(query.text, own)
     parts = do.decompose(query.text, n, sequential)
     if parts == (query.text,):
-        return do.answer(query.text, find(query.text))
-    asked = (query.text,) if with_question and query.text not in parts else ()
+        return do.answer(query.text, own)
     if sequential:
-        found = {text: find(text) for text in asked} | do.in_turn(parts, query.text, find)
+        found = do.in_turn(parts, query.text, find)
     else:
-        found = dict(zip((*asked, *parts), do.each(find, (*asked, *parts)), strict=True))
-    return do.answer(query.text, do.best(tuple(found.values()), tuple(found)))
+        found = dict(zip(parts, do.each(find, parts), strict=True))
+    collected = do.collect((), own, lead, 2 * POOL)
+    searched: tuple[str, ...] = ()
+    for part, ranking in found.items():
+        collected = do.collect(collected, ranking, each, 2 * POOL)
+        if not look_up:
+            continue
+        missing = do.find_name(part, do.collect((), ranking, READ, READ), LOOK_UP_FROM, searched)
+        if missing.decision == "look up":
+            searched = (*searched, missing.query)
+            collected = do.collect(collected, find(missing.query), 1, 2 * POOL)
+    return do.answer(query.text, do.append(collected, own)[: 2 * POOL])

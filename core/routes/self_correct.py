@@ -3,7 +3,7 @@ from typing import Annotated
 from core.backends.prompting.citations import Draft
 from core.domain.needs import Need
 from core.domain.types import Answer, Query
-from core.routes.declare import Parameter, route
+from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import Steps
 from core.steps.claims import Checked, Revision
 from core.steps.generate import SHOWN
@@ -15,6 +15,7 @@ from core.steps.generate import SHOWN
     paper="Gao et al. 2023 (RARR), arXiv:2210.08726; Madaan et al. 2023, arXiv:2303.17651",
     needs=[Need.LLM],
     decides=["claim support", "evidence"],
+    measured=NO_GAIN,
 )
 def self_correct(
     query: Query,

@@ -2,7 +2,7 @@ from typing import Annotated
 
 from core.domain.needs import Need
 from core.domain.types import EVIDENCE, Answer, Query, Ranking
-from core.routes.declare import Parameter, route
+from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import Steps
 from core.steps.reflect import Reason, Reflection
 
@@ -13,6 +13,7 @@ from core.steps.reflect import Reason, Reflection
     paper="Madaan et al. 2023, arXiv:2303.17651 (feedback); Kadavath et al. 2022, arXiv:2207.05221 (P(Yes))",
     needs=[Need.LLM],
     decides=["evidence"],
+    measured=NO_GAIN,
 )
 def self_reflective(
     query: Query,

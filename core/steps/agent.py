@@ -51,6 +51,13 @@ class Did:
     enough: Said = "unknown"  # whether what was collected until then answers the question
     before: bool = False  # it was asked before, and so not done
 
+    @property
+    def idle(self) -> bool:
+        """Whether it was done and came to nothing: no new passage, and for a look-up none at all, as what it
+        finds was collected before and is there to copy words from.
+        """
+        return not (self.before or self.new or (self.action == "look_up" and self.passages))
+
 
 @dataclass(frozen=True, slots=True)
 class Choice(Decided):
@@ -83,8 +90,10 @@ class Guard(Decided):
 class Turn(Decided):
     """Whether the agent may choose again, or why it stops."""
 
-    decision: Literal["choose", "steps used up", "nothing to do", "budget spent"]
+    decision: Literal["choose", "steps used up", "nothing to do", "nothing new", "budget spent"]
     why: str
+
+    FIRES = (("choose", "steps used up"),)
 
 
 def outcome(did: Did) -> str:
@@ -146,12 +155,14 @@ class Agent(Decompose):
         return "search", "look_up", "sql", "answer"
 
     @step("CHAIN", "choose again or stop")
-    def may_choose(self, chosen: int, steps: int, collected: int, lacking: str) -> Turn:
-        """Whether there may be another choice after `chosen` ones."""
+    def may_choose(self, chosen: int, steps: int, collected: int, last: Did, lacking: str) -> Turn:
+        """Whether there may be another choice after `chosen` ones, the latest of which did `last`."""
         if chosen >= steps:
             return Turn("steps used up", f"{chosen} of {steps} actions are chosen")
         if not collected:
             return Turn("nothing to do", "no passage was found to read or look up in")
+        if last.idle:
+            return Turn("nothing new", f"the last action, {last.action}, added nothing")
         if lacking:
             return Turn("budget spent", lacking)
         return Turn("choose", f"{chosen} of {steps} actions are chosen")

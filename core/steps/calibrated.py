@@ -22,6 +22,7 @@ PROMPTS: Mapping[Name, str] = {  # a calibration holds for the prompt it was mad
     "look up": LOOK_UP.name,
     "closed-book answer": CLOSED_ANSWER.name,
 }
+CHECKED = "check the calibration"  # the step's name
 State = Literal["calibrated", "no signal", "not calibrated"]
 
 
@@ -42,7 +43,7 @@ class Worth(Decided):
 class Calibrated(StepBase):
     """Thresholds that were measured."""
 
-    @step("CHAIN", "check the calibration")
+    @step("CHAIN", CHECKED)
     def calibrated(self, about: Name, given: float, fallback: float) -> Worth:
         """The threshold of the decision `about`: `given`, or for 0 the one calibrated for the model in use,
         or for a model that was not calibrated `fallback`.
@@ -58,7 +59,8 @@ class Calibrated(StepBase):
 def worth(about: Name, model: str, found: Calibration | None) -> tuple[State, str]:
     """What the decision `about` is worth with `model`, by its calibration, and the sentence that says so."""
     if found is None:
-        return "not calibrated", f"“{about}” was not calibrated for {model}: its threshold is a default"
+        why = f"“{about}” was not calibrated for {model}: its threshold is a default"
+        return "not calibrated", f"{why}; run python -m core calibrate"
     if found.prompt != PROMPTS[about]:
         why = f"“{about}” was calibrated for prompt {found.prompt}, not {PROMPTS[about]}"
         return "not calibrated", why

@@ -22,7 +22,7 @@ from core.backends.sql.linking import Link
 from core.domain.errors import BadInput, Unavailable
 from core.domain.outputs import Decision, Weighed
 from core.domain.types import Answer, Query, Ranking
-from core.steps.decisions import Decided
+from core.steps.decisions import ANY, Decided
 from core.steps.question_features import READ, Schema, Searched, features
 from core.steps.step import step
 from core.steps.tables import AskTables
@@ -62,10 +62,7 @@ class Dispatch(Decided):
     why: str
     ways: tuple[str, ...]
 
-    @property
-    def fires(self) -> tuple[tuple[str, str], ...]:
-        """Each route but the default one intervenes."""
-        return tuple((name, DEFAULT_ROUTE) for name in self.ways if name != DEFAULT_ROUTE)
+    FIRES = ((ANY, DEFAULT_ROUTE),)
 
 
 @dataclass(frozen=True, slots=True)

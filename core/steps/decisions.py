@@ -11,6 +11,7 @@ from core.domain.outputs import Decision
 from core.steps.trace import plain
 
 FORCED = "forced"  # the attribute of a span with what its step decided itself, where that was turned
+ANY = "any other"  # in FIRES: each decision that no other pair names
 _KNOWN: dict[type, tuple[str, ...]] = {}
 
 
@@ -20,7 +21,8 @@ class Decided:
 
     `FIRES` pairs each decision that intervenes (spends calls, discards, abstains) with the one that leaves
     things as they are. An audit runs a question both ways: a decision that fired as the one that did not, and
-    the other way round.
+    the other way round. Of a pair with `ANY` only what fired is turned: there is no one decision to turn the
+    quiet one to.
     """
 
     __slots__ = ()
@@ -34,11 +36,6 @@ class Decided:
         field.
         """
         return ways(type(self))
-
-    @property
-    def fires(self) -> tuple[tuple[str, str], ...]:
-        """`FIRES`, or the pairs among the ways of this outcome alone."""
-        return self.FIRES
 
     def turned(self, decision: str) -> Self:
         """The same outcome decided as `decision`, one of `ways`; what was measured, and `why`, stay.

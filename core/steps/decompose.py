@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
+from core.backends.prompting.grammar import questions
 from core.backends.prompting.prompts import DECOMPOSE, DECOMPOSE_STEPS, SHORT_ANSWER
 from core.backends.prompting.replies import first_line, reply_lines
 from core.backends.prompting.untrusted import quoted
 from core.domain.outputs import Rewrite, ShortAnswer
 from core.domain.types import Ranking
+from core.steps.decisions import Decided
 from core.steps.step import step
-from core.steps.transform import Transform, wording
+from core.steps.transform import ALIKE, Transform, shared, wording
 
 READ = 3  # passages a short answer is looked for in
 UNKNOWN = "not stated"  # what the model is told to say where the passages do not answer
@@ -19,11 +23,34 @@ _REFERENCE = re.compile(r"(?<!\w)#(\d{1,2})(?!\w)")
 _SPACE_BEFORE = re.compile(r"\s+([?!.,;:])")
 
 
+@dataclass(frozen=True, slots=True)
+class Split(Decided):
+    """Whether a question is split; `terms` counts its different words, stop words left out."""
+
+    decision: Literal["split", "keep"]
+    why: str
+    terms: float
+    threshold: float
+
+    SCORE = "terms"
+    FIRES = (("split", "keep"),)
+
+
 def references(text: str, question: str) -> set[int]:
     """The numbers of the sub-questions that `text` refers to ("#1"); what stands in the user's own question,
     such as a priority #1, is none.
     """
     return set(map(int, _REFERENCE.findall(text))) - set(map(int, _REFERENCE.findall(question)))
+
+
+def different(parts: Sequence[str], question: str) -> tuple[str, ...]:
+    """Those of `parts` that share less than `ALIKE` of their words with the question and with each before."""
+    kept: list[str] = []
+    for part in parts:
+        words = set(wording(part).split())
+        if words and all(shared(words, other) < ALIKE for other in (question, *kept)):
+            kept.append(part)
+    return tuple(kept)
 
 
 def fill_in(text: str, answers: Sequence[str | None], question: str) -> str:
@@ -56,34 +83,40 @@ def quoted_in(answer: str, hits: Ranking) -> str | None:
 class Decompose(Transform):
     """Sub-questions, side by side or one after another."""
 
+    @step("CHAIN", "split or keep")
+    def worth_splitting(self, text: str, threshold: float) -> Split:
+        """Split a question of `threshold` or more different terms: who asks two things at once, or about a
+        thing known only through another, needs the words for both. A small model does not tell the two apart.
+        """
+        terms = len(set(self.context.corpus.analyzer.terms(text)))
+        enough = terms >= threshold
+        why = f"{terms} different terms are {'at least' if enough else 'fewer than'} {threshold:g}"
+        return Split("split" if enough else "keep", why, float(terms), threshold)
+
     @step("LLM", "split into simpler questions")
     def decompose(self, text: str, n: int, in_turn: bool = False) -> tuple[str, ...]:
-        """At most `n` sub-questions; the question alone, and a note, if the model has nothing simpler.
+        """Two to `n` sub-questions; the question alone, and a note, if the model has no two that differ.
 
         `in_turn`: a sub-question may point at the answer of an earlier one by its number ("#1"), so all stay
         as the model numbered them. Otherwise each stands for itself, and the question is none of them.
         Source: Zhou et al. 2022, "Least-to-Most Prompting ...", arXiv:2205.10625, section 2; the notation is
         that of Wolfson et al. 2020, "Break It Down", arXiv:2001.11770.
         """
-        prompt = DECOMPOSE_STEPS if in_turn else DECOMPOSE
-        reply = self._ask(prompt, max_tokens=30 * n + 20, unusable=_no_line, question=text, n=str(n))
+        reply = self._ask(
+            DECOMPOSE_STEPS if in_turn else DECOMPOSE, max_tokens=30 * n + 20, unusable=_no_line,
+            grammar=questions(2, n, numbered=in_turn), question=text, n=str(n),
+        )  # fmt: skip
         written = reply_lines(reply.text)
-        if all(wording(line) == wording(text) for line in written):
-            self.span.attributes["note"] = (
-                "the model gave the question back" if written else "the model gave no question"
-            ) + ": it is searched as it is"
+        parts = written if in_turn else different(written, text)
+        if len(parts) < 2 or all(wording(part) == wording(text) for part in parts):
+            told = "no two questions that differ" if written else "no question"
+            self.span.attributes["note"] = f"the model gave {told}: it is searched as it is"
             self.span.output = Rewrite(text, (text,), "parts")
             return (text,)
-        if not in_turn:
-            distinct: dict[str, str] = {}
-            for line in written:
-                distinct.setdefault(wording(line), line)
-            distinct.pop(wording(text), None)
-            written = tuple(distinct.values())
-        if len(written) > n:
-            self.span.attributes["note"] = f"the model gave {len(written)}; only the first {n} are searched"
-        self.span.output = Rewrite(text, tuple(written[:n]), "parts")
-        return written[:n]
+        if len(parts) > n:
+            self.span.attributes["note"] = f"the model gave {len(parts)}; only the first {n} are searched"
+        self.span.output = Rewrite(text, tuple(parts[:n]), "parts")
+        return tuple(parts[:n])
 
     @step("LLM", "look for a short answer")
     def short_answer(self, question: str, hits: Ranking) -> str | None:

@@ -36,18 +36,6 @@ def union(lists: Sequence[Ranking]) -> Ranking:
     return _ranked(lists, scores)
 
 
-def best(lists: Sequence[Ranking]) -> Ranking:
-    """All passages of all lists, each with the best score a list gave it; ties break by id.
-
-    Scores of different lists must be on one scale.
-    """
-    scores: dict[str, float] = {}
-    for ranking in lists:
-        for hit in ranking:
-            scores[hit.passage.id] = max(hit.score, scores.get(hit.passage.id, hit.score))
-    return _ranked(lists, scores)
-
-
 def _ranked(lists: Sequence[Ranking], scores: dict[str, float]) -> Ranking:
     passages: dict[str, Passage] = {hit.passage.id: hit.passage for one in lists for hit in one}
     return tuple(Hit(passages[id], scores[id]) for id in sorted(scores, key=lambda id: (-scores[id], id)))
@@ -67,18 +55,6 @@ class Merge(Fuse):
                 only[having[0]].append(id)
         self.span.output = Fusion("union", only={text: tuple(ids) for text, ids in only.items()})
         return union(lists)[: 2 * POOL]
-
-    @step("CHAIN", "merge by best score")
-    def best(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> Ranking:
-        """The first 2 * POOL of `best`. The span tells for each passage its rank by each of `texts`
-        ("ranks"), None where a text did not find it.
-        """
-        self._one_text_a_list(lists, texts)
-        merged = best(lists)[: 2 * POOL]
-        known = ranks(lists)
-        places = {hit.passage.id: tuple(known[hit.passage.id]) for hit in merged}
-        self.span.output = Fusion("best", ranks=places)
-        return merged
 
     def _one_text_a_list(self, lists: tuple[Ranking, ...], texts: tuple[str, ...]) -> None:
         if len(texts) != len(lists):

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from core.domain.errors import BadInput, Unavailable, describe
+from core.domain.program import COMMAND
 from core.store.schema import APPLICATION, SCHEMA
 
 DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
@@ -64,7 +65,7 @@ def in_words(error: Exception, path: Path) -> str:
 
 def rescue(path: Path) -> str:
     """How to save what can be read of a damaged file."""
-    return f"rescue the readable runs with: python -m core sessions recover '{path}'"
+    return f"rescue the readable runs with: {COMMAND} sessions recover '{path}'"
 
 
 def empty_log(path: Path) -> None:

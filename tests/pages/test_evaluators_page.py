@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.analysis.run_view import gradings, strippings
+from core.backends import calibrations
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput
 from core.domain.outputs import (
@@ -20,6 +21,7 @@ from core.domain.outputs import (
 from core.domain.types import Query, Span
 from core.engine.engine import Request
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.model_calibration import Case, calibrate
 from core.evaluation.tuning import batch_run as surveys
 from tests.fakes import MemoryCorpus, ScriptedLLM
 from tests.pages.reading import html, shown
@@ -301,3 +303,14 @@ def test_grades_come_with_how_reliable_they_are(page, engine, labels):
     assert "decided: " in html(app)
     assert [one.label for one in app.expander if "reliable" in one.label]
     assert "checked on 102 questions of support" in shown(app)
+
+
+def test_a_models_judgement_comes_with_what_it_is_worth(page, engine, labels):
+    cases = [Case(of, f"{of}{n}", 0.2 + 0.02 * n, n > 8) for of in ("one", "two") for n in range(16)]
+    made = calibrate("evidence", engine.llm().model, cases)
+    calibrations.write(made, engine.settings.home / "calibrations")
+    run = engine.ask(Request(Query("How do I send a fragile item back?"), "tiny", ("self_reflective",)))
+    app = page(keep(engine, run).id)
+    assert [one.label for one in app.expander if "judgements are" in one.label]
+    told = "evidence: AUC 1.00 [1.00, 1.00] on 32 cases of one, two with scripted; threshold 0.37; "
+    assert told + "balanced accuracy by the threshold of the other sets: one 1.00, two 1.00." in shown(app)

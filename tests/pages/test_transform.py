@@ -179,7 +179,7 @@ def test_a_decomposition_answered_in_turn_is_nested(look, engine):
     engine.fake_llm = ScriptedLLM(
         {"decompose-steps": "What is fragile?\nWho packs #1?", "short-answer": "glass", "decompose": "a\nb"}
     )
-    parameters = {"decompose": {"sequential": True}}
+    parameters = {"decompose": {"sequential": True, "split_from": 1}}
     run = engine.ask(Request(Query("Who packs what is fragile?"), "tiny", ("decompose",), parameters))
     assert run.results[0].status == "ok", run.results[0].error
     engine.store.flush()

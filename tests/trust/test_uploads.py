@@ -12,7 +12,7 @@ import pytest
 
 from core.backends import fusion_weights
 from core.corpus import uploads
-from core.corpus.load import ENDINGS
+from core.corpus.endings import READ
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import PROJECT, Settings
 from core.domain.types import Query
@@ -64,10 +64,7 @@ def test_no_file_of_a_visitor_is_read_as_a_pickle(settings, traps, tmp_path, kin
     labelled = Store(tmp_path / "labels.sqlite")
     desk.create(labelled, "Set", "support", [Question("q", Query("What of it?"))])
     readers = [
-        *(
-            lambda name=f"a{ending}": uploads.add("mine", {name: data}, settings)
-            for ending in (*ENDINGS, *MORE)
-        ),
+        *(lambda name=f"a{ending}": uploads.add("mine", {name: data}, settings) for ending in (*READ, *MORE)),
         lambda: Store(tmp_path / "new.sqlite").import_bundle(data),
         lambda: exchange.import_table(labelled, "Set", data, "labels.csv"),
         lambda: exchange.import_qrels(labelled, "Set", data, "qrels", "Ann", {}),

@@ -85,3 +85,11 @@ def test_routes_say_what_their_judgements_are_not_worth(tmp_path):
     assert "“evidence” was not calibrated for scripted" in told
     calibrations.write(MADE, engine.settings.home / "calibrations")
     assert cautions(engine, reflective) == ()
+
+
+def test_the_table_of_routes_says_what_their_judgements_are_not_worth():
+    from ui.app.routes import _drawn
+
+    drawn = _drawn((), (("self_reflective", ("“evidence” carries no <b>signal</b>",)),))
+    assert "“evidence” carries no &lt;b&gt;signal&lt;/b&gt;" in drawn
+    assert "carries no" not in _drawn((), ())

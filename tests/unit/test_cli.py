@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.cli import COMMANDS, ask, cli, corpora, main, text
+from core.cli import COMMANDS, ask, cli, comparison, corpora, main, text
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.settings import PROJECT, Settings
@@ -129,7 +129,8 @@ def test_ask_json_says_that_the_answer_failed_and_what_a_route_made_by_hand(engi
     ]
 
 
-def test_ask_for_people_compares_and_tells_the_link(engine, call):
+def test_ask_for_people_compares_and_tells_how_to_open_the_run(engine, call, monkeypatch):
+    monkeypatch.setattr(comparison, "answers", lambda address: False)
     code, out, _ = call(
         "ask", "crushed box", "--corpus", "tiny", "--routes", "bm25,dense,hyde", "--answers", "all"
     )
@@ -137,6 +138,12 @@ def test_ask_for_people_compares_and_tells_the_link(engine, call):
     assert "crushed:0-80" in out
     assert "photos of all six sides" in out  # what hyde searched with
     assert "answer: an answer of five words" in out
+    last = out.rstrip().splitlines()[-1]
+    assert last.startswith("Stored as run ")
+    assert "python -m streamlit run app.py" in last
+    assert "http://localhost" not in out
+    monkeypatch.setattr(comparison, "answers", lambda address: address == comparison.ADDRESS)
+    out = call(*ASK, "--routes", "bm25")[1]
     assert out.rstrip().splitlines()[-1].startswith("Reopen: http://localhost:8501/?run=")
 
 
@@ -201,7 +208,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         (("ask", "x", "--rotes", "a"), "No such option '--rotes'"),
         (("nope",), "unknown command 'nope'; known: ask, audit, corpora, doctor"),
         (("eval", "no/such/folder"), "unknown corpus 'no/such/folder'; known: support"),
-        (("eval", str(PROJECT / "core" / "cli")), "no readable document"),
+        (("eval", str(PROJECT / "data" / "evaluators")), "no readable document"),
         (("eval", "support", "--routes", "bm25", "--baseline", "dense"), "'dense' is not among"),
         (("eval", "support", "--queries", "0"), "0 is not in the range"),
         (("eval", "support", "--fresh"), "need --out DIR"),

@@ -15,11 +15,13 @@ from pypdf import PdfWriter
 from core.corpus import index
 from core.corpus import load as loader
 from core.corpus.chunk import WHOLE, Chunking, passages
-from core.corpus.files import decode, storable
+from core.corpus.files import storable
 from core.corpus.load import documents, readable_files
+from core.corpus.load_report import LoadReport
 from core.corpus.source import from_path
 from core.corpus.tables import Tables, missing
-from core.corpus.types import Document, LoadReport
+from core.corpus.types import Document
+from core.domain.encoding import decoded
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
 from core.domain.settings import Settings
@@ -93,7 +95,7 @@ def test_empty_documents_are_counted_and_equal_texts_are_kept_and_counted(tmp_pa
     report = LoadReport()
     lines = (row("a"), row("b", " \n"), row("c"), row("d", "", title="only a title"))
     assert [d.id for d in documents(beir(tmp_path, *lines), report)] == ["a", "c", "d"]
-    assert (report.empty, report.duplicates) == (1, 1)
+    assert (report.empty.count, report.duplicates) == (1, 1)
     assert len(report.notes()) == 2
 
 
@@ -169,20 +171,23 @@ def test_what_cannot_be_read_is_left_out_with_a_reason(
         assert why in told
 
 
-def test_undecodable_bytes_are_replaced_and_reported(tmp_path: Path) -> None:
-    (tmp_path / "latin.txt").write_bytes("größe".encode("latin-1"))
+def test_undecodable_bytes_are_replaced_and_the_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "cut.txt").write_bytes("größer ".encode() * 20 + b"\xc3 and more")
     (tmp_path / "wide.txt").write_bytes("größe".encode("utf-16"))
     report = LoadReport()
     texts = {d.id: d.text for d in documents(tmp_path, report)}
-    assert texts == {"latin.txt": "gr\ufffd\ufffde", "wide.txt": "größe"}
-    assert report.replaced == 1
+    assert texts == {"cut.txt": "größer " * 20 + "\ufffd and more", "wide.txt": "größe"}
+    assert report.notes() == ("1 documents contain U+FFFD, some of their characters did not decode: cut.txt",)
 
 
 def test_a_source_without_documents_says_what_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.docx").write_text("x")
-    for path in (tmp_path, tmp_path / "a.docx"):
-        with pytest.raises(BadInput, match=r"no readable document.*\.csv.*\.pdf"):
-            readable_files(path)
+    (tmp_path / "a.xyz").write_text("x")
+    with pytest.raises(
+        BadInput, match=r"no readable document.*a\.xyz: \.xyz files are not read.*\.pdf.*\.csv"
+    ):
+        readable_files(tmp_path)
+    with pytest.raises(BadInput, match=r"no readable document \(\.xyz files are not read\); .*\.pdf.*\.csv"):
+        readable_files(tmp_path / "a.xyz")
     with pytest.raises(BadInput, match="no such file"):
         list(documents(tmp_path / "nowhere"))
 
@@ -205,8 +210,11 @@ def test_rows_without_a_text_column_name_the_columns_found(
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_decode_to_text_that_utf8_can_hold(raw: bytes) -> None:
-    text = storable(decode(raw))
+def test_any_bytes_decode_to_text_that_utf8_can_hold_or_are_refused(raw: bytes) -> None:
+    try:
+        text = storable(decoded(raw)[0])
+    except BadInput:
+        return
     assert text.encode().decode() == text
 
 

@@ -25,7 +25,8 @@ def run(tmp_path, replies, texts=None, settings=None, **parameters):
     llm = ScriptedLLM({**FINE, **replies})
     options = {} if texts is None else {"texts": texts}
     engine = FakeEngine(tmp_path, llm=llm, **options, **(settings or {}))
-    request = Request(Query(QUESTION), "tiny", ("critique_loop",), {"critique_loop": parameters})
+    chosen = {"critique_loop": {"search_from": 0.5, **parameters}}
+    request = Request(Query(QUESTION), "tiny", ("critique_loop",), chosen)
     return engine.ask(request), llm
 
 
@@ -35,6 +36,12 @@ def output(run_, name):
 
 def by_passage(value, other, word="six sides"):
     return lambda request: value if word in request.messages[-1].content else other
+
+
+def test_a_model_whose_judgement_was_not_measured_is_not_asked_whether_to_search(tmp_path):
+    made, llm = run(tmp_path, {"look-up": {"No": 1.0}}, search_from=0.0)
+    assert made.results[0].hits
+    assert "look-up" not in [request.prompt.split("/")[0] for request in llm.requests]
 
 
 def test_all_three_scores_of_each_branch_are_kept_and_the_best_is_the_answer(tmp_path):

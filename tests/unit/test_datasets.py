@@ -88,7 +88,7 @@ def test_written_questions_are_chosen_by_split_and_refused_with_their_line(tmp_p
         dataset.written([path], name="mine", split="train")
     for broken, told in [
         ({"id": "a", "text": "again"}, "'a' is taken"),
-        ({"id": "c"}, "needs 'id' and 'text'"),
+        ({"id": "c"}, "needs 'text'"),
         ({"id": "c", "text": "t", "history": [{"role": "boss", "text": "x"}]}, "a turn is"),
         ({"id": "c", "text": "t", "relevant": [{"doc": "d", "grade": "3"}]}, "'relevant' holds"),
     ]:

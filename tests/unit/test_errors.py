@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.cli import main
 from core.corpus import uploads
 from core.corpus.load import documents
-from core.corpus.types import NAMED, TOLD, LoadReport
+from core.corpus.load_report import NAMED, TOLD, LoadReport
 from core.domain.errors import LONGEST, BadInput, Cancelled, ModelFailed, Stopped, describe, shortened
 from core.domain.settings import Settings
 
@@ -46,10 +46,10 @@ def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(
     monkeypatch.setenv("ROUTESCOPE_HOME", str(tmp_path / "home"))
     wide = ",".join(f"column{n}" for n in range(100_000))
     (tmp_path / "wide.csv").write_text(f"{wide}\n{','.join('1' * 100_000)}\n")
-    with pytest.raises(BadInput, match="no text column") as caught:
+    with pytest.raises(BadInput, match="columns; a table may have") as caught:
         list(documents(tmp_path / "wide.csv"))
     assert len(str(caught.value)) <= LONGEST
-    with pytest.raises(BadInput, match="no text column") as caught:
+    with pytest.raises(BadInput, match="columns; a table may have") as caught:
         uploads.read("wide.csv", (tmp_path / "wide.csv").read_bytes())
     assert len(str(caught.value)) <= LONGEST
     with pytest.raises(BadInput) as caught:
@@ -63,8 +63,8 @@ def test_a_table_of_a_hundred_thousand_columns_is_refused_in_a_line(
 def test_what_was_left_out_is_told_in_a_bounded_number_of_lines() -> None:
     report = LoadReport()
     for n in range(1_000):
-        report.skipped.append(f"{n}.pdf: " + "x" * 5_000)
-        report.leave_out(f"{n}.txt")
+        report.skip(f"{n}.pdf", f"{n}" + "x" * 5_000)
+        report.empty.add(f"{n}.txt")
     notes = report.notes()
     assert len(notes) == 1 + TOLD + 1
     assert notes[0].startswith("1000 empty documents left out: 0.txt, 1.txt")

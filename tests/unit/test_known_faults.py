@@ -16,7 +16,7 @@ from core.evaluation import outcome, runner, summary
 from core.evaluation.dataset import LabelledSet, Question
 from core.routes.registry import routes
 from core.steps import Steps
-from core.steps.merge import best, union
+from core.steps.merge import union
 from tests.fakes import TEXTS, FakeEngine, ScriptedLLM
 from tests.reflecting import ScriptedReflection, by_default, segment
 
@@ -42,8 +42,8 @@ def test_rrf_uses_its_weights_and_counts_ranks_from_one():
 
 @pytest.mark.parametrize(
     "fuse",
-    [rrf, linear, lambda lists: linear(lists, norm="dbsf"), union, best],
-    ids=("rrf", *NORMS, "union", "best"),
+    [rrf, linear, lambda lists: linear(lists, norm="dbsf"), union],
+    ids=("rrf", *NORMS, "union"),
 )
 def test_a_repeat_inside_one_list_counts_once(fuse):
     twice = ranking(("x", 9), ("y", 8), ("y", 7), ("y", 6), ("z", 1))
@@ -74,7 +74,7 @@ def test_what_a_list_does_not_have_gets_nothing_from_it(fuse):
     assert scores(fuse([A, B]))["x"] == scores(fuse([A, ()]))["x"]
 
 
-@pytest.mark.parametrize("fuse", [rrf, linear, union, best])
+@pytest.mark.parametrize("fuse", [rrf, linear, union])
 def test_a_merged_passage_is_one_object_whatever_the_order_of_lists(fuse):
     for lists in itertools.permutations([A, B, ranking(("z", 1))]):
         assert {hit.passage.id: hit.passage.text for hit in fuse(list(lists))} == {

@@ -187,7 +187,7 @@ def test_questions_of_a_file_name_the_file_and_line_of_what_is_broken():
         Question("7", Query("Why?"), split="dev", answer="So.", answers=("So.",), answerable=True),
     )
     assert origins.of_file("mine.csv", b"id,text\n1,Why?\n")[0].query == Query("Why?")
-    with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*'id' and 'text'"):
+    with pytest.raises(BadInput, match=r"^mine\.csv line 3: .*needs 'text'"):
         origins.of_file("mine.csv", b"id,text\n1,Why?\n2,\n")
     with pytest.raises(BadInput, match=r"'mine\.xlsx': give a file ending in \.jsonl or \.csv"):
         origins.of_file("mine.xlsx", b"")

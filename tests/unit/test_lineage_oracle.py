@@ -266,7 +266,8 @@ def replies(seed: int):
 
 PARAMETERS = {
     "compress": {"floor": 0.4}, "crag": {"graded": 3}, "rerank": {"candidates": 6}, "parent": {"alpha": 0.5},
-    "late_interaction": {"candidates": 8}, "agentic": {"each": 2}, "decompose": {"sequential": True},
+    "late_interaction": {"candidates": 8}, "agentic": {"each": 2},
+    "decompose": {"sequential": True, "split_from": 1},
     "multistage": {"candidates": 7}, "self_reflective": {"rounds": 3, "gain": 0.0},
 }  # fmt: skip
 

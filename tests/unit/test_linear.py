@@ -32,23 +32,15 @@ def times(unit: str, length: int = LONG) -> str:
     return unit * (length // len(unit))
 
 
-def markdown(text: str) -> tuple[str, str]:
-    class File:
-        def read_bytes(self) -> bytes:
-            return text.encode()
-
-    return files._markdown(File())  # type: ignore[arg-type]
-
-
 def paths(text: str) -> Any:
     return heading_paths([Passage("p", "d", "", text, 0, len(text))])
 
 
 READ: list[tuple[Callable[[str], Any], str]] = [
-    (markdown, "# a" + times(" ") + "b"),
-    (markdown, "# a" + times("# ") + "b"),
-    (markdown, times("# \n")),
-    (markdown, "#" + times(" ")),
+    (files.headed, "# a" + times(" ") + "b"),
+    (files.headed, "# a" + times("# ") + "b"),
+    (files.headed, times("# \n")),
+    (files.headed, "#" + times(" ")),
     (paths, "# a" + times(" ") + "b"),
     (paths, "# a" + times(" #") + "b"),
     (paths, times("#\n\n")),
@@ -148,9 +140,9 @@ def test_a_text_cut_in_windows_is_cut_as_a_whole_one(overlap: int) -> None:
 
 
 def test_headings_are_those_of_markdown() -> None:
-    assert markdown("# The guide ##\n\nText") == ("The guide", "Text")
-    assert markdown("# \n# Real\nText") == ("Real", "# \n# Real\nText")
-    assert markdown("Before\n# A # b #\nText") == ("A # b", "Before\n# A # b #\nText")
+    assert files.headed("# The guide ##\n\nText") == ("The guide", "Text")
+    assert files.headed("# \n# Real\nText") == ("Real", "# \n# Real\nText")
+    assert files.headed("Before\n# A # b #\nText") == ("A # b", "Before\n# A # b #\nText")
     parts = [Passage(str(n), "d", "", text, 0, 0) for n, text in enumerate(["# A\n## B ##\nx", "#\n\n", "y"])]
     assert heading_paths(parts) == [[], ["A", "B"], ["A", "B"]]
 

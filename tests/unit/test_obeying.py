@@ -75,6 +75,8 @@ class Poisoned:
         parameters = {
             route: {name: value for (name, value), need in routes()[route].needs_if if need is Need.LLM}
         }
+        if route == "agentic":
+            parameters[route]["each"] = 1  # else the first search finds all there is
         return engine.ask(Request(QUESTION, "tiny", (route,), parameters, answers=answers)).results[0], llm
 
 

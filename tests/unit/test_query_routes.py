@@ -13,12 +13,11 @@ from hypothesis.extra import numpy as arrays
 from core.analysis.searches import rewrites
 from core.backends.prompting.replies import reply_lines
 from core.domain.errors import BadInput, ModelFailed
-from core.domain.fusion import linear
 from core.domain.types import Hit, Passage, Query
 from core.engine.engine import Request
 from core.steps import POOL, Memo, Steps
-from core.steps.decompose import fill_in, quoted_in, references
-from core.steps.merge import best, ranks, union
+from core.steps.decompose import different, fill_in, quoted_in, references
+from core.steps.merge import ranks, union
 from core.steps.samples import mean_vector, overlap, spread
 from core.steps.trace import Trace
 from core.steps.transform import wording
@@ -207,8 +206,7 @@ def test_no_route_gives_more_than_two_pools(tmp_path):
         "variants": "\n".join(" ".join(f"word{i}" for i in range(n * 120, n * 120 + 120)) for n in range(5)),
         "step-back": " ".join(f"word{i}" for i in range(300, 600)),
     }
-    replies["decompose"] = replies["variants"]
-    for route in ("multi_query", "step_back", "decompose"):
+    for route in ("multi_query", "step_back"):
         result, _, _ = ask(tmp_path, route, replies, texts=many)
         assert len(result.hits) == 2 * POOL, route
 
@@ -218,14 +216,7 @@ def test_no_route_gives_more_than_two_pools(tmp_path):
 
 @settings(deadline=None)
 @given(lists)
-def test_best_is_the_best_score_over_lists(found):
-    expected = {}
-    for one in found:
-        for hit in one:
-            expected.setdefault(hit.passage.id, []).append(hit.score)
-    merged = best(found)
-    assert {h.passage.id: h.score for h in merged} == {id: max(scores) for id, scores in expected.items()}
-    assert [(-h.score, h.passage.id) for h in merged] == sorted((-h.score, h.passage.id) for h in merged)
+def test_ranks_are_the_places_among_the_distinct_passages_of_each_list(found):
     for id, places in ranks(found).items():
         for one, place in zip(found, places, strict=True):
             distinct = list(dict.fromkeys(hit.passage.id for hit in one))
@@ -235,81 +226,90 @@ def test_best_is_the_best_score_over_lists(found):
 PARTS = "What photos of a crushed box are needed?\nWithin how many hours is it reported?"
 
 
-def hybrid_scores(tmp_path, text):
-    """Mean of min-max normalised BM25 and dense scores, written out from the corpus' own searches."""
-    corpus = FakeEngine(tmp_path).fakes["tiny"]
-    total = {}
-    for found in (
-        corpus.search_sparse(text, 100),
-        corpus.search_dense(corpus.embedder.embed_query(text), 100),
-    ):
-        scores = {hit.passage.id: hit.score for hit in found}
-        for id, score in scores.items():
-            low, high = min(scores.values()), max(scores.values())
-            total[id] = total.get(id, 0) + 0.5 * (1 if high == low else (score - low) / (high - low))
-    return total
-
-
-@pytest.mark.parametrize("with_question", [True, False])
-def test_decomposition_merges_by_best_score_and_keeps_who_found_what(tmp_path, with_question):
-    result, *_ = ask(tmp_path, "decompose", {"decompose": PARTS}, with_question=with_question)
-    texts = [QUESTION] * with_question + PARTS.splitlines()
-    assert texts_searched(result) == texts
-    scores = [hybrid_scores(tmp_path, text) for text in texts]
-    expected = {}
-    for one in scores:
-        for id, score in one.items():
-            expected[id] = max(score, expected.get(id, 0))
-    assert {h.passage.id: h.score for h in result.hits} == pytest.approx(expected)
-    merged = spans(result, "merge by best score")[0]
-    assert merged.args["texts"] == texts
-    for id, places in merged.output.ranks.items():
-        for one, place in zip(scores, places, strict=True):
-            ordered = sorted(one, key=lambda i: (-round(one[i], 9), i))
-            assert place == (ordered.index(id) + 1 if id in one else None)
+def test_the_best_of_each_sub_question_follows_the_questions_own_first_hits(tmp_path):
+    result, *_ = ask(tmp_path, "decompose", {"decompose": PARTS}, split_from=1, look_up=False, lead=1)
+    assert texts_searched(result) == [QUESTION, *PARTS.splitlines()]
+    own, *parts = ([h.passage.id for h in ask(tmp_path, "hybrid_rrf", {}, text=text)[0].hits]
+                   for text in (QUESTION, *PARTS.splitlines()))  # fmt: skip
+    expected = list(dict.fromkeys((own[0], *(part[0] for part in parts), *own)))
+    assert [hit.passage.id for hit in result.hits] == expected
     assert [r.texts for _, r in rewrites(result)] == [tuple(PARTS.splitlines())]
     assert result.basis.question == QUESTION
 
 
-def test_a_sub_question_of_lower_raw_scores_can_still_lead(tmp_path):
-    """What makes the scores of two lists comparable: scaling one list's raw scores changes nothing."""
-    words, near = ranking(("a", 9), ("b", 5), ("c", 1)), ranking(("b", 0.9), ("a", 0.8), ("d", 0.1))
-    other = linear([ranking(("x", 3), ("y", 1)), ranking(("x", 0.3), ("z", 0.2))], weights=(0.5, 0.5))
-    faint = [tuple(Hit(h.passage, h.score * 0.01 + 0.3) for h in one) for one in (words, near)]
-    merged = best([linear([words, near], weights=(0.5, 0.5)), other])
-    scaled = best([linear(faint, weights=(0.5, 0.5)), other])
-    assert [h.passage.id for h in merged] == [h.passage.id for h in scaled]
-    assert [h.score for h in merged] == pytest.approx([h.score for h in scaled])
-    assert merged[0].passage.id == "x"
+@pytest.mark.parametrize(("threshold", "decision"), [(1, "split"), (3, "split"), (4, "keep"), (30, "keep")])
+def test_a_question_is_split_by_how_many_terms_it_has(tmp_path, threshold, decision):
+    result, llm, _ = ask(tmp_path, "decompose", {"decompose": PARTS}, split_from=threshold,
+                         text="A crushed, crushed box: report?")  # fmt: skip
+    terms = set(FakeEngine(tmp_path).fakes["tiny"].analyzer.terms("A crushed, crushed box: report?"))
+    outcome = spans(result, "split or keep")[0].output
+    assert (outcome.decision, outcome.score, outcome.threshold) == (decision, len(terms), threshold)
+    assert bool(llm.requests) is (decision == "split")
+
+
+def test_a_question_that_is_kept_is_plain_hybrid_and_asks_no_model(tmp_path):
+    result, llm, _ = ask(tmp_path, "decompose", {}, split_from=30)
+    assert not llm.requests
+    same_hits(result, ask(tmp_path, "hybrid_rrf", {})[0])
+
+
+NAMED = {
+    "hotel:0-90": "The spring conference takes place in the Grand Quay, opened by the mayor of Lindow.",
+    "bus:0-90": "Grand Quay: bus number 12 stops there every hour.",
+    **{f"other{n}:0-90": f"The spring sale number {n} takes place." for n in range(8)},
+}
+
+
+def test_a_name_that_a_sub_question_leads_to_is_looked_up(tmp_path):
+    """The passage on the bus shares no word with "where": only the first one names the place."""
+    llm = ScriptedLLM({"decompose": "Which bus goes to the spring conference?\nWhich sale is there?"})
+    titles = {"bus": "Grand Quay (Lindow)", "hotel": "Spring conference"}
+    engine = FakeEngine(tmp_path, llm=llm, texts=NAMED, titles=titles)
+    asked = Query("Which bus goes where the spring conference takes place?")
+    result = engine.ask(Request(asked, "tiny", ("decompose",), {"decompose": {"split_from": 1, "lead": 1}}))
+    result = result.results[0]
+    looked_up = spans(result, "find a name to look up")[0].output
+    assert looked_up.decision == "look up"
+    assert "Grand Quay" in looked_up.text
+    assert looked_up.text in texts_searched(result)
+    assert "bus:0-90" in [hit.passage.id for hit in result.hits[:3]]
 
 
 @pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        (QUESTION, "gave the question back"),
-        ("1. how do I report a CRUSHED box", "gave the question back"),
-        (f"{QUESTION}\n{QUESTION.upper()}", "gave the question back"),
-        ("\n", "gave no question"),
+        (QUESTION, "no two questions that differ"),
+        ("1. how do I report a CRUSHED box", "no two questions that differ"),
+        (f"{QUESTION}\n{QUESTION.upper()}", "no two questions that differ"),
+        ("\n", "no question"),
     ],
 )
 def test_a_decomposition_that_changes_nothing_is_said_and_is_plain_hybrid(tmp_path, reply, told, sequential):
     replies = {"decompose": reply, "decompose-steps": reply}
-    result, _, _ = ask(tmp_path, "decompose", replies, sequential=sequential)
+    result, _, _ = ask(tmp_path, "decompose", replies, sequential=sequential, split_from=1)
     split = spans(result, "split into simpler questions")[0]
     assert told in split.attributes["note"]
     assert split.output.texts == (QUESTION,)
-    assert not spans(result, "merge by best score")
-    same_hits(result, ask(tmp_path, "hybrid_linear", {})[0])
+    same_hits(result, ask(tmp_path, "hybrid_rrf", {})[0])
 
 
-def test_sub_questions_are_distinct_without_the_question_and_at_most_n(tmp_path):
+def test_sub_questions_differ_from_the_question_and_from_each_other_and_are_at_most_n(tmp_path):
     reply = f"{QUESTION}\n1. one thing\n2. One thing?\n3. two things\n4. three things\n5. four things"
-    result, _, _ = ask(tmp_path, "decompose", {"decompose": reply}, n=2)
+    result, _, _ = ask(tmp_path, "decompose", {"decompose": reply}, n=2, split_from=1, look_up=False)
     split = spans(result, "split into simpler questions")[0]
     assert split.output.texts == ("one thing", "two things")
     assert split.attributes["note"] == "the model gave 4; only the first 2 are searched"
     assert texts_searched(result) == [QUESTION, "one thing", "two things"]
+
+
+@given(st.lists(st.text("ab c?", max_size=12), max_size=6), st.text("ab c?", max_size=12))
+def test_no_two_parts_share_most_of_their_words(parts, question):
+    kept = different(parts, question)
+    words = [set(wording(one).split()) for one in (question, *kept)]
+    for one, other in itertools.combinations(words, 2):
+        assert len(one & other) < 0.8 * len(one | other) or not one | other
+    assert set(kept) <= set(parts)
 
 
 STEPS = "1. What photos of a crushed box are needed?\n2. Who pays for #1?\n3. Is express better than #2?"
@@ -320,7 +320,7 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
         "decompose-steps": STEPS,
         "short-answer": lambda r: "six sides" if "What photos" in r.messages[-1].content else "not stated",
     }
-    result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True)
+    result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True, split_from=1, look_up=False)
     assert texts_searched(result) == [
         QUESTION, "What photos of a crushed box are needed?", "Who pays for six sides?",
         "Is express better than?",
@@ -336,13 +336,12 @@ def test_steps_are_filled_in_with_the_answers_to_earlier_ones(tmp_path):
         ("Is express better than #2?", ("Is express better than?",)),
     ]
     prompts = [request.prompt for request in llm.requests]
-    assert prompts == ["decompose-steps/1", "short-answer/2", "short-answer/2"], "the last needs no answer"
-    assert spans(result, "merge by best score")[0].args["texts"] == texts_searched(result)
+    assert prompts == ["decompose-steps/2", "short-answer/2", "short-answer/2"], "the last needs no answer"
 
 
 def test_an_answer_that_no_passage_has_is_asked_for_again_and_left_out(tmp_path):
     replies = {"decompose-steps": "1. Who is it?\n2. #1", "short-answer": "The moon."}
-    result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True)
+    result, llm, _ = ask(tmp_path, "decompose", replies, sequential=True, split_from=1, look_up=False)
     assert [r.prompt for r in llm.requests][1:] == ["short-answer/2", "short-answer/2/firmer"]
     assert "in none of the passages" in spans(result, "look for a short answer")[0].attributes["note"]
     note = spans(result, "fill in earlier answers")[0].attributes["note"]
@@ -387,9 +386,8 @@ def test_quoted_words_must_follow_each_other():
 def test_texts_and_lists_must_pair(tmp_path):
     engine = FakeEngine(tmp_path)
     context = engine.context(engine.corpus("tiny"), None, Trace("r"), Memo(), threading.Event())
-    for step in (Steps(context).union, Steps(context).best):
-        with pytest.raises(BadInput, match="2 texts for 1 lists"):
-            step((ranking(("a", 1)),), ("one", "two"))
+    with pytest.raises(BadInput, match="2 texts for 1 lists"):
+        Steps(context).union((ranking(("a", 1)),), ("one", "two"))
 
 
 # HyDE.

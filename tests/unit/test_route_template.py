@@ -23,8 +23,8 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clone")
     for name in PARTS:
         shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("Makefile", "pyproject.toml", "requirements.txt", "requirements-dev.txt"):
-        shutil.copy2(PROJECT / name, folder)
+    for file in (PROJECT / "Makefile", PROJECT / "pyproject.toml", *PROJECT.glob("requirements*.txt")):
+        shutil.copy2(file, folder)
     (folder / "data").symlink_to(PROJECT / "data")
     return folder
 

@@ -36,7 +36,8 @@ def ask(tmp_path_factory):
         if key not in engines:
             engines[key] = FakeEngine(tmp_path_factory.mktemp("home"), texts=texts, web={"w:0-9": "the web"})
         engines[key].fake_llm = llm or ScriptedLLM({"grade": "0.6", **JUDGED})
-        return engines[key].ask(Request(Query(question, history), "tiny", routes)).results
+        split = {"decompose": {"split_from": 1}} if routes == ("decompose",) else {}
+        return engines[key].ask(Request(Query(question, history), "tiny", routes, split)).results
 
     return ask
 
@@ -126,7 +127,7 @@ def test_a_broken_model_ends_in_a_shown_failure_with_spans(ask, name):
             p: ModelFailed("the endpoint answered HTML")
             for p in (
                 *("rewrite", "variants", "hyde", "grade", "step-back", "decompose", "answer", "sql"),
-                *("choose-name", "choose-action", "evidence", "reformulate", "look-up"),
+                *("choose-name", "choose-action", "evidence", "reformulate", "relevant"),
             )
         }
     )

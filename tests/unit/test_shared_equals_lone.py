@@ -41,6 +41,7 @@ REPLIES = {
 }  # fmt: skip
 BY_MODEL = {
     "crag": {"evaluator": "llm"},
+    "decompose": {"split_from": 1},
     "rerank": {"reranker": "llm", "candidates": 6},
     "compress": {"how": "llm", "shown": 3},
 }

@@ -71,8 +71,6 @@ GOLDEN = {
     "critique_loop": [
         "check the calibration",
         "check the calibration",
-        "decide whether to look it up",
-        "  ask scripted",
         "search BM25",
         "embed",
         "search vectors",
@@ -195,8 +193,7 @@ GOLDEN = {
         *["search BM25", "embed", "search vectors", "fuse by reciprocal rank"] * 4, "unite the lists",
     ],
     "decompose": [
-        "split into simpler questions", "  ask scripted",
-        *["search BM25", "embed", "search vectors", "fuse by normalised scores"] * 3, "merge by best score",
+        "search BM25", "embed", "search vectors", "fuse by reciprocal rank", "split or keep",
     ],
     "text_to_sql": [
         "look up values", "choose tables", "find joins", "write and run SQL", "  write SQL",

@@ -43,6 +43,7 @@ LOOPS = {
     "confidence",
     "crag",
     "critique_loop",
+    "decompose",
     "iterative",
     "self_correct",
     "self_reflective",

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.corpus import index, index_record, uploads
-from core.corpus.load import ENDINGS, documents
+from core.corpus.endings import READ
+from core.corpus.load import documents
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from tests.fakes import HashEmbedder
@@ -47,7 +48,7 @@ def test_no_name_leaves_the_folder(name):
     assert "/" not in kept
     assert "\\" not in kept
     assert len(kept.encode()) <= uploads.LONGEST
-    assert Path(kept).suffix in ENDINGS
+    assert Path(kept).suffix in READ
     assert uploads.safe_name(kept) == kept
 
 
@@ -82,7 +83,10 @@ def test_the_corpus_name_is_a_slug_too(settings):
         ({}, "no file was chosen"),
         ({"a.txt": b""}, "a.txt is empty"),
         ({"a.txt": b" \n\t"}, "a.txt contains no text"),
-        ({"a.exe": b"MZ"}, "'a.exe' is not a supported document; upload files ending in .csv, .htm"),
+        (
+            {"a.exe": b"MZ"},
+            "'a.exe' is not a supported document \\(.exe files are not read\\); upload files ending in .md",
+        ),
         ({"noending": b"text"}, "is not a supported document"),
         ({"a.pdf": b"%PDF-1.4 broken"}, "a.pdf: "),
         ({"a.jsonl": b"{not json"}, r"^a.jsonl:1: not valid JSON"),

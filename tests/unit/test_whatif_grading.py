@@ -200,7 +200,7 @@ def test_every_kind_of_decision_by_one_score_is_decided_again(asked):
     assert (first.span.name, first.score, first.decision) == ("decide by confidence", 0.7, "retrieve")
     assert first.decide(0.7) == "answer without retrieval"
     judged = {"relevant": "0.6", "supported": {"fully": 1.0}, "useful": {"4": 1.0}}
-    (looked,) = gates(asked("critique_loop", {**judged, "look-up": "0.7"}))
+    (looked,) = gates(asked("critique_loop", {**judged, "look-up": "0.7"}, search_from=0.5))
     assert (looked.score, looked.decision) == (0.7, "retrieve")
     assert (looked.decide(0.7), looked.decide(0.8)) == ("retrieve", "no retrieval")
 

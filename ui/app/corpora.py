@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
+from core.corpus.types import Reading
 from core.domain.errors import RouteScopeError
 from ui.app import state
 from ui.app.markup import md
@@ -59,14 +60,16 @@ def again(name: str) -> None:
         st.error(md(str(error)))
 
 
-def begin(name: str, source: str | Path, chunking: Chunking | None = None) -> str:
-    """Start a build, cut as before unless `chunking` says how; the corpus' name. BadInput for a name or path
-    that cannot be.
+def begin(
+    name: str, source: str | Path, chunking: Chunking | None = None, reading: Reading | None = None
+) -> str:
+    """Start a build, cut and read as before unless it is said how; the corpus' name. BadInput for a name or
+    path that cannot be.
     """
     settings = state.engine().settings
     origin = catalogue.source(
         source, settings=settings, name=name if isinstance(source, Path) or name != source else None,
-        chunking=chunking,
+        chunking=chunking, reading=reading,
     )  # fmt: skip
     builds.start(origin.name, origin, settings)
     return origin.name

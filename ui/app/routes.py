@@ -10,7 +10,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from core.domain.needs import Need
-from core.engine.availability import why_not
+from core.engine.availability import cautions, why_not
 from core.routes.declare import Route
 from core.routes.registry import routes
 from ui.app import state
@@ -45,14 +45,26 @@ def title(name: str) -> str:
 
 
 def directory(gaps: Mapping[Need, str]) -> Markup:
-    """All routes in one table: what each does, its source, and what it lacks."""
+    """All routes in one table: what each does, its source, what it lacks, and which of its model's judgements
+    are not to be relied on.
+    """
     own = tuple(route for route in by_family() if route.external)
-    return _directory(tuple(gaps.items()), own)
+    return _drawn(tuple(gaps.items()), tuple(_cautions().items()), own)
+
+
+@st.cache_data(ttl=30, show_spinner=False)  # reads a few files, which `calibrate` writes
+def _cautions() -> dict[str, tuple[str, ...]]:
+    engine = state.engine()
+    return {route.name: cautions(engine, route) for route in routes().values() if route.decides}
 
 
 @lru_cache(maxsize=16)  # drawn at each rerun of Compare, and made of hundreds of elements
-def _directory(lacks: tuple[tuple[Need, str], ...], _own: tuple[Route, ...]) -> Markup:
-    gaps, rows = dict(lacks), []
+def _drawn(
+    lacks: tuple[tuple[Need, str], ...],
+    warned: tuple[tuple[str, tuple[str, ...]], ...],
+    _own: tuple[Route, ...] = (),
+) -> Markup:
+    gaps, warnings, rows = dict(lacks), dict(warned), []
     for family, members in groupby(by_family(), key=lambda route: route.family):
         rows.append(tag("tr", tag("th", family, colspan="2")))
         for route in members:
@@ -66,6 +78,7 @@ def _directory(lacks: tuple[tuple[Need, str], ...], _own: tuple[Route, ...]) -> 
                         route.summary,
                         tag("div", route.paper, css="dim") if route.paper else EMPTY,
                         tag("div", "not available: ", lack, css="bad") if lack else EMPTY,
+                        *(tag("div", one, css="dim") for one in warnings.get(route.name, ())),
                     ),
                 )
             )

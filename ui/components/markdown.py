@@ -11,10 +11,10 @@ from markdown_it.tree import SyntaxTreeNode
 from markupsafe import Markup
 
 from core.analysis.term_contributions import Marker
+from core.corpus.chunk import MARKDOWN
 from ui.app.markup import EMPTY, join, tag
 from ui.components.hits import marked
 
-ENDINGS = (".md", ".markdown")
 LONGEST = 50_000  # characters; a longer text is shown as it is stored
 # What an element of Markdown becomes. Headings are none here: they would stand among those of the page.
 BLOCKS: Mapping[str, tuple[str, str]] = {
@@ -28,8 +28,8 @@ RULE = re.compile(r"[\s|:-]+")
 
 
 def is_markdown(doc_id: str) -> bool:
-    """Whether a document is a Markdown file, by its name."""
-    return doc_id.lower().endswith(ENDINGS)
+    """Whether a document is a Markdown file, or was converted to Markdown, by its name."""
+    return doc_id.lower().endswith(MARKDOWN)
 
 
 def rendered(text: str, marker: Marker | None = None) -> Markup:

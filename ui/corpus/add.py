@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from core.corpus import builds, index_record, uploads
+from core.corpus import builds, endings, index_record, uploads
 from core.corpus.chunk import Chunking
-from core.corpus.load import ENDINGS, MAX_BYTES
+from core.corpus.load import MAX_BYTES
+from core.corpus.source import NEW as READ_NEW
+from core.corpus.types import Reading
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import size
 from ui.app import corpora, state
 from ui.app.markup import md, show, tag
 from ui.corpus import documents as corpus_documents
+from ui.corpus import reading as corpus_reading
 from ui.corpus.state import heading, rows
 
 if TYPE_CHECKING:
@@ -51,16 +54,22 @@ def _uploaded(name: str) -> bool:
 def _folder() -> None:
     heading("A folder on this machine")
     st.caption(
-        "Reads the files in place without copying them: md, txt, html, pdf, jsonl or csv, or a BEIR set"
-        " (a folder with corpus.jsonl)."
+        md(
+            f"Reads the files in place without copying them: files ending in {endings.IN_WORDS}; or a BEIR"
+            " set (a folder with corpus.jsonl). Everything else is listed with the reason."
+        )
     )
     path = st.text_input("Folder or file", key="new_path", placeholder="/home/me/handbook")
     name = st.text_input(
         "Name of the new corpus", key="new_name", placeholder=corpora.suggested(path) or "handbook"
     )
+    where = Path(path.strip()).expanduser()
+    reading = None
+    if path.strip() and st.toggle("Preview the files", key="new_show"):
+        reading = corpus_reading.folder(where, READ_NEW, "new")
     if st.button("Build index", key="new_build", disabled=not path.strip()):
         try:
-            begun = corpora.begin(name.strip() or corpora.suggested(path), Path(path.strip()).expanduser())
+            begun = corpora.begin(name.strip() or corpora.suggested(path), where, reading=reading)
         except RouteScopeError as error:
             st.error(md(str(error)))
         else:
@@ -72,12 +81,14 @@ def _upload(here: str | None) -> None:
     heading("Upload files")
     limit = min(int(st.get_option("server.maxUploadSize")), MAX_BYTES // 1_000_000)
     st.caption(
-        f"Files ending in {', '.join(ENDINGS)}, up to {limit} MB each. They stay on the machine that"
-        " runs this page."
+        md(
+            f"Files ending in {endings.IN_WORDS}, up to {limit} MB each. They stay on the machine"
+            " that runs this page."
+        )
     )
     given = st.file_uploader(
-        "Files", type=[ending[1:] for ending in ENDINGS], accept_multiple_files=True, max_upload_size=limit,
-        key=f"uploads:{st.session_state.get(GIVEN, 0)}", label_visibility="collapsed",
+        "Files", type=[ending[1:] for ending in endings.READ], accept_multiple_files=True,
+        max_upload_size=limit, key=f"uploads:{st.session_state.get(GIVEN, 0)}", label_visibility="collapsed",
     )  # fmt: skip
     where = HERE if here else NEW
     if here:
@@ -87,20 +98,23 @@ def _upload(here: str | None) -> None:
         called = st.text_input("Name of the new corpus", key="upload_name", placeholder="handbook")
     found = index_record.current(called, state.engine().settings) if where == HERE else None
     chunking = found.source.chunking if found is not None else None
+    reading = None
     if given:
         chunking = chunking or corpus_documents.settings(Chunking())
-        _preview(given, chunking)
+        reading = _preview(given, chunking, found.source.reading if found is not None else READ_NEW)
     ready = bool(given and called.strip() and chunking)
     if st.button("Add and index", key="upload_add", type="primary", disabled=not ready):
         try:
-            take(called.strip(), given, None if where == HERE else chunking)
+            take(called.strip(), given, None if where == HERE else chunking, reading)
         except RouteScopeError as error:
             st.error(md(str(error)))
         else:
             st.rerun()
 
 
-def take(corpus: str, given: list[UploadedFile], chunking: Chunking | None) -> None:
+def take(
+    corpus: str, given: list[UploadedFile], chunking: Chunking | None, reading: Reading | None = None
+) -> None:
     """Store the files and index them; on BadInput nothing is stored."""
     settings = state.engine().settings
     files: dict[str, bytes] = {}
@@ -110,34 +124,45 @@ def take(corpus: str, given: list[UploadedFile], chunking: Chunking | None) -> N
         files[file.name] = file.getvalue()
     _free(corpus)
     had = {one.name for one in uploads.kept(corpus, settings)}
-    names = uploads.add(corpus, files, settings)
+    names = uploads.add(corpus, files, settings, reading)
     again = sorted(had & set(names))
     message = f"{len(names)} {'file' if len(names) == 1 else 'files'} saved. Indexing…"
     if again:
         message += f" Replaced: {', '.join(again[:5])}{' …' if len(again) > 5 else ''}."
     st.session_state[GIVEN] = st.session_state.get(GIVEN, 0) + 1
-    _index(corpus, message, chunking)
+    _index(corpus, message, chunking, reading)
 
 
-def _preview(given: list[UploadedFile], chunking: Chunking | None) -> None:
-    """How a file will be cut, before anything is kept."""
+def _preview(given: list[UploadedFile], chunking: Chunking | None, usual: Reading) -> Reading | None:
+    """How a file will be read and cut, before anything is kept; the choices made there, None without any."""
     if chunking is None:
-        return
+        return None
     st.caption(md(f"Chunking: {chunking.label()}."))
     if not st.toggle("Preview the chunks", key="upload_show"):  # reading a file may take seconds
-        return
+        return None
     files = {file.name: file for file in given}
     chosen = st.selectbox("File", list(files), key="upload_preview")
     if chosen not in files:
-        return
+        return None
+    reading, place = corpus_reading.chosen(usual, "upload"), st.container()
     try:
-        documents = uploads.read(chosen, files[chosen].getvalue())
+        read = uploads.read(chosen, files[chosen].getvalue(), reading)
     except RouteScopeError as error:
         st.error(md(str(error)))
-        return
-    if len(documents) > 1:
-        st.caption(f"First of {len(documents):,} documents:")
-    corpus_documents.of_file(documents[0], chunking)
+        return reading
+    with place:
+        now = corpus_reading.columns(reading, read.columns, "upload")
+    try:
+        read = read if now == reading else uploads.read(chosen, files[chosen].getvalue(), now)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return now
+    reading = now
+    corpus_reading.notes(read.notes)
+    if len(read.documents) > 1:
+        st.caption(f"First of {len(read.documents):,} documents:")
+    corpus_documents.of_file(read.documents[0], chunking)
+    return reading
 
 
 def _files(name: str) -> None:
@@ -217,10 +242,10 @@ def _free(name: str) -> None:
         raise BadInput(f"corpus {name} is being indexed; wait for it to finish or stop it in the sidebar")
 
 
-def _index(name: str, said: str, chunking: Chunking | None) -> None:
-    """Index the uploaded files; a known corpus as it was cut before."""
+def _index(name: str, said: str, chunking: Chunking | None, reading: Reading | None = None) -> None:
+    """Index the uploaded files; a known corpus as it was cut and read before."""
     settings = state.engine().settings
-    _begun(corpora.begin(name, uploads.folder(name, settings), chunking), said)
+    _begun(corpora.begin(name, uploads.folder(name, settings), chunking, reading), said)
 
 
 def _begun(name: str, said: str) -> None:

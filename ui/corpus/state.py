@@ -10,10 +10,12 @@ from markupsafe import Markup
 from core.corpus import builds, catalogue, index, index_record, uploads
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
+from core.domain.errors import RouteScopeError
 from core.domain.format import milliseconds, size
 from ui.app import corpora, state
 from ui.app.markup import EMPTY, join, md, show, tag
 from ui.corpus import enrichments
+from ui.corpus import reading as corpus_reading
 
 
 def draw(name: str) -> None:
@@ -27,10 +29,10 @@ def draw(name: str) -> None:
         st.markdown(md(in_words(item)))
         show(tag("div", _facts(item, item.info), css="rs rs-corpus-two"))
         _rebuild(item)
+        _read_otherwise(item)
         heading("Indexing time")
         show(tag("div", costs(item.info), css="rs"))
-        for note in item.info.notes:
-            st.caption(md(f"Note: {note}"))
+        corpus_reading.told(item.info)
         enrichments.listing(name, item.info.passages)
     _deletion(item)
 
@@ -151,6 +153,27 @@ def _rebuild(item: catalogue.Known) -> None:
         corpora.again(item.name)
         if corpora.under_way(item.name):
             st.rerun()
+
+
+def _read_otherwise(item: catalogue.Known) -> None:
+    """Change how the files of a corpus become documents."""
+    found = index_record.current(item.name, state.engine().settings)
+    if found is None or found.source.path is None or item.kind != "indexed":
+        return
+    if not st.toggle("Change how its files are read", key="read_show"):  # looking may take seconds
+        return
+    with st.container(border=True):
+        reading = corpus_reading.folder(found.source.path, found.source.reading, f"state:{item.name}")
+        ready = reading is not None and reading != found.source.reading
+        if st.button(
+            "Reindex this way", key="read_again", disabled=not ready or corpora.under_way(item.name)
+        ):
+            try:
+                corpora.begin(item.name, item.name, reading=reading)
+            except RouteScopeError as error:
+                st.error(md(str(error)))
+            else:
+                st.rerun()
 
 
 def _deletion(item: catalogue.Known) -> None:

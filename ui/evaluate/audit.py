@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.domain.program import COMMAND
 from core.evaluation import experiment_store, finding
 from core.evaluation.audit import report
 from core.evaluation.audit.cases import Case
@@ -75,7 +76,7 @@ def _nothing(evaluation: Evaluation) -> None:
     )
     routes = [name for name in evaluation.routes if own(name)]
     some = f" --routes {','.join(routes)}" if routes else ""
-    st.code(f"python -m core audit {spec['corpus']}{some} --queries 40 --seed {spec['seed']}", language="sh")
+    st.code(f"{COMMAND} audit {spec['corpus']}{some} --queries 40 --seed {spec['seed']}", language="sh")
     settings = state.engine().settings
     made = [
         name

@@ -82,7 +82,7 @@ def _views(run: Run, gold: Mapping[str, int], *, dark: bool) -> dict[str, Callab
     if grades.steps(run):
         views["Grades"] = lambda: _grades(run, gold, dark=dark)
     if any(decisions(result) or warned(result) for result in run.results):
-        views["Decisions"] = lambda: _decisions(run)
+        views["Decisions"] = lambda: _decisions(run, dark=dark)
     if sentence_filter.steps(run):
         views["Passed and dropped"] = lambda: sentence_filter.draw(run, gold, gold_quotes(run))
     if any(writing(result) for result in run.results):
@@ -99,9 +99,10 @@ def _grades(run: Run, gold: Mapping[str, int], *, dark: bool) -> None:
     trust.draw(run, dark=dark)
 
 
-def _decisions(run: Run) -> None:
+def _decisions(run: Run, *, dark: bool) -> None:
     gates.draw(run)
     show(join([path(run)]))
+    trust.judgements(run, dark=dark)
 
 
 def _judging() -> str:

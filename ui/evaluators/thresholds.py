@@ -12,6 +12,7 @@ from core.analysis.thresholds import changed, in_words
 from core.analysis.what_if.grading import ACTIONS, Edge, Tally, by_best, sweep, tally
 from core.domain.errors import RouteScopeError
 from core.domain.outputs import Grading
+from core.domain.program import COMMAND
 from core.domain.types import RouteResult, Run
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.tuning import batch_run as surveys
@@ -86,7 +87,7 @@ def _stored(run: Run, result: RouteResult, grading: Recorded[Grading]) -> Graded
         )
     )
     st.code(
-        f"python -m core eval {run.corpus} --routes {result.route} --split dev {parameters}".strip(),
+        f"{COMMAND} eval {run.corpus} --routes {result.route} --split dev {parameters}".strip(),
         language=None,
     )
     results = _runs(

@@ -8,10 +8,13 @@ from typing import Any, get_args
 import streamlit as st
 
 from core.analysis.run_view import gradings
-from core.backends import evaluators
+from core.backends import calibrations, evaluators
+from core.backends.calibrations import DECISIONS, Calibration
 from core.domain.errors import RouteScopeError
+from core.domain.outputs import Decision
 from core.domain.types import Run
 from core.evaluation.reliability import Reliability, read
+from core.steps.calibrated import CHECKED
 from ui.app import state
 from ui.app.markup import md
 from ui.charts import reliability_curve, reliability_in_words
@@ -31,14 +34,64 @@ def draw(run: Run, *, dark: bool) -> None:
         if curve is not None:
             curves[name] = curve
             told.append(_made(name, made))
+    _show("How reliable these grades are", curves, told, "reliability", dark=dark)
+
+
+def judgements(run: Run, *, dark: bool) -> None:
+    """A curve for each judgement of the model that a route went by and that was calibrated."""
+    curves: dict[str, Reliability] = {}
+    told: list[str] = []
+    for calibration in _calibrations(run):
+        curve = read(calibration.reliability)
+        if curve is not None:
+            curves[calibration.decision] = curve
+            told.append(_carries(calibration))
+    _show("How reliable the model's judgements are", curves, told, "judgements", dark=dark)
+
+
+def _show(label: str, curves: Mapping[str, Reliability], told: list[str], key: str, *, dark: bool) -> None:
     if not curves:
         return
-    with st.expander("How reliable these grades are"):
+    with st.expander(label):
         st.caption(md(" ".join(told)))
         figure = reliability_curve(curves, dark=dark)
         alt = reliability_in_words(curves)
-        st.plotly_chart(figure, theme=None, width="content", key="reliability", alt=alt)
+        st.plotly_chart(figure, theme=None, width="content", key=key, alt=alt)
         st.caption(md(alt))
+
+
+def _calibrations(run: Run) -> list[Calibration]:
+    """Those of the judgements whose worth the routes of this run looked up, for the model that they had."""
+    looked_up = {
+        (str(span.output.details["about"]), str(span.output.details["model"]))
+        for result in run.results
+        for span in result.spans
+        if span.name == CHECKED and isinstance(span.output, Decision)
+    }
+    found = []
+    for about in DECISIONS:
+        for model in sorted(model for name, model in looked_up if name == about):
+            try:
+                calibration = calibrations.read(about, model, state.engine().settings.home)
+            except RouteScopeError as error:
+                st.caption(md(str(error)))
+                continue
+            if calibration is not None:
+                found.append(calibration)
+    return found
+
+
+def _carries(calibration: Calibration) -> str:
+    """What a judgement is worth, and by set what the threshold of the other sets is worth there."""
+    apart = [
+        f"{held.name} {held.balanced_accuracy:.2f}"
+        for held in calibration.held_out
+        if held.balanced_accuracy is not None
+    ]
+    text = f"{calibration.decision}: {calibration.in_words()}; threshold {calibration.threshold:.2f}"
+    if apart:
+        text += f"; balanced accuracy by the threshold of the other sets: {', '.join(apart)}"
+    return f"{text}."
 
 
 def _names(run: Run) -> list[evaluators.Which]:

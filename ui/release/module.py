@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
+from core.domain.program import COMMAND
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.module import module
@@ -44,4 +45,4 @@ def draw(measured: Measured, decision: Decision) -> None:
     st.download_button("Download", source, file_name=FILE, mime="text/x-python", on_click="ignore")
     st.code(source, language="python")
     st.caption("Command line equivalent; give parameters as ROUTE.NAME=VALUE:")
-    st.code(f"python -m core module {name} --corpus {spec['corpus']} --out {FILE}", language="bash")
+    st.code(f"{COMMAND} module {name} --corpus {spec['corpus']} --out {FILE}", language="bash")

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import streamlit as st
 
-from core.domain.settings import PROJECT
+from core.domain.program import COMMAND, PROJECT, REPAIR
 from core.engine.doctor import Check, examine
 from ui.app import state
 from ui.app.markup import EMPTY, md, show, table_of, tag
@@ -37,7 +37,7 @@ def health() -> None:
     ]
     head = tag("tr", *(tag("th", name) for name in ("Check", "State", "Details")))
     show(tag("div", table_of(head, rows), css="rs"))
-    st.caption("`python -m core doctor` runs the same checks and also loads the models.")
+    st.caption(f"`{COMMAND} doctor` runs the same checks and also loads the models.")
 
 
 def draw() -> None:
@@ -51,7 +51,7 @@ def draw() -> None:
         md(
             f"All {len(pins)} direct dependencies have the tested version."
             if not other
-            else f"Versions that differ from the tested ones: {', '.join(other)}. Run make setup."
+            else f"Versions that differ from the tested ones: {', '.join(other)}. To repair: {REPAIR}."
         )
     )
     st.caption(md(f"{platform.platform()}, {platform.machine()}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain.program import COMMAND
 from core.evaluation import experiment_store
 from core.evaluation.calibration import OBJECTIVES, WANTED, Objective
 from core.evaluation.dataset import LabelledSet
@@ -157,7 +158,7 @@ def _nothing(evaluation: Evaluation, found: Found) -> None:
     )
     names = ",".join(route.name for route in threshold_candidates.having())
     st.caption("Measure routes that grade passages, on dev and test questions:")
-    st.code(f"python -m core eval {corpus} --routes {names} --split all --keep NAME", language=None)
+    st.code(f"{COMMAND} eval {corpus} --routes {names} --split all --keep NAME", language=None)
     st.page_link("evaluate.py", label="Go to Evaluate")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.domain.program import COMMAND
 from core.domain.types import RouteResult
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.tuning import batch_run as batches
@@ -32,7 +33,7 @@ def batch_ran(evaluation: Evaluation, route: str) -> BatchRun | None:
         )
         if not st.button("Run the route", key=f"cal_survey:{route}"):
             st.caption("Or evaluate it with the other routes and open that evaluation here:")
-            command = f"python -m core eval {corpus} --routes {route} --split all --keep NAME"
+            command = f"{COMMAND} eval {corpus} --routes {route} --split all --keep NAME"
             st.code(command, language=None)
             return None
     result = RouteResult(route, routes()[route].title, "ok", 0.0)

@@ -13,6 +13,7 @@ from core.backends.fusion_weights import FittedWeights
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.needs import Need
+from core.domain.program import COMMAND
 from core.evaluation.finding import Finding, sentence
 from core.evaluation.tuning import learn_text
 from core.evaluation.tuning.learn import METRIC
@@ -37,9 +38,7 @@ def draw(corpus: str) -> None:
     names = files.names(home, corpus)
     _deleted(home, corpus)
     if not names:
-        st.caption(
-            md(f"No weights fitted for {corpus} yet. Fit some above or run: python -m core fit {corpus}")
-        )
+        st.caption(md(f"No weights fitted for {corpus} yet. Fit some above or run: {COMMAND} fit {corpus}"))
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         name = choice("weights", WEIGHTS, "Weights", names, width=300)

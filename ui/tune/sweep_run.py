@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.format import milliseconds
+from core.domain.program import COMMAND
 from core.evaluation.tuning import sweep_run
 from core.evaluation.tuning.sweep_grid import shown
 from core.evaluation.tuning.sweep_run import Running, Todo
@@ -83,7 +84,7 @@ def _asking(running: Running, todo: Todo) -> None:
     )
     parameters = " ".join(f"{about.route}.{name}" for name in about.names)
     st.caption("Or on the command line:")
-    st.code(f"python -m core sweep {about.evaluation.name} {parameters} {given} --ask", language=None)
+    st.code(f"{COMMAND} sweep {about.evaluation.name} {parameters} {given} --ask", language=None)
 
 
 @st.fragment(run_every=EVERY)

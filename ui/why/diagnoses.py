@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from markupsafe import Markup
 
+from core.analysis import diagnosis_text as words
 from core.analysis.diagnosis import Diagnosis, Mode, ranked_ms
-from core.analysis.lineage import is_search
-from core.analysis.occurrences import held
 from core.analysis.passage_trace import LossEvidence, PassageTrace
 from core.domain.types import Passage, Span
 from ui.app.markup import EMPTY, cut, join, table_of, tag
 from ui.charts.style import ERROR, KINDS
 
-STEPLESS = {"never retrieved": "every search"}  # blamed where no single step is
 GREY = "#8A8D91"  # a kind of step that is not known here
 SHOWN = 1  # lost passages in a diagnosis; the others are further below
-OFFERED = 3  # lists that are named as having had a passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,66 +39,33 @@ class View:
 
 def headline(made: Sequence[Diagnosis], mode: Mode | None, depth: int) -> Markup:
     """The run in two sentences."""
-    ran = [one for one in made if one.ran]
-    well = sum(one.well for one in ran)
-    of = ran[0].of if ran else 0
-    what = "the relevant passage" if of == 1 else f"all {of} relevant passages"
-    sentences = [f"{well} of {len(ran)} routes have {what} in their top {depth}."]
-    steps: dict[str, int] = {}
-    for one in ran:
-        if one.blamed is not None:
-            step = one.blamed.step
-            cause = one.blamed.kind if step is None else f"{one.blamed.kind} at “{step.name}”"
-            steps[cause] = steps.get(cause, 0) + 1
-    if steps:
-        cause, count = max(steps.items(), key=lambda item: item[1])
-        if count > 1:
-            sentences.append(f"Most common cause: {cause}, in {count} of the other {len(ran) - well} routes.")
     hard = EMPTY
     if mode is not None:
-        origin = mode.why if mode.labelled else f"inferred, not labelled: {mode.why}"
         hard = tag(
             "div",
             "What makes this question hard: ",
             tag("b", mode.name),
-            tag("span", f" ({origin})", css="dim"),
+            tag("span", f" ({words.hard(mode)})", css="dim"),
         )
-    return tag("div", tag("div", " ".join(sentences), css="rs-why-head"), hard, css="rs")
+    return tag("div", tag("div", words.headline(made, depth), css="rs-why-head"), hard, css="rs")
 
 
 def diagnoses(made: Sequence[Diagnosis], view: View) -> Markup:
     """A row for all routes with the same verdict, worst first; then the others, briefly."""
-    rows = []
-    for _, group in groupby(sorted(_losing(made), key=lambda one: one[0]), key=lambda one: one[0]):
-        rows.append(_diagnosis([one for _, one in group], view))
+    rows = [_diagnosis(group, view) for group in words.groups(made)]
     head = tag("tr", *(tag("th", text) for text in ("Route", "Verdict", "Lost at", "Possible fix")))
     table = table_of(head, rows, css="rs-why-table rs-why-verdicts") if rows else EMPTY
     return tag("div", table, _well(made), _unable(made), css="rs")
 
 
-def _losing(made: Sequence[Diagnosis]) -> list[tuple[int, Diagnosis]]:
-    """Each with the number of its group: routes whose verdicts read the same are one."""
-    numbers: dict[object, int] = {}
-    found = []
-    for one in made:
-        if one.ran and not one.well:
-            same = (one.found, one.advice, tuple((id, fate.words) for id, fate in one.lost))
-            found.append((numbers.setdefault(same, len(numbers)), one))
-    return found
-
-
 def _diagnosis(group: list[Diagnosis], view: View) -> Markup:
     one = group[0]
     names = join([tag("b", cut(each.result.title, 40)) for each in group], ", ")
-    best = f", best rank {one.best}" if one.best is not None else ", none anywhere in the ranking"
-    scores = sorted({f"{each.ndcg:.2f}" for each in group if each.ndcg is not None})
-    measure = f", nDCG@10 {'–'.join(scores[:: max(1, len(scores) - 1)])}" if scores else ""
     lost = [(id, fate) for id, fate in one.lost if fate is one.blamed]
     lost += [(id, fate) for id, fate in one.lost if fate is not one.blamed]
-    lines = [tag("div", f"{one.found} of {one.of} relevant passages in the top {view.depth}{best}{measure}.")]
-    if len(one.lost) > 1:
-        kinds = Counter(fate.kind for _, fate in one.lost).most_common()
-        lines.append(tag("div", f"Lost: {', '.join(f'{count} {kind}' for kind, count in kinds)}."))
+    lines = [tag("div", words.verdict(group, view.depth))]
+    if losses := words.losses(one):
+        lines.append(tag("div", losses))
     for id, fate in lost[:SHOWN]:
         name = tag("span", f"{view.title(id)}: ", css="dim") if one.of > 1 else EMPTY
         lines.append(tag("div", name, fate.words, css="rs-why-words", dir="auto"))
@@ -114,12 +76,10 @@ def _diagnosis(group: list[Diagnosis], view: View) -> Markup:
 def _blame(one: Diagnosis) -> Markup:
     if one.blamed is None:
         return EMPTY
-    step = one.blamed.step
-    many = f"lost {one.there} of {len(one.lost)}" if len(one.lost) > 1 else ""
-    name = step.name if step is not None else STEPLESS.get(one.blamed.kind, "the route itself")
+    name, how = words.blamed(one)
     return join([
-        tag("div", tag("span", f"✕ {cut(name, 60)}", css="rs-why-lost"), style=colour(step)),
-        tag("div", " · ".join(part for part in (one.blamed.kind, many) if part), css="dim"),
+        tag("div", tag("span", f"✕ {cut(name, 60)}", css="rs-why-lost"), style=colour(one.blamed.step)),
+        tag("div", how, css="dim"),
     ])  # fmt: skip
 
 
@@ -159,12 +119,9 @@ def _unable(made: Sequence[Diagnosis]) -> Markup:
 
 def passage(id: str, view: View, *, known: bool = True) -> Markup:
     """The fate of one passage in every route, in words: the routes that lost it first."""
-    fates = [(funnel, funnel.fate(id, view.depth)) for funnel in view.funnels if funnel.result.status == "ok"]
+    fates = words.fates(view.funnels, id, view.depth)
     inside = [(funnel, fate) for funnel, fate in fates if in_top(fate, view)]
-    groups: dict[tuple[str, str], list[tuple[PassageTrace, LossEvidence]]] = {}
-    for funnel, fate in fates:
-        if not in_top(fate, view) or fate.kind != "found":
-            groups.setdefault((fate.kind, fate.words), []).append((funnel, fate))
+    groups = words.alike(fates, view.depth)
     grade = f"◆ {view.gold[id]} " if view.gold.get(id) else ""
     title = tag("h3", tag("span", grade, css="up"), view.title(id, 140), css="rs-part", dir="auto")
     summary = tag(
@@ -172,12 +129,11 @@ def passage(id: str, view: View, *, known: bool = True) -> Markup:
         f"{len(inside)} of {len(fates)} routes have it in their top {view.depth}. ",
         _held(id, view, fates),
     )
-    order = sorted(groups.values(), key=lambda rows: (in_top(rows[0][1], view), -len(rows)))
     table = tag(
-        "table", tag("tbody", *(_fate_row(rows, view) for rows in order)), css="rs-table rs-why-table"
+        "table", tag("tbody", *(_fate_row(rows, view) for rows in groups)), css="rs-table rs-why-table"
     )
     return tag(
-        "div", title, summary if known else EMPTY, _ranked(inside), table if order else EMPTY, css="rs"
+        "div", title, summary if known else EMPTY, _ranked(inside), table if groups else EMPTY, css="rs"
     )
 
 
@@ -185,15 +141,10 @@ def _held(id: str, view: View, fates: Sequence[tuple[PassageTrace, LossEvidence]
     """Which lists have it, for the routes that lack it."""
     if all(in_top(fate, view) for _, fate in fates):
         return EMPTY
-    lists = held(view.funnels, id)
-    if not lists:
+    told = words.best_searches(view.funnels, id)
+    if told is None:
         return tag("span", "No list in this run contains it.", css="bad")
-    searches = [one for one in lists if is_search(one.span)][:OFFERED]
-    places = [
-        f"rank {one.rank} in “{one.span.name}”{f' for {one.text}' if one.text else ''} ({one.title})"
-        for one in searches
-    ]
-    return tag("span", f"Best search ranks: {'; '.join(places)}.", dir="auto") if places else EMPTY
+    return tag("span", told, dir="auto") if told else EMPTY
 
 
 def _ranked(inside: Sequence[tuple[PassageTrace, LossEvidence]]) -> Markup:
@@ -219,7 +170,7 @@ def _fate_row(rows: list[tuple[PassageTrace, LossEvidence]], view: View) -> Mark
 
 def in_top(fate: LossEvidence, view: View) -> bool:
     """Whether the passage counts as found."""
-    return fate.rank is not None and fate.rank <= view.depth
+    return words.in_top(fate, view.depth)
 
 
 def colour(step: Span | None) -> str:

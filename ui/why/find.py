@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from markupsafe import Markup
 
+from core.analysis import diagnosis_text as words
 from core.corpus.corpus import Corpus
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage, Run
@@ -69,23 +70,7 @@ def unfound(corpus: Corpus | None, run: Run, id: str) -> Markup:
             "The current index does not contain this passage, so there is no further explanation.",
             css="rs dim",
         )
-    passage = corpus.by_ids([id])[id]
-    asked = set(corpus.analyzer.terms(run.query.text))
-    shared = sorted(asked & set(corpus.analyzer.terms(f"{passage.title}\n{passage.text}")))
-    if not shared:
-        message = (
-            "It shares no term with the question. Only dense retrieval or a rewrite can find it, not BM25."
-        )
-    else:
-        message = (
-            f"It shares {len(shared)} of {len(asked)} terms with the question ({cut(', '.join(shared), 120)})"
-        )
-        message += f"; {_bm25(corpus, run.query.text, id)}."
+    found = words.unfound(words.relation(corpus, run.query.text, corpus.by_ids([id])[id]))
     return tag(
-        "div", message, tag("span", " Computed from the current index.", css="dim"), css="rs", dir="auto"
+        "div", found, tag("span", " Computed from the current index.", css="dim"), css="rs", dir="auto"
     )
-
-
-def _bm25(corpus: Corpus, text: str, id: str) -> str:
-    rank, of = corpus.bm25_place(text, id)
-    return f"BM25 ranks it {rank:,} of {of:,}" if rank else "BM25 gives it no score"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.domain.errors import BadInput
+from core.domain.program import COMMAND
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
@@ -112,7 +113,7 @@ def path_of(artefact: Artefact, settings: Settings) -> Path:
 def missing(artefact: Artefact, settings: Settings) -> str | None:
     """None if the file is in place, else one line that says what is wrong and how to get it."""
     path = path_of(artefact, settings)
-    get = f"run: python -m core models pull {artefact.name} ({artefact.bytes / 1e9:.1f} GB)"
+    get = f"run: {COMMAND} models pull {artefact.name} ({artefact.bytes / 1e9:.1f} GB)"
     try:
         size = path.stat().st_size
     except OSError:

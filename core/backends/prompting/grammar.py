@@ -18,3 +18,14 @@ def literal(text: str) -> str:
 def one_of(texts: Sequence[str]) -> str:
     """A grammar of exactly these texts, at least one."""
     return "root ::= " + " | ".join(map(literal, texts))
+
+
+def questions(least: int, most: int, *, numbered: bool = False) -> str:
+    """A grammar of `least` to `most` lines, each a question; `numbered` from 1."""
+    lines = [f"{literal(f'{n}. ')} question" if numbered else "question" for n in range(1, most + 1)]
+    newline = literal("\n")
+    rest = ""
+    for line in reversed(lines[least:]):
+        rest = f" ({newline} {line}{rest})?"
+    root = f" {newline} ".join(lines[:least])
+    return f'root ::= {root}{rest}\nquestion ::= [A-Z] [^\\n?]{{4,200}} "?"'

@@ -97,31 +97,41 @@ STEP_BACK = Prompt(
     ),
 )
 DECOMPOSE = Prompt(
-    "decompose/1",
-    "You split a question into the simpler questions whose answers together answer it. Each must be "
-    "understandable without the others, so repeat the names. A question that is simple already is given back "
-    "as it is. One question a line, no numbering, no comments.",
+    "decompose/2",
+    "You split a question into the simpler questions whose answers together answer it. Each asks for another "
+    "thing and is understandable without the others, so repeat the names. One question a line, no numbering, "
+    "no comments.",
     "Question: {question}\nAt most: {n}",
     (
         (
             "Question: Is breakfast cheaper at the Harbour Hotel or at the Park Hotel?\nAt most: 4",
             "What does breakfast cost at the Harbour Hotel?\nWhat does breakfast cost at the Park Hotel?",
         ),
-        ("Question: Can I bring my dog?\nAt most: 4", "Can I bring my dog?"),
+        (
+            "Question: When was the architect of the hotel in which the spring conference takes place born?\n"
+            "At most: 4",
+            "In which hotel does the spring conference take place?\nWho is the architect of the hotel of the "
+            "spring conference?\nWhen was that architect born?",
+        ),
     ),
 )
 DECOMPOSE_STEPS = Prompt(
-    "decompose-steps/1",
+    "decompose-steps/2",
     "You split a question into the simpler questions that must be answered one after another to answer it. "
-    "Where a question needs the answer to an earlier one, write # and the number of that one in its place. A "
-    "question that is simple already is given back as it is. One numbered question a line, no comments.",
+    "Where a question needs the answer to an earlier one, write # and the number of that one in its place. "
+    "One numbered question a line, no comments.",
     "Question: {question}\nAt most: {n}",
     (
         (
             "Question: Which bus goes to the hotel where the spring conference takes place?\nAt most: 4",
             "1. In which hotel does the spring conference take place?\n2. Which bus goes to #1?",
         ),
-        ("Question: Can I bring my dog?\nAt most: 4", "1. Can I bring my dog?"),
+        (
+            "Question: When was the architect of the hotel in which the spring conference takes place born?\n"
+            "At most: 4",
+            "1. In which hotel does the spring conference take place?\n2. Who is the architect of #1?\n"
+            "3. When was #2 born?",
+        ),
     ),
 )
 SHORT_ANSWER = Prompt(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from core.backends.sql.database import Database
+from core.domain.encoding import encoding_of
 from core.domain.errors import BadInput
 
 MAX_BYTES = 32_000_000  # of all files together: every query reads a copy in memory
@@ -105,9 +106,14 @@ def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
 
 
 def _rows(file: Path) -> Iterator[list[str]]:
-    """The rows of a file: UTF-8 with or without a byte order mark, comma, semicolon or tab."""
+    """The rows of a file, by comma, semicolon or tab; its encoding is told by its bytes."""
     csv.field_size_limit(2**31 - 1)
-    with file.open(encoding="utf-8-sig", errors="replace", newline="") as opened:
+    try:
+        with file.open("rb") as raw:
+            encoding = encoding_of(raw)
+    except BadInput as error:
+        raise BadInput(f"{file}: {error}") from None
+    with file.open(encoding=encoding, errors="replace", newline="") as opened:
         first = opened.read(SAMPLE).split("\n", 1)[0]
         opened.seek(0)
         try:

@@ -29,6 +29,7 @@ from core.corpus.enrichments.recipe import Recipe, Spent, Tools
 from core.corpus.enrichments.tokens import Tokens
 from core.corpus.lock import alone
 from core.domain.errors import BadInput, IndexDamaged, Unavailable
+from core.domain.program import COMMAND
 from core.domain.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ def recipe(name: str) -> Recipe:
 def missing(name: str, corpus: str, fingerprint: str | None, settings: Settings) -> str | None:
     """None if the enrichment is there for this state of the corpus; else why not and how to get it."""
     wanted = recipe(name)
-    how = f"run python -m core index {corpus} --with {name} ({wanted.cost})"
+    how = f"run {COMMAND} index {corpus} --with {name} ({wanted.cost})"
     try:
         model = wanted.model(settings)
     except Unavailable as error:
@@ -114,7 +115,7 @@ def load(name: str, corpus: Corpus, settings: Settings) -> Any:
     try:
         manifest.check(folder)
     except IndexDamaged as error:
-        how = f"run python -m core index {corpus.name} --with {name}"
+        how = f"run {COMMAND} index {corpus.name} --with {name}"
         raise Unavailable(f"{error}; it is refused: {how}") from error
     return recipe(name).open(corpus, folder, settings)
 

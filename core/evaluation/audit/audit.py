@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from core.evaluation.comparison import ByRoute
 from core.evaluation.dataset import Found
 from core.evaluation.experiment import Prepared, Progress
 from core.evaluation.experiment_store import LABELLED, opened
+from core.evaluation.model_calibration import calibrated_on
 from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended
 from core.evaluation.spec import Spec
@@ -58,7 +60,7 @@ def prepare(
             " --answer-by extract"
         )
     whole = replace(spec, routes=tuple(asked), baseline=baseline, audit=tuple(names))
-    ready = experiment.prepare(engine, whole, found, folder)
+    ready = experiment.prepare(engine, whole, found, folder, left_out=partial(_calibrated_on, engine, names))
     drawn = ready.labelled
     if not any(drawn.labelled(q.id) or q.answers or q.answerable is False for q in drawn.questions):
         raise BadInput(
@@ -66,6 +68,12 @@ def prepare(
             " gold answer, so that nothing can be measured"
         )
     return ready, said
+
+
+def _calibrated_on(engine: Engine, names: Sequence[str], of: str) -> frozenset[str]:
+    """The questions of a set that thresholds of these routes were chosen on."""
+    decisions = {decision for route in pick(list(names)) for decision in route.decides}
+    return calibrated_on(engine, decisions, of) if decisions else frozenset()
 
 
 def answers_here(engine: Engine) -> bool:

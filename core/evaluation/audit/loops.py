@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 from core.routes.declare import Route
 from core.routes.registry import routes
 from core.steps import Steps
-from core.steps.decisions import Decided
+from core.steps.decisions import ANY, Decided
 from core.steps.step import MADE
 
 BASELINE = "hybrid_rrf"
@@ -43,9 +43,9 @@ def other_way(step: str, decision: str) -> tuple[bool, str] | None:
     """
     pairs = fires().get(step, ())
     for fired, quiet in pairs:
-        if decision == fired:
+        if decision == fired or (fired == ANY and decision != quiet):
             return True, quiet
-    return next(((False, fired) for fired, quiet in pairs if decision == quiet), None)
+    return next(((False, fired) for fired, quiet in pairs if decision == quiet and fired != ANY), None)
 
 
 @cache

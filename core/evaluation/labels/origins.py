@@ -34,7 +34,7 @@ def of_corpus(corpus: str, settings: Settings) -> tuple[Question, ...]:
 
 
 def of_file(name: str, content: bytes) -> tuple[Question, ...]:
-    """The questions of a JSONL or CSV file: id and text; if known, history, mode, split, answer(s),
+    """The questions of a JSONL or CSV file: text; if known, id, history, mode, split, answer(s),
     answerable. BadInput names the line of what cannot be read.
     """
     ending = Path(name).suffix.lower()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from core.domain.errors import BadInput
 from core.domain.machine import machine
+from core.domain.program import version
 from core.domain.types import Run
 from core.evaluation.finding import count, number
 from core.evaluation.naming import named
@@ -140,14 +140,6 @@ def asked_on(measured: Measured) -> str:
     """When the first question was asked, ISO 8601; "not recorded" where no run was saved."""
     run = _first_run(measured)
     return run.created if run else UNKNOWN
-
-
-def version() -> str:
-    """The version of this program."""
-    from core.domain.settings import PROJECT
-
-    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
-    return str(project["project"]["version"])
 
 
 def _first_run(measured: Measured) -> Run | None:

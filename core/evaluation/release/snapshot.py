@@ -13,8 +13,9 @@ from typing_extensions import TypedDict
 
 from core.analysis.metrics import COMPARED
 from core.domain.errors import BadInput
+from core.domain.program import version
 from core.evaluation.answers import ANSWERS_COMPARED
-from core.evaluation.release.facts import asked_on, used_parameters, version
+from core.evaluation.release.facts import asked_on, used_parameters
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.stored import checked

@@ -14,6 +14,7 @@ from core.corpus import catalogue
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput, Unavailable
 from core.domain.needs import Need
+from core.domain.program import COMMAND
 from core.domain.types import Hit, Passage, RouteResult, Scored
 from core.engine import availability
 from core.engine.request import Request
@@ -137,7 +138,7 @@ def check(engine: Engine, corpus: str, routes: Parameters, *, models: bool = Tru
     if asking:
         raise BadInput(
             f"{', '.join(asking)} may call a language model for every question, which takes too long here; "
-            f"measure with: python -m core eval {corpus} --routes {','.join(asking)} --split all"
+            f"measure with: {COMMAND} eval {corpus} --routes {','.join(asking)} --split all"
         )
     gaps = availability.missing(engine, corpus)
     for route in chosen:
@@ -160,7 +161,7 @@ def questions(engine: Engine, corpus: str) -> Found:
         raise BadInput(
             f"corpus {corpus} has no labelled questions, so the effect cannot be measured. Labels "
             f"come as a BEIR folder (queries.jsonl and qrels/*.tsv beside the documents) or from a file: "
-            f"python -m core eval {corpus} --questions FILE ({error})"
+            f"{COMMAND} eval {corpus} --questions FILE ({error})"
         ) from None
 
 

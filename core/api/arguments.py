@@ -1,0 +1,92 @@
+"""Plain arguments checked, each error with the argument's name and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from core.domain.conversation import turns
+from core.domain.errors import BadInput
+from core.domain.types import Turn
+from core.engine.availability import without_model
+from core.engine.engine import Engine
+from core.routes.registry import pick
+
+Names = str | Sequence[str] | None
+Parameters = Mapping[str, Mapping[str, Any]] | None
+File = str | PathLike[str]
+
+
+def text(value: Any, name: str) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise BadInput(f"{name}={value!r}; give a text")
+    return value
+
+
+def chosen(given: Names, engine: Engine, corpus: str) -> tuple[str, ...]:
+    """The names of the routes given as "a,b" or a list; for None those that can run here without a language
+    model.
+    """
+    if given is None:
+        return tuple(route.name for route in without_model(engine, corpus))
+    return listed(given)
+
+
+def listed(given: str | Sequence[str]) -> tuple[str, ...]:
+    """The same of names that are given."""
+    if not isinstance(given, str) and not (
+        isinstance(given, Sequence) and all(isinstance(one, str) for one in given)
+    ):
+        raise BadInput(f"routes={given!r}; give names of routes, as a list or with commas between them")
+    return tuple(route.name for route in pick(given))
+
+
+def of_routes(given: Parameters) -> dict[str, Mapping[str, Any]]:
+    """Parameters by route and name."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in given.values()):
+        raise BadInput(
+            f'parameters={given!r}; give {{route: {{name: value}}}}, such as {{"hyde": {{"n": 3}}}}'
+        )
+    return dict(given)
+
+
+def conversation(given: Sequence[Turn | Mapping[str, str]]) -> tuple[Turn, ...]:
+    """The turns before a question, oldest first: turns, or {"role", "text"}."""
+    items = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
+    if isinstance(items, list) and all(isinstance(one, Turn) for one in items):
+        return tuple(one for one in items if isinstance(one, Turn))
+    return turns(items, "history")
+
+
+def flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{name}={value!r}; give True or False")
+    return value
+
+
+def count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
+    """A whole number."""
+    if type(value) is not int or value < least or (most is not None and value > most):
+        to = f" to {most}" if most is not None else " or more"
+        raise BadInput(f"{name}={value!r}; give a whole number, {least}{to}")
+    return value
+
+
+def path(value: Any, name: str) -> Path:
+    """A path of a file or folder."""
+    try:
+        return Path(fspath(value))
+    except TypeError:
+        raise BadInput(f"{name}={value!r}; give a path") from None
+
+
+def paths(value: Any, name: str) -> tuple[Path, ...]:
+    """One path or several."""
+    several = value if isinstance(value, list | tuple) else (value,)
+    return tuple(path(one, name) for one in several)

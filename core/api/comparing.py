@@ -1,0 +1,152 @@
+"""One question by several routes, as a run that shows itself as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from core.analysis.rank_matrix import rank_rows
+from core.analysis.run_view import worked
+from core.api import html
+from core.api.arguments import (
+    File,
+    Names,
+    Parameters,
+    chosen,
+    conversation,
+    count,
+    flag,
+    listed,
+    of_routes,
+    text,
+)
+from core.api.corpora import ensure, source
+from core.api.progress import Progress, reporting
+from core.domain.format import milliseconds
+from core.domain.types import AnswerStyle, Query, Run, Turn
+from core.engine import engine as engines
+from core.engine.engine import Job, Request
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOOK_S = 0.2  # between looks at a run under way
+SHOWN = 10  # the depth of a table that nobody asked for
+LONGEST = 10_000  # rows
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Run):
+    """A run: the question, and for each route its `hits`, spans and times in `results`. In a notebook it is
+    a table of passages by routes, with the rank of each passage in each route. `warnings` are told beside it.
+    """
+
+    warnings: tuple[str, ...] = ()
+
+    def to_frame(self, depth: int = SHOWN) -> pd.DataFrame:
+        """Passages by routes: a row for each passage that a route has in its top `depth`, best first, with
+        "title" and the rank in each route, from 1, missing where the route has not got it. The index is the
+        passage's id.
+        """
+        import pandas as pd
+
+        rows = rank_rows(self, depth=count(depth, "depth"), limit=LONGEST)
+        frame = pd.DataFrame(
+            {"title": [row.name for row in rows]}, index=pd.Index([row.id for row in rows], name="passage")
+        )
+        for at, result in enumerate(worked(self)):
+            frame[result.route] = pd.array([row.ranks[at] for row in rows], dtype="Int64")
+        return frame
+
+    def _repr_html_(self) -> str:
+        routes = worked(self)
+        rows = rank_rows(self, depth=SHOWN, limit=LONGEST)
+        lost = [
+            f"{one.route}: {one.status}" + (f": {one.error}" if one.error else "")
+            for one in self.results
+            if one.status != "ok"
+        ]
+        answers = [f"{one.route} answers: {one.answer}" for one in self.results if one.answer is not None]
+        return html.table(
+            (*(f"{one.route} ({milliseconds(one.ms)})" for one in routes), "passage", "title"),
+            [(*("" if rank is None else rank for rank in row.ranks), row.id, row.name) for row in rows],
+            above=[f"{self.query.text}", f"corpus {self.corpus}, run {self.id}: ranks by route"],
+            below=[*answers, *lost, *self.warnings],
+            right=range(len(routes)),
+        )
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{one.route} {one.status}" for one in self.results)
+        return f"<Comparison {self.id}: {self.query.text[:60]!r} in {self.corpus}: {states}>"
+
+
+def compare(
+    question: str,
+    corpus: File,
+    routes: Names = None,
+    *,
+    parameters: Parameters = None,
+    history: Sequence[Turn | Mapping[str, str]] = (),
+    answers: bool = False,
+    stored: bool = True,
+    build: bool = True,
+    progress: Progress | bool = True,
+) -> Comparison:
+    """Ask `question` over `corpus` by several `routes`, as the command `ask` does.
+
+    `corpus` is a name that the command `corpora` lists, or the path of a folder or file. An index that is
+    missing is built first; with `build=False` that raises Unavailable, and a path BadInput. `routes` are
+    names; None stands for all that can run here without a language model. `parameters` are {route: {name:
+    value}}. `history` are the turns before the question. With `answers` every route writes an answer. The run
+    is stored, so that the dashboard shows it, unless `stored` is False.
+
+    A route that fails says so in its result and costs the others nothing. Ctrl-C stops the run; what was
+    finished of it is stored. Raises BadInput and Unavailable.
+    """
+    query = Query(text(question, "question"), conversation(history))
+    named, values = None if routes is None else listed(routes), of_routes(parameters)
+    for value, name in ((answers, "answers"), (stored, "stored"), (build, "build")):
+        flag(value, name)
+    engine = engines.shared_engine()
+    now = engine.settings
+    with reporting(progress) as report:
+        origin = source(corpus, None, now, known=not build)
+        if build:
+            ensure(origin, now, report)
+        names = named or chosen(None, engine, origin.name)
+        request = Request(
+            query,
+            origin.name,
+            names,
+            values,
+            answers="all" if answers else "none",
+            timing=now.timing,
+            style=AnswerStyle(now.answer_by, now.answer_order, now.answer_evidence),
+            stored=stored,
+        )
+        job = engine.start(request)
+        run = _wait(job, len(names), report)
+    if engine.store is not None and stored:
+        engine.store.flush()  # so that what could not be stored is told here
+        job.warnings += [line for line in engine.store.warnings if line not in job.warnings]
+    return shown(run, job.warnings)
+
+
+def shown(run: Run, warnings: Sequence[str] = ()) -> Comparison:
+    """A run as a Comparison."""
+    return Comparison(**{one.name: getattr(run, one.name) for one in fields(Run)}, warnings=tuple(warnings))
+
+
+def _wait(job: Job, total: int, report: Progress) -> Run:
+    """The finished run; stopped, it is ended before the interrupt goes on."""
+    try:
+        while True:
+            try:
+                return job.wait(LOOK_S)
+            except TimeoutError:
+                report("routes", total - len(job.pending()), total)
+    except BaseException:  # of `report` too: nobody would wait for the run any more
+        job.cancel()
+        job.wait()
+        raise

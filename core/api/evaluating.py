@@ -1,0 +1,223 @@
+"""Routes measured on labelled questions: asked anew, or opened as they were saved."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from core.analysis.metrics import COMPARED, title
+from core.api import html
+from core.api.arguments import File, Names, Parameters, count, flag, listed, of_routes, path, paths, text
+from core.api.corpora import ensure, source
+from core.api.progress import Progress, reporting
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput
+from core.domain.format import milliseconds
+from core.engine import engine as engines
+from core.evaluation import dataset, experiment_store, leaderboard, sets
+from core.evaluation import text as words
+from core.evaluation.experiment import perform, prepare
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.spec import SEED, Spec
+from core.evaluation.summary import check_baseline
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluated(Evaluation):
+    """Measured routes: `figures` is what metrics.json holds, `values` each metric by route and question. In a
+    notebook it is the leaderboard. `folder` is where it was saved; Path() for one that was not.
+    """
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each route, best nDCG@10 first: for each compared metric its mean with the 95 % interval
+        (`ndcg@10`, `ndcg@10 low`, `ndcg@10 high`), the difference from the baseline (`ndcg@10 delta`) with
+        its Holm-adjusted p-value (`ndcg@10 p`); then questions, failures, p50 and p95 in ms, model calls.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            [self._row(route) for route in leaderboard.ranked(self.figures, COMPARED[0])],
+        ).set_index("route")
+
+    @property
+    def findings(self) -> list[str]:
+        """What the figures show, in sentences, most important first."""
+        return words.found(self.figures)
+
+    def _row(self, route: str) -> dict[str, Any]:
+        row = self.figures["routes"][route]
+        told: dict[str, Any] = {"route": route}
+        for metric in COMPARED:
+            low, high = row["ci95"].get(metric) or (None, None)
+            told |= {metric: row[metric], f"{metric} low": low, f"{metric} high": high}
+            difference = leaderboard.difference(row, metric)
+            told |= {
+                f"{metric} delta": difference["delta"] if difference else None,
+                f"{metric} p": difference["p_holm"] if difference else None,
+            }
+        return {
+            **told, "questions": row["n"], "failed": row["failed"], "p50_ms": row["p50_ms"],
+            "p95_ms": row["p95_ms"], "llm_calls": row["llm_calls"],
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        first = COMPARED[0]
+        rows = []
+        for route in leaderboard.ranked(self.figures, first):
+            row = self.figures["routes"][route]
+            rows.append(
+                (
+                    route, _mean(row, first), _mean(row, "recall@10"), _difference(row, first),
+                    "" if row["p95_ms"] is None else milliseconds(row["p95_ms"]), row["failed"],
+                )
+            )  # fmt: skip
+        return html.table(
+            ("route", title(first), "recall@10", f"{title(first)} against {self.baseline}", "p95", "failed"),
+            rows,
+            above=[f"{self.name}: {self.figures['queries']} questions", *self.findings],
+            below=[str(one) for one in self.figures.get("warnings", ())],
+            right=(1, 2, 4, 5),
+        )
+
+    def __repr__(self) -> str:
+        return f"<Evaluated {self.name!r}: {len(self.outcomes)} questions, routes {', '.join(self.routes)}>"
+
+
+def evaluate(
+    target: File,
+    routes: Names = None,
+    *,
+    name: str | None = None,
+    baseline: str | None = None,
+    split: str = "test",
+    mode: str | None = None,
+    queries: int | None = None,
+    per_mode: int | None = None,
+    seed: int = SEED,
+    questions: File | Sequence[File] = (),
+    qrels: File | None = None,
+    labels: str | None = None,
+    parameters: Parameters = None,
+    timing: Literal["shared", "isolated"] | None = None,
+    answers: bool = False,
+    repeats: int = 1,
+    out: File | None = None,
+    keep: str | None = None,
+    fresh: bool = False,
+    retry_failed: bool = False,
+    build: bool = True,
+    progress: Progress | bool = True,
+) -> Evaluated:
+    """Measure `routes` on the labelled questions of `target`, as the command `eval` does.
+
+    `target` is the name of a corpus with questions, or the path of a BEIR folder; with `questions` (JSONL or
+    CSV), `qrels` (TREC) or `labels` (a label set) of any corpus. `routes` are names; None stands for all that
+    can run here without a language model. `baseline` is the route that the others are compared with, the
+    first unless given. `split` is dev, test or all; `mode` keeps one kind of question; `queries` and
+    `per_mode` draw a sample with `seed`. An index that is missing is built first; with `build=False` it
+    raises Unavailable.
+
+    With `out` (a folder) or `keep` (a name, for the page Evaluate) all is saved there, and the same call goes
+    on where it was stopped; without, it is in memory alone. Ctrl-C stops it and raises KeyboardInterrupt;
+    what was asked is saved. Raises BadInput and Unavailable.
+    """
+    settings = settings_module.current()
+    folder = _folder(out, keep)
+    if folder is None and (flag(fresh, "fresh") or flag(retry_failed, "retry_failed")):
+        raise BadInput("fresh and retry_failed need out or keep")
+    files = paths(questions, "questions") if questions else ()
+    judged = None if qrels is None else path(qrels, "qrels")
+    if labels is not None and (files or judged):
+        raise BadInput("labels cannot be combined with questions or qrels")
+    for value, called in ((queries, "queries"), (per_mode, "per_mode")):
+        if value is not None:
+            count(value, called)
+    names = () if routes is None else listed(routes)
+    if names:
+        check_baseline(baseline, names)
+    if timing not in (None, "shared", "isolated"):
+        raise BadInput(f"timing={timing!r}; give shared or isolated")
+    origin = source(target, name, settings, known=not flag(build, "build"))
+    found = None
+    if labels is None:  # before an index is built: a wrong file is told at once
+        found = sets.read(origin.name, origin.path, split=text(split, "split"), questions=files, qrels=judged)
+        if mode:
+            dataset.of_mode(found, mode)
+    engine = engines.shared_engine()
+    spec = Spec(
+        origin.name, names, of_routes(parameters), split, mode, queries, per_mode,
+        count(seed, "seed", least=0), labels, tuple(map(str, files)), str(judged) if judged else None, timing,
+        flag(answers, "answers"), baseline=baseline, repeats=count(repeats, "repeats", most=20),
+    )  # fmt: skip
+    stop = threading.Event()
+    with reporting(progress) as report:
+        if build:
+            ensure(origin, settings, report)
+        ready = prepare(engine, spec, found, origin.path)
+
+        def told(done: int, total: int) -> None:
+            report("questions", done, total)
+
+        figures, labelled, outcomes = perform(
+            engine, ready, out=folder, fresh=fresh, retry=retry_failed, progress=told, ended=stop.is_set
+        )
+    if figures["interrupted"]:
+        kept = f"; what was asked is in {folder}, and the same call goes on with it" if folder else ""
+        raise KeyboardInterrupt(f"the evaluation was stopped{kept}")
+    return Evaluated(
+        labelled.name if folder is None else folder.name, folder or Path(), spec.document(), labelled,
+        outcomes, figures,
+    )  # fmt: skip
+
+
+def evaluations() -> list[str]:
+    """The names of the saved evaluations, the one changed last first."""
+    return experiment_store.names(settings_module.current())
+
+
+def evaluation(name: File) -> Evaluated:
+    """A saved evaluation by its name or folder; BadInput where there is none, or it has no figures yet."""
+    settings = settings_module.current()
+    if isinstance(name, str) and experiment_store.NAME.fullmatch(name) and not Path(name).is_dir():
+        if name not in evaluations():
+            known = ", ".join(evaluations()) or "none"
+            raise BadInput(f"{name!r} is no saved evaluation and no folder of one; saved are: {known}")
+        folder = experiment_store.place(settings, name)
+    else:
+        folder = path(name, "name")
+    opened = experiment_store.opened(folder)
+    if not opened.figures:
+        raise BadInput(f"evaluation {opened.name} has no figures yet; wait until it finishes")
+    fresh = leaderboard.against(opened, opened.baseline)  # those of an earlier version lack some
+    made = {one.name: getattr(opened, one.name) for one in fields(Evaluation)}
+    return Evaluated(**{**made, "figures": fresh})
+
+
+def _folder(out: File | None, keep: str | None) -> Path | None:
+    if keep is None:
+        return None if out is None else path(out, "out")
+    if out is not None:
+        raise BadInput("keep and out cannot be combined; give one")
+    return experiment_store.place(settings_module.current(), text(keep, "keep"))
+
+
+def _mean(row: Mapping[str, Any], metric: str) -> str:
+    if row[metric] is None:
+        return ""
+    ends = row["ci95"].get(metric)
+    return f"{row[metric]:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
+
+
+def _difference(row: Mapping[str, Any], metric: str) -> str:
+    found = leaderboard.difference(row, metric)
+    if found is None:
+        return ""
+    ends = found.get("ci95")
+    interval = f" [{ends[0]:+.3f}, {ends[1]:+.3f}]" if ends else ""
+    return f"{found['delta']:+.3f}{interval}, p {found['p_holm']:.3f}: {found['verdict']}"

@@ -1,0 +1,133 @@
+"""Why routes found or lost passages, in the words of the page Why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.analysis.diagnosis import Diagnosis, diagnose, disputed, mode_of
+from core.analysis.diagnosis_text import passage_report, relation, report, title, unfound
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import PassageTrace
+from core.api import html
+from core.api.arguments import count, text
+from core.corpus.corpus import Corpus
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.relevance import relevant
+from core.domain.types import Passage, Run
+from core.engine import engine as engines
+from core.engine.engine import Engine
+from core.evaluation.gold import Gold, gold
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """What became of passages in the routes of a run. `grades` are the known grades (0-3) by passage id,
+    `passages` those that are told of, `diagnoses` what each route made of the relevant ones, worst first, ()
+    for a question without labels. `lines` say it in words.
+    """
+
+    run: Run
+    depth: int
+    grades: Mapping[str, int]
+    passages: Mapping[str, Passage]
+    diagnoses: tuple[Diagnosis, ...]
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def __repr__(self) -> str:
+        return f"<Explanation of run {self.run.id}>\n{self}"
+
+    def _repr_html_(self) -> str:
+        return html.table((f"run {self.run.id}",), [(line,) for line in self.lines if line])
+
+
+def why(
+    run: Run | str,
+    passage: str | None = None,
+    *,
+    route: str | None = None,
+    labels: str | None = None,
+    depth: int = 10,
+    grades: Mapping[str, int] | None = None,
+) -> Explanation:
+    """Why each route of a run found or lost passages, as the page Why tells it.
+
+    `run` is what `compare` gave, or the id of a stored run. `passage` is the id of a passage; without one it
+    is about the relevant passages of the question, as labelled with its corpus, by people, in the label set
+    `labels`, or in `grades` (0-3 by passage id); and where none is labelled, about the passage of the first
+    route's top that most others miss. `route` looks at one route alone. The first `depth` hits count.
+
+    Raises BadInput for a run, route, passage or label set that is not there.
+    """
+    count(depth, "depth", most=1000)
+    engine = engines.shared_engine()
+    found = engine.run(text(run, "run")) if not isinstance(run, Run) else run
+    known = Gold(grades) if grades is not None else _gold(engine, found, labels)
+    corpus = _corpus(engine, found)
+    results = found.results
+    if route is not None:
+        results = tuple(one for one in results if one.route == route)
+        if not results:
+            ran = ", ".join(one.route for one in found.results) or "none"
+            raise BadInput(f"run {found.id} has no route {route!r}; it has: {ran}")
+    funnels = [PassageTrace(one) for one in found.results]
+    own = [one for one in funnels if one.result in results]
+    wanted = relevant(known.grades) if any(grade > 0 for grade in known.grades.values()) else []
+    beyond = [id for id in (*known.grades, *([passage] if passage else ())) if id not in found.passages]
+    passages = {**found.passages, **(corpus.by_ids(beyond) if corpus is not None else {})}
+    if passage is not None and text(passage, "passage") not in passages:
+        where = "" if corpus is not None else f" (corpus {found.corpus} is not indexed here)"
+        raise BadInput(f"run {found.id} and its corpus have no passage {passage!r}{where}")
+    terms = corpus.analyzer.terms if corpus is not None else None
+    made: tuple[Diagnosis, ...] = ()
+    lines: list[str] = []
+    if passage is None and wanted:
+        all_made = diagnose(found, funnels, known.grades, depth)
+        made = tuple(one for one in all_made if one.result in results)
+        mode = mode_of(found, known.grades, known.mode, passages, terms)
+        lines += report(made, mode, depth, passages)
+    if passage is not None:
+        ids = [passage]
+    elif wanted:
+        ids = wanted
+    else:
+        odd = disputed(found, route, depth)
+        ids = [odd] if odd is not None else []
+        lines.append(
+            "This question has no labels, so no route can be judged. This passage of the first route's top "
+            f"{depth} is the one that most other routes miss:"
+            if ids
+            else "No route in this run found a passage."
+        )
+    for id in ids:
+        lines += ["", f"{title(id, passages)} [{id}]{_grade(known.grades, id)}"]
+        lines += passage_report(own, id, depth)
+        if not held(funnels, id) and corpus is not None and id in passages:
+            lines.append(unfound(relation(corpus, found.query.text, passages[id])))
+    return Explanation(
+        found, depth, known.grades, {id: passages[id] for id in ids if id in passages}, made, tuple(lines)
+    )
+
+
+def _gold(engine: Engine, run: Run, labels: str | None) -> Gold:
+    if labels is not None:
+        return gold(engine, run, text(labels, "labels"))
+    try:
+        return gold(engine, run)
+    except RouteScopeError:
+        return Gold({})  # its corpus is not indexed here: the run is told of without labels
+
+
+def _corpus(engine: Engine, run: Run) -> Corpus | None:
+    """The corpus as it is indexed now, or None where it is not."""
+    try:
+        return engine.corpus(run.corpus)
+    except RouteScopeError:
+        return None
+
+
+def _grade(grades: Mapping[str, int], id: str) -> str:
+    return f", graded {grades[id]}" if id in grades else ""

@@ -1,0 +1,136 @@
+"""Which measured route to ship by given criteria; in a test, whether there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from core.api import html
+from core.api.arguments import File, flag, path, text
+from core.domain import settings as settings_module
+from core.domain.errors import BadInput
+from core.domain.format import milliseconds
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.release import text as words
+from core.evaluation.release.against import Against
+from core.evaluation.release.against import compare as compare_with
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import Decision, decide
+from core.evaluation.release.measured import Measured, find, of_evaluation
+from core.evaluation.release.snapshot import read
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GateDecision(Decision):
+    """The decision: `chosen` is the route to ship, None where no route passes; `candidates` are all routes
+    with what they come to against each criterion. `against`: the comparison with an earlier release.
+    """
+
+    against: Against | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether a route passes and, with an earlier release, no regression is shown."""
+        return self.chosen is not None and (
+            self.against is None or self.against.state == "no regression shown"
+        )
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        """The decision in sentences: what a failed assertion shows."""
+        return "\n".join(self._sentences())
+
+    def __repr__(self) -> str:
+        return f"<GateDecision {self.verdict}: {self.chosen or 'no route'}>\n{self}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each route: whether it passes, its mean of the metric, p95 in ms, tokens and calls for a
+        question, the price of 1,000 questions, the share of failures, and what it misses.
+        """
+        import pandas as pd
+
+        rows = [
+            {
+                "route": one.route, "passes": one.passes, self.criteria.metric: one.mean,
+                "p95_ms": one.p95_ms, "tokens": one.tokens, "calls": one.calls, "cost": one.cost,
+                "failed": one.failed, "misses": "" if one.passes else words.lacking(one),
+            }
+            for one in self.candidates
+        ]  # fmt: skip
+        return pd.DataFrame(rows).set_index("route")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                one.route,
+                words.standing(self, one),
+                "" if one.mean is None else f"{one.mean:.3f}",
+                "" if one.p95_ms is None else milliseconds(one.p95_ms),
+                "" if one.passes else words.lacking(one),
+            )
+            for one in self.candidates
+        ]
+        return html.table(
+            ("route", "gate", self.criteria.metric, "p95", "misses"),
+            rows, above=self._sentences(), right=(2, 3),
+        )  # fmt: skip
+
+    def _sentences(self) -> list[str]:
+        told = [words.headline(self), *words.why(self), words.sure(self)]
+        told.append(f"Required: {'; '.join(words.asked(self.criteria))}")
+        return told if self.against is None else [*told, self.against.told, *self.against.notes]
+
+
+def gate(
+    measured: Evaluation | File,
+    *,
+    metric: str = "ndcg@10",
+    min_quality: float | None = None,
+    max_p95_ms: float | None = None,
+    max_cost: float | None = None,
+    max_tokens: float | None = None,
+    max_calls: float | None = None,
+    max_failed: float | None = 0.0,
+    max_unjudged: float | None = None,
+    allow_loss: bool = False,
+    cheapest: bool = True,
+    against: File | None = None,
+) -> GateDecision:
+    """Decide which route of an evaluation to ship, as the command `gate` does.
+
+    `measured` is what `evaluate` gave, the name of a saved evaluation, its folder, or its metrics.json (which
+    alone cannot tell how sure the choice is). `min_quality` is of the mean of `metric`; `max_cost` is for
+    1,000 questions at the prices in the settings, `max_tokens` and `max_calls` for one question, `max_failed`
+    and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse than the
+    baseline on a kind of question. `cheapest`: the cheapest route not shown to be worse than the best, else
+    the best. `against` is the snapshot of an earlier release. A criterion without a figure does not pass.
+
+    The decision is true where there is a route to ship. Raises BadInput.
+    """
+    criteria = Criteria(
+        metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged,
+        not flag(allow_loss, "allow_loss"), flag(cheapest, "cheapest"),
+    )  # fmt: skip
+    before = None
+    if against is not None:
+        file = path(against, "against")
+        try:
+            before = read(file.read_bytes(), str(file))
+        except OSError as error:
+            raise BadInput(f"against={str(file)!r} cannot be read: {error.strerror or error}") from None
+    found = _measured(measured)
+    decision = decide(found, criteria)
+    change = compare_with(before, found, decision) if before is not None else None
+    return GateDecision(**{one.name: getattr(decision, one.name) for one in fields(Decision)}, against=change)
+
+
+def _measured(given: Evaluation | File) -> Measured:
+    settings = settings_module.current()
+    if isinstance(given, Evaluation):
+        return of_evaluation(given, (settings.llm_price_prompt, settings.llm_price_completion))
+    return find(settings, text(given if isinstance(given, str) else str(path(given, "measured")), "measured"))

@@ -1,0 +1,55 @@
+"""Which files are read, by their ending, and what is said of those that are not."""
+
+from __future__ import annotations
+
+MARKDOWN = (".md", ".markdown", ".mdx")
+PLAIN = (".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org", ".tex")
+HTML = (".html", ".htm", ".xhtml")
+PDF = (".pdf",)
+CONVERTED = (".docx", ".pptx", ".epub")  # to Markdown, by markitdown
+ROWS = (".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")
+CODE = (
+    *(
+        ".py",
+        ".pyi",
+        ".js",
+        ".mjs",
+        ".jsx",
+        ".ts",
+        ".tsx",
+        ".java",
+        ".kt",
+        ".scala",
+        ".go",
+        ".rs",
+        ".c",
+        ".h",
+    ),
+    *(".cc", ".cpp", ".hpp", ".cs", ".rb", ".php", ".swift", ".sh", ".bash", ".ps1", ".sql", ".r", ".jl"),
+    *(".lua", ".pl", ".proto", ".graphql", ".tf", ".yaml", ".yml", ".toml", ".ini"),
+)
+DOCUMENTS = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS)
+READ = (*DOCUMENTS, *CODE)
+# What was read before there were others: an index of that time is up to date while these are as they were.
+FIRST = (".csv", ".htm", ".html", ".jsonl", ".markdown", ".md", ".pdf", ".txt")
+_PICTURE = "pictures are not read (they hold no text)"
+_UNPACK = "archives are not opened; unpack it into the folder"
+_INSTEAD = {
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp", ".tiff", ".ico"), _PICTURE),
+    **dict.fromkeys((".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst"), _UNPACK),
+    ".doc": "save it as .docx", ".ppt": "save it as .pptx", ".xls": "save it as .xlsx",
+    ".rtf": "save it as .docx", ".odt": "save it as .docx", ".odp": "save it as .pptx",
+    ".ods": "save it as .xlsx", ".xlsm": "save it as .xlsx", ".docm": "save it as .docx",
+    ".json": "give one object a line, in a .jsonl file", ".parquet": "save it as .jsonl or .csv",
+}  # fmt: skip
+IN_WORDS = ", ".join(DOCUMENTS) + f", or source code ({', '.join(CODE[:6])}, …)"
+
+
+def unread(ending: str) -> str:
+    """Why a file of this ending (in small letters) is not read, and what to do if there is something."""
+    if not ending:
+        return "a name without an ending is not read; call it .txt if it is text"
+    known = _INSTEAD.get(ending)
+    if known is None:
+        return f"{ending[:20]} files are not read"
+    return known if known in (_PICTURE, _UNPACK) else f"{ending} files are not read; {known}"

@@ -1,0 +1,141 @@
+"""What reading a source left out, changed, or took as something: in a bounded number of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from core.corpus.types import MOST_COLUMNS
+from core.domain.errors import shortened
+
+NAMED, TOLD = 10, 50  # files that are named at a time, and reasons that are told
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Files that were left out for one reason: how many, and the names of the first of them."""
+
+    reason: str
+    count: int
+    names: tuple[str, ...]
+
+    def line(self) -> str:
+        """The same in one line."""
+        return shortened(f"{named(self.names, self.count)}: {self.reason}")
+
+
+def named(names: Sequence[str], count: int) -> str:
+    """The names that are known of `count`."""
+    return ", ".join(names) + (f" and {count - len(names):,} more" if count > len(names) else "")
+
+
+@dataclass(slots=True)
+class Counted:
+    """How many, and the names of the first of them."""
+
+    count: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def add(self, name: str) -> None:
+        """One more."""
+        self.count += 1
+        if len(self.names) < NAMED:
+            self.names.append(name)
+
+    def join(self, other: Counted) -> None:
+        """Those that another one counted too."""
+        self.count += other.count
+        self.names = (self.names + other.names)[:NAMED]
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What a loader left out or changed; filled while the documents are read, shown with the corpus.
+
+    `empty`: documents without text, `replaced`: with characters that did not decode. `left`: files by the
+    reason why they are left out; `kinds`: files by what they were taken as where that could surprise;
+    `columns`: those of files of rows. `more`: files that are not told because there are too many reasons.
+    """
+
+    duplicates: int = 0
+    more: int = 0
+    empty: Counted = field(default_factory=Counted)
+    replaced: Counted = field(default_factory=Counted)
+    left: dict[str, Counted] = field(default_factory=dict)
+    kinds: dict[str, Counted] = field(default_factory=dict)
+    columns: dict[str, None] = field(default_factory=dict)
+
+    def skip(self, name: str, reason: str) -> None:
+        """A file is left out; `name` may be a place in it."""
+        if reason in self.left or len(self.left) < TOLD:
+            self.left.setdefault(reason, Counted()).add(name)
+        else:
+            self.more += 1
+
+    def take(self, name: str, kind: str) -> None:
+        """A file was taken as something that could surprise."""
+        if kind in self.kinds or len(self.kinds) < TOLD:
+            self.kinds.setdefault(kind, Counted()).add(name)
+
+    def saw(self, columns: Iterable[str]) -> None:
+        """A file of rows has these columns."""
+        for column in columns:
+            if len(self.columns) < MOST_COLUMNS:
+                self.columns.setdefault(column)
+
+    def add(self, other: LoadReport) -> None:
+        """Count what another one counted too."""
+        self.duplicates += other.duplicates
+        self.more += other.more
+        self.empty.join(other.empty)
+        self.replaced.join(other.replaced)
+        for reason, counted in other.left.items():
+            if reason in self.left or len(self.left) < TOLD:
+                self.left.setdefault(reason, Counted()).join(counted)
+            else:
+                self.more += counted.count
+        for kind, counted in other.kinds.items():
+            if kind in self.kinds or len(self.kinds) < TOLD:
+                self.kinds.setdefault(kind, Counted()).join(counted)
+        self.saw(other.columns)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> LoadReport:
+        """What `record` gave."""
+        return cls(
+            record["duplicates"],
+            record["more"],
+            Counted(**record["empty"]),
+            Counted(**record["replaced"]),
+            {why: Counted(**one) for why, one in record["left"].items()},
+            {kind: Counted(**one) for kind, one in record["kinds"].items()},
+            dict(record["columns"]),
+        )
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """The files left out, by reason."""
+        return tuple(Skipped(why, one.count, tuple(one.names)) for why, one in self.left.items())
+
+    def notes(self) -> tuple[str, ...]:
+        """One line for each thing worth telling, a bounded number; none for a clean source."""
+        empty, replaced = self.empty, self.replaced
+        counted = (
+            (empty.count, f"empty documents left out: {named(empty.names, empty.count)}"),
+            (self.duplicates, "documents repeat the text of another document and are indexed too"),
+            (
+                replaced.count,
+                "documents contain U+FFFD, some of their characters did not decode: "
+                + named(replaced.names, replaced.count),
+            ),
+        )
+        said = [f"{count} {what}" for count, what in counted if count]
+        taken = [f"{named(one.names, one.count)}: {kind}" for kind, one in self.kinds.items()]
+        also = [f"{self.more} more were left out"] if self.more else []
+        left = [one.line() for one in self.skipped]
+        return tuple(shortened(line) for line in (*said, *taken, *left, *also))

@@ -1,0 +1,147 @@
+"""The encoding of a text file: told by its bytes, for files that say nothing about it."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from typing import BinaryIO
+
+from core.domain.errors import BadInput
+
+UTF8 = "utf-8"
+LOOKED_AT = 1 << 16  # bytes: of the beginning, and of what is not ASCII
+AT_ONCE = 1 << 20
+CONTROLS = 0.05  # of the bytes looked at: text has hardly any besides tabs and line ends
+ZEROS = 0.1  # of every other byte, in UTF-16 of any script: spaces, digits and line ends have them
+BROKEN = (
+    0.1  # of what is not ASCII: with less of it that is no UTF-8 the file is damaged, not of another encoding
+)
+MESS = 0.3  # of charset-normalizer: the share of unlikely neighbours that makes an encoding impossible
+AROUND = 40  # bytes kept on both sides of those that are not ASCII
+# What browsers know, the most common first: of two that fit equally well the earlier one is taken.
+CANDIDATES = (
+    "cp1252", "cp1250", "cp1251", "cp1254", "cp1253", "cp1255", "cp1256", "cp1257", "cp874", "iso8859_2",
+    "iso8859_5", "koi8_r", "cp932", "euc_jp", "gb18030", "big5", "cp949",
+)  # fmt: skip
+_SHOWN = {"utf-8-sig": UTF8, "cp932": "Shift-JIS", "cp949": "EUC-KR", "cp874": "Windows-874"}
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
+_SIGNATURES = {
+    b"PK\x03\x04": "a ZIP archive", b"%PDF-": "a PDF", b"\x89PNG": "a PNG picture", b"GIF8": "a GIF picture",
+    b"\xff\xd8\xff": "a JPEG picture", b"\x7fELF": "a program", b"\x1f\x8b": "a gzip archive",
+    b"SQLite format 3\0": "a database", b"\xd0\xcf\x11\xe0": "an old Office document",
+}  # fmt: skip
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_BEYOND = re.compile(rb"[\x80-\xff]+")
+
+
+def encoding_of(file: BinaryIO) -> str:
+    """Python's name of the encoding of a text file, read from its beginning; BadInput for what is no text.
+
+    A byte order mark says it; else it is UTF-8 where that fits, UTF-16 by its zero bytes, and otherwise what
+    charset-normalizer finds likeliest. A UTF-8 file with some broken bytes stays one.
+    """
+    file.seek(0)
+    head = file.read(LOOKED_AT)
+    for mark, encoding in _MARKS:
+        if head.startswith(mark):
+            return encoding
+    for begin, what in _SIGNATURES.items():
+        if head.startswith(begin):
+            raise BadInput(f"it is not text but {what}, whatever its name says")
+    if wide := _wide(head):
+        return wide
+    if len(_CONTROL.findall(head)) > CONTROLS * len(head):
+        raise BadInput("it is not text: it holds binary data")
+    file.seek(0)
+    sample = _not_utf8(file)
+    return UTF8 if not sample else _likeliest(sample)
+
+
+def decoded(raw: bytes) -> tuple[str, str]:
+    """The text and the name of its encoding; what does not decode is U+FFFD. BadInput for what is no text."""
+    encoding = encoding_of(io.BytesIO(raw))
+    return raw.decode(encoding, "replace"), encoding
+
+
+def shown(encoding: str) -> str:
+    """An encoding as people write it."""
+    known = _SHOWN.get(encoding)
+    if known is not None:
+        return known
+    return re.sub(r"^cp(125\d)$", r"Windows-\1", encoding).replace("iso8859_", "ISO 8859-").replace("_", "-")
+
+
+def _wide(head: bytes) -> str | None:
+    """UTF-16 without a byte order mark: zero bytes in every other place, and nowhere else."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if bool(even) == bool(odd) or max(even, odd) < ZEROS * len(head) / 2:
+        return None
+    encoding = "utf-16-le" if odd else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder(encoding)("strict").decode(head)
+    except UnicodeDecodeError:
+        return None
+    return encoding
+
+
+def _not_utf8(file: BinaryIO) -> bytes:
+    """Nothing where the file is UTF-8, or nearly; else some of the parts of it that are not ASCII."""
+    decoder = codecs.getincrementaldecoder(UTF8)("strict")
+    while chunk := file.read(AT_ONCE):
+        try:
+            decoder.decode(chunk)
+        except UnicodeDecodeError:
+            break
+    else:
+        try:
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:  # it ends within a character: cut off
+            return b"" if file.tell() > AROUND else _sampled(file)
+        return b""
+    file.seek(0)
+    return _sampled(file)
+
+
+def _sampled(file: BinaryIO) -> bytes:
+    file.seek(0)
+    parts: list[bytes] = []
+    size = whole = broken = 0
+    while size < LOOKED_AT and (chunk := file.read(AT_ONCE)):
+        end = 0
+        for found in _BEYOND.finditer(chunk):
+            if size >= LOOKED_AT:
+                break
+            part = chunk[max(end, found.start() - AROUND) : found.end() + AROUND]
+            end = found.end() + AROUND
+            parts.append(part)
+            size += len(part)
+            wrong = found[0].decode(UTF8, "replace").count("\N{REPLACEMENT CHARACTER}")
+            broken += wrong
+            whole += len(found[0].decode(UTF8, "ignore"))
+    return b"" if broken <= BROKEN * whole else b"".join(parts)
+
+
+def _likeliest(sample: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    found = from_bytes(sample, cp_isolation=list(CANDIDATES), threshold=MESS)
+    best = found.best()
+    if best is None:
+        raise BadInput("it is not text, or of an encoding that is not known; save it as UTF-8")
+    text = str(best)
+    near = {one.encoding for one in found if one.chaos <= best.chaos and one.coherence >= best.coherence}
+    for encoding in CANDIDATES:
+        if encoding in near or _decodes(sample, encoding) == text:
+            return encoding
+    return best.encoding
+
+
+def _decodes(sample: bytes, encoding: str) -> str | None:
+    try:
+        return sample.decode(encoding)
+    except UnicodeDecodeError:
+        return None

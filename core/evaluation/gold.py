@@ -1,0 +1,84 @@
+"""The grades that are known for the question of a run: those with its corpus, and those that people gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from core.corpus import catalogue
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.types import Run
+from core.evaluation import sets
+from core.evaluation.dataset import Found, Question, Written
+from core.evaluation.labels import desk
+from core.evaluation.labels.final import labelled_set
+
+if TYPE_CHECKING:
+    from core.engine.engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """Grade (0-3) by passage id; {} where nothing is known. `mode` is what makes the question hard, as its
+    author says, None where nobody does.
+    """
+
+    grades: Mapping[str, int]
+    mode: str | None = None
+
+
+def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
+    """What is known of the run's question, as its corpus is indexed now; people's grades before the corpus'.
+
+    With `labels`, of that label set alone: BadInput where there is none, or it has nothing of this question.
+    """
+    corpus = engine.corpus(run.corpus)
+    asked = (run.query.text, run.query.history)
+    if labels is not None:
+        if engine.store is None:
+            raise BadInput(f"labels are not stored here, so the set {labels!r} cannot be read")
+        grades = labelled_set(engine.store, labels, corpus)[0].grades().get(asked)
+        if grades is None:
+            raise BadInput(f"label set {labels!r} has no grade for the question of run {run.id}")
+        return Gold(grades)
+    found = _with_corpus(engine, run)
+    known = {**found.grades}
+    for one in desk.sets(engine.store) if engine.store is not None else ():
+        if one.corpus == run.corpus:
+            known |= _by_people(engine, run, one.name)
+    return Gold(known, found.mode)
+
+
+def _with_corpus(engine: Engine, run: Run) -> Gold:
+    """By the questions that lie with the corpus, where there are some."""
+    origin = catalogue.source(run.corpus, settings=engine.settings, known_only=True)
+    try:
+        found = sets.read(origin.name, origin.path, split="all")
+    except BadInput:
+        return Gold({})  # it comes without questions, or with some that an evaluation will complain of
+    asked = (run.query.text, run.query.history)
+    question = next((one for one in found.questions if (one.query.text, one.query.history) == asked), None)
+    if question is None:
+        return Gold({})
+    try:
+        tied, _ = sets.tie(_only(found, question), engine.corpus(run.corpus))
+    except RouteScopeError:
+        return Gold({}, question.mode)  # the documents have changed since they were labelled
+    return Gold(tied.qrels.get(question.id, {}), question.mode)
+
+
+def _only(found: Found, question: Question) -> Found:
+    """One question alone: to place the quotes of all takes as long as it did for an evaluation."""
+    if isinstance(found, Written):
+        return replace(found, questions=(question,), evidence={question.id: found.evidence[question.id]})
+    grades = {id: grades for id, grades in found.qrels.items() if id == question.id}
+    return replace(found, questions=(question,), qrels=grades)
+
+
+def _by_people(engine: Engine, run: Run, name: str) -> Mapping[str, int]:
+    try:
+        labelled = labelled_set(engine.store, name, engine.corpus(run.corpus))[0] if engine.store else None
+    except RouteScopeError:
+        return {}  # nothing of it is graded yet, or its words are gone
+    return labelled.grades().get((run.query.text, run.query.history), {}) if labelled else {}

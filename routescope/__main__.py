@@ -1,0 +1,7 @@
+"""`python -m routescope ...`"""
+
+import sys
+
+from routescope import main
+
+sys.exit(main())

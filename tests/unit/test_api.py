@@ -1,0 +1,339 @@
+"""RouteScope from Python: plain arguments, records with tables, one error for each wrong argument."""
+
+import inspect
+import re
+import subprocess
+import sys
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import core.api
+from core.analysis.diagnosis_text import headline
+from core.api import (
+    BadInput,
+    Comparison,
+    Unavailable,
+    compare,
+    comparing,
+    evaluate,
+    evaluation,
+    evaluations,
+    gate,
+    why,
+)
+from core.api.html import table
+from core.api.progress import reporting
+from core.domain import settings as settings_module
+from core.domain.program import PROJECT
+from core.domain.settings import Settings
+from core.engine import engine as engine_module
+from core.evaluation.release.measured import find
+from core.evaluation.release.snapshot import snapshot
+from tests.standing import ASKED, Shelf, stand_in
+
+QUESTION = ASKED["q1"]
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> $\\href{javascript:x}{y}$"
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    """The engine of the process, over `tiny`."""
+    made = stand_in(tmp_path, monkeypatch)
+    yield made
+    made.store.close()
+
+
+def test_compare_gives_the_run_that_is_stored(engine):
+    found = compare(QUESTION, "tiny", ["bm25", "dense"])
+    assert isinstance(found, Comparison)
+    assert [one.route for one in found.results] == ["bm25", "dense"]
+    assert comparing.shown(engine.store.load(found.id)) == found
+    assert compare(QUESTION, "tiny", "bm25,dense").results[1].route == "dense"
+    with pytest.raises(BadInput):
+        engine.store.load(compare(QUESTION, "tiny", ["bm25"], stored=False).id)
+
+
+def test_without_routes_those_run_that_need_no_model(engine):
+    ran = {one.route for one in compare(QUESTION, "tiny").results}
+    assert {"bm25", "dense", "hybrid_rrf"} <= ran
+    assert not ran & {"hyde", "rewrite", "text_to_sql"}
+
+
+def test_the_frame_has_the_rank_of_each_passage_in_each_route(engine):
+    found = compare(QUESTION, "tiny", ["bm25", "dense"])
+    frame = found.to_frame(depth=3)
+    assert list(frame.columns) == ["title", "bm25", "dense"]
+    for result in found.results:
+        order = [hit.passage.id for hit in result.hits]
+        for id, rank in frame[result.route].items():
+            assert (pd.isna(rank) and id not in order) or order[rank - 1] == id
+        assert set(order[:3]) <= set(frame.index)
+
+
+class Text(HTMLParser):
+    """Elements and text of a page, by Python's own parser."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text = set(), ""
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        assert not [name for name, _ in attributes if name.startswith("on")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_hostile_text_is_text_in_a_notebook(engine):
+    engine.fakes["tiny"] = Shelf({f"{HOSTILE}:0-9": f"crushed {HOSTILE}"}, titles={f"{HOSTILE}:0-9": HOSTILE})
+    found = compare(f"crushed {HOSTILE}", "tiny", ["bm25"], answers=True)
+    for shown in (found, why(found)):
+        page = Text()
+        page.feed(shown._repr_html_())
+        assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
+        assert HOSTILE in page.text
+        assert "mathjax_ignore" in shown._repr_html_()  # no $...$ is drawn as a formula
+    made = table(("a",), [(HOSTILE,)], above=[HOSTILE], below=[HOSTILE])
+    assert (type(made), "<script>" in made) == (str, False)
+
+
+def test_a_route_that_fails_is_told_beside_the_others(engine, monkeypatch):
+    from dataclasses import replace
+
+    from core.routes.registry import routes
+
+    def broken(query, do, **_):
+        raise RuntimeError("it broke")
+
+    monkeypatch.setitem(routes(), "dense", replace(routes()["dense"], function=broken))
+    found = compare(QUESTION, "tiny", ["bm25", "dense"])
+    assert "dense: failed: RuntimeError: it broke" in found._repr_html_()
+    assert list(found.to_frame().columns) == ["title", "bm25"]
+
+
+def test_evaluate_and_gate_are_five_lines_of_a_test(engine):
+    measured = evaluate("tiny", ["bm25", "dense"], baseline="bm25", progress=False)
+    decision = gate(measured, min_quality=0.5)
+    assert decision, decision
+    assert decision.chosen == "bm25"
+    assert not gate(measured, min_quality=1.5)
+    assert "Nothing passes" in str(gate(measured, min_quality=1.5))
+
+
+def test_the_frame_of_an_evaluation_is_its_figures(engine):
+    measured = evaluate("tiny", ["bm25", "dense"], baseline="dense")
+    frame = measured.to_frame()
+    assert set(frame.index) == {"bm25", "dense"}
+    for route, row in measured.figures["routes"].items():
+        assert frame.loc[route, "ndcg@10"] == row["ndcg@10"]
+        assert [frame.loc[route, f"ndcg@10 {end}"] for end in ("low", "high")] == row["ci95"]["ndcg@10"]
+        assert frame.loc[route, "questions"] == 3
+    assert (
+        frame.loc["bm25", "ndcg@10 delta"]
+        == measured.figures["routes"]["bm25"]["vs_baseline"]["ndcg@10"]["delta"]
+    )
+    assert pd.isna(frame.loc["dense", "ndcg@10 delta"])
+    assert "bm25" in measured._repr_html_()
+    assert measured.values["bm25"]["q1"]["ndcg@10"] == 1.0
+
+
+def test_a_kept_evaluation_is_opened_by_name_and_goes_on(engine, tmp_path, monkeypatch):
+    first = evaluate("tiny", ["bm25", "dense"], keep="mine", queries=2)
+    assert evaluations() == ["mine"]
+    opened = evaluation("mine")
+    assert (opened.figures, opened.outcomes) == (first.figures, first.outcomes)
+    assert evaluation(tmp_path / "evaluations" / "mine").figures == first.figures
+    asked = []
+    monkeypatch.setattr(engine_module.Engine, "start", lambda *_: asked.append(1))
+    assert evaluate("tiny", ["bm25", "dense"], keep="mine", queries=2).outcomes == first.outcomes
+    assert asked == []
+
+
+def test_the_gate_is_that_of_the_command_and_holds_against_a_release(engine, tmp_path):
+    measured = evaluate("tiny", ["bm25", "dense"], keep="mine")
+    by_name, by_value = gate("mine", min_quality=0.2), gate(measured, min_quality=0.2)
+    assert by_name == by_value
+    file = tmp_path / "before.json"
+    file.write_text(snapshot(find(Settings(home=tmp_path), "mine"), by_name))
+    decision = gate("mine", min_quality=0.2, against=file)
+    assert (decision.ok, decision.against.state) == (True, "no regression shown")
+    frame = decision.to_frame()
+    assert list(frame.index) == ["bm25", "dense"]
+    assert bool(frame.loc[decision.chosen, "passes"])
+    assert decision.chosen in decision._repr_html_()
+
+
+def test_why_judges_by_the_labels_of_the_corpus(engine):
+    found = compare(QUESTION, "tiny", ["bm25", "dense"])
+    told = why(found)
+    assert told.grades == {"crushed:0-80": 1}
+    assert str(told).splitlines()[0] == headline(told.diagnoses, 10)
+    assert [one.best for one in told.diagnoses] == [1, 1]
+    assert why(found.id, "keys:0-80", route="bm25").lines[1].endswith("[keys:0-80]")
+    assert "1 of 1 routes" in str(why(found, route="bm25", depth=1))
+
+
+def test_without_labels_why_shows_what_the_routes_disagree_on(engine):
+    found = compare("customs invoice", "tiny", ["bm25", "dense"])
+    assert "no labels" in str(why(found))
+    judged = why(found, grades={"customs:0-80": 3})
+    assert judged.diagnoses[0].of == 1
+
+
+def test_why_knows_what_no_list_holds(engine):
+    found = compare("customs invoice", "tiny", ["bm25"])
+    told = why(found, "express:0-80")
+    assert "No list in this run contains it." in str(told)
+    assert "It shares no term with the question." in str(told)
+
+
+WRONG = {
+    "no question": (lambda: compare(" ", "tiny"), "question=' '; give a text"),
+    "no text": (lambda: compare(3, "tiny"), "question=3; give a text"),
+    "route": (lambda: compare("x", "tiny", "nope"), "unknown route 'nope'; known: all, adaptive"),
+    "routes": (lambda: compare("x", "tiny", [3]), "routes=[3]; give names of routes"),
+    "no route": (lambda: compare("x", "tiny", []), "no route given; known: all"),
+    "parameters": (lambda: compare("x", "tiny", "bm25", parameters={"bm25": 3}), "parameters="),
+    "parameter": (lambda: compare("x", "tiny", "bm25", parameters={"bm25": {"z": 3}}), "no parameter 'z'"),
+    "of another": (lambda: compare("x", "tiny", "bm25", parameters={"dense": {}}), "not among the routes"),
+    "history": (lambda: compare("x", "tiny", history="said"), "a history is a list"),
+    "turn": (lambda: compare("x", "tiny", history=[{"role": "robot", "text": ""}]), "a turn is"),
+    "answers": (lambda: compare("x", "tiny", answers="all"), "answers='all'; give True or False"),
+    "stored": (lambda: compare("x", "tiny", stored=1), "stored=1; give True or False"),
+    "build": (lambda: compare("x", "tiny", build=None), "build=None; give True or False"),
+    "progress": (lambda: compare("x", "tiny", progress=3), "progress=3; give True, False or a function"),
+    "depth": (lambda: why("x", depth=0), "depth=0; give a whole number, 1 to 1000"),
+    "run": (lambda: why("nope"), "no run 'nope'"),
+    "both": (lambda: evaluate("tiny", keep="a", out="b"), "keep and out cannot be combined"),
+    "keep": (lambda: evaluate("tiny", keep="../a"), "evaluation '../a': give a name"),
+    "fresh": (lambda: evaluate("tiny", fresh=True), "fresh and retry_failed need out or keep"),
+    "labels": (lambda: evaluate("tiny", labels="a", questions="b"), "labels cannot be combined"),
+    "label set": (lambda: evaluate("tiny", "bm25", labels="a"), "no label set 'a'"),
+    "baseline": (lambda: evaluate("tiny", "bm25", baseline="dense"), "'dense' is not among the routes: bm25"),
+    "queries": (lambda: evaluate("tiny", "bm25", queries=0), "queries=0; give a whole number, 1 or more"),
+    "repeats": (lambda: evaluate("tiny", "bm25", repeats=99), "repeats=99; give a whole number, 1 to 20"),
+    "split": (lambda: evaluate("tiny", "bm25", split="zz"), "zz"),
+    "timing": (lambda: evaluate("tiny", timing="slow"), "timing='slow'; give shared or isolated"),
+    "questions": (lambda: evaluate("tiny", questions=[3]), "questions=3; give a path"),
+    "measured": (lambda: gate("nope"), "'nope' is not a folder, a file or a saved evaluation"),
+    "no path": (lambda: gate(3), "measured=3; give a path"),
+    "share": (lambda: gate("nope", max_failed=2), "max_failed=2; give 0 to 1"),
+    "snapshot": (lambda: gate("nope", against="no/such.json"), "'no/such.json' cannot be read: No such file"),
+    "evaluation": (lambda: evaluation("nope"), "no saved evaluation and no folder of one; saved are: none"),
+    "folder": (lambda: evaluation(Path("no/such")), "contains no evaluation"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_argument_is_one_clear_error(engine, name):
+    call, told = WRONG[name]
+    with pytest.raises(BadInput) as raised:
+        call()
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_why_is_not_asked_of_is_named(engine):
+    found = compare(QUESTION, "tiny", ["bm25"])
+    for given, told in (
+        ({"passage": "nope"}, "have no passage 'nope'"),
+        ({"route": "dense"}, "has no route 'dense'; it has: bm25"),
+        ({"labels": "nope"}, "no label set 'nope'"),
+    ):
+        with pytest.raises(BadInput, match=re.escape(told)):
+            why(found, **given)
+
+
+def test_an_index_that_is_missing_is_built_or_told(tmp_path, monkeypatch):
+    settings = Settings(home=tmp_path)
+    monkeypatch.setattr(settings_module, "current", lambda: settings)
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine_module.Engine(settings))
+    with pytest.raises(Unavailable, match="corpus support is not built: run python -m core index support"):
+        compare("x", "support", ["bm25"], build=False)
+    with pytest.raises(BadInput, match="unknown corpus"):
+        compare("x", str(tmp_path), ["bm25"], build=False)
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "returns.md").write_text("# Returns\n\nAsk for a return within 30 days.\n")
+    told = []
+    found = compare("return", folder, ["bm25"], progress=lambda *one: told.append(one))
+    assert [hit.passage.doc_id for hit in found.results[0].hits] == ["returns.md"]
+    assert any(what.startswith("notes: ") for what, _, _ in told)
+
+
+def test_ctrl_c_ends_the_run_and_goes_on(engine, monkeypatch):
+    from dataclasses import replace
+
+    from core.routes.registry import routes
+
+    waiting = threading.Event()
+
+    def endless(query, do, **_):
+        waiting.set()
+        while True:
+            do.sparse(query.text, k=1 + time.monotonic_ns() % 50)  # each step looks whether it was stopped
+            time.sleep(0.01)
+
+    monkeypatch.setitem(routes(), "dense", replace(routes()["dense"], function=endless))
+
+    def interrupt(what, done, total):
+        if waiting.is_set():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(QUESTION, "tiny", ["bm25", "dense"], progress=interrupt)
+    engine.store.flush()
+    (listed,) = engine.store.ids()
+    stored = engine.store.load(listed)
+    assert [one.status for one in stored.results] == ["ok", "cancelled"]
+
+
+def test_an_evaluation_that_was_stopped_raises_and_goes_on(engine, tmp_path):
+    def interrupt(what, done, total):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate("tiny", ["bm25"], keep="mine", progress=interrupt)
+    assert len(evaluate("tiny", ["bm25"], keep="mine", progress=False).outcomes) == 3
+
+
+def test_progress_is_shown_from_one_second_on(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("core.api.progress.time.monotonic", lambda: now[0])
+    with reporting(True) as report:
+        report("questions", 0, 9)
+        assert capsys.readouterr().err == ""
+        now[0] = 2.0
+        report("questions", 3, 9)
+        assert "questions" in capsys.readouterr().err
+
+
+def test_everything_is_documented_with_types():
+    for name in core.api.__all__:
+        one = getattr(core.api, name)
+        if inspect.isfunction(one):
+            assert inspect.getdoc(one)
+            signature = inspect.signature(one)
+            assert signature.return_annotation is not inspect.Signature.empty
+            assert all(
+                each.annotation is not inspect.Parameter.empty for each in signature.parameters.values()
+            )
+
+
+@pytest.mark.process
+def test_importing_it_brings_neither_streamlit_nor_a_model():
+    code = (
+        "import sys, core.api; print([m for m in ('streamlit', 'torch', 'pandas', 'mcp', 'plotly')"
+        " if m in sys.modules])"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"

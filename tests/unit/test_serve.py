@@ -1,0 +1,89 @@
+"""`serve`: what it listens on, which host names it answers to, and how it ends."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from core.cli import main, serve
+from core.domain.program import PROJECT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--host", "elsewhere.example"], "--host 'elsewhere.example': give an IPv4 address or localhost"),
+        (["--host", "::1"], "--host '::1': give an IPv4 address or localhost"),
+        (["--host", "0.0.0.0"], "say by which host name it is reached: --name HOSTNAME"),
+        (["--host", "192.0.2.1", "--port", "0"], "cannot listen on 192.0.2.1:0"),
+        (["--name", "http://x"], "--name 'http://x': give a host name without scheme, port or *"),
+        (["--name", "*"], "--name '*'"),
+        (["--port", "99999"], "99999 is not in the range"),
+    ],
+)
+def test_what_cannot_be_served_is_one_error(arguments, told, capsys):
+    assert main(["serve", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+
+
+def test_a_port_in_use_is_told(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == 2
+    assert (
+        f"cannot listen on 127.0.0.1:{port}: Address already in use; give another" in capsys.readouterr().err
+    )
+
+
+def test_it_answers_to_loopback_and_to_what_is_named():
+    assert serve._names("127.0.0.1", []) == ["localhost", "127.0.0.1"]
+    assert serve._names("10.0.0.5", []) == ["localhost", "127.0.0.1", "10.0.0.5"]
+    assert serve._names("0.0.0.0", ["box.example"]) == ["localhost", "127.0.0.1", "box.example"]
+
+
+@pytest.mark.process
+def test_it_says_its_address_once_it_answers_and_ends_at_ctrl_c(tmp_path):
+    """From a folder with files of its own that have the names of ours."""
+    for name in ("core", "app", "streamlit"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not ours')\n")
+    code = "import sys; from core.cli import main; sys.exit(main(['serve', '--port', '0']))"
+    environment = {"ROUTESCOPE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(PROJECT)}
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            told = server.stdout.readline().strip()
+            assert told.startswith("RouteScope: http://localhost:")
+            address = told.removeprefix("RouteScope: ")
+            with urllib.request.urlopen(address, timeout=20) as page:
+                assert page.headers["Content-Security-Policy"].startswith("default-src 'self'")
+            foreign = urllib.request.Request(address, headers={"Host": "evil.example"})
+            with pytest.raises(urllib.error.HTTPError, match="400"):
+                urllib.request.urlopen(foreign, timeout=20)
+            port = int(address.rpartition(":")[2])
+            (child,) = _children(server.pid)
+            server.send_signal(signal.SIGINT)
+            assert server.wait(40) == 0
+            assert not Path(f"/proc/{child}").exists()
+            with socket.socket() as probe:
+                assert probe.connect_ex(("127.0.0.1", port)) != 0
+        finally:
+            server.kill()
+
+
+def _children(pid):
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        if found := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            return found
+        time.sleep(0.1)
+    return []

@@ -1,0 +1,118 @@
+"""How files become documents: what there is, what is left out and why, and the choices one has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.corpus.columns import NONE
+from core.corpus.load_report import Skipped, named
+from core.corpus.manifest import CorpusInfo
+from core.corpus.reading import Reader
+from core.corpus.types import HTML, Reading
+from core.domain.errors import RouteScopeError
+from ui.app.markup import join, md, show, tag
+
+SHOWN = 20  # notes
+PAGES = {"main": "Without navigation, header and footer", "all": "All text of the page"}
+FOUND, CHOSEN, NO_ROWS = "Found by name and length", "Chosen columns", "No rows are documents"
+
+
+def folder(path: Path, usual: Reading, key: str) -> Reading | None:
+    """What would be read at `path`, what left out, and the choices; None, with the reason on screen, for
+    nothing.
+    """
+    reading, place = chosen(usual, key), st.container()
+    try:
+        with Reader() as reader:
+            kinds, report = reader.survey(path, reading)
+            with place:
+                now = columns(reading, tuple(report.columns), key)
+            if now != reading:
+                reading = now
+                kinds, report = reader.survey(path, reading)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return None
+    many = f"{sum(kinds.values()):,} {'file' if sum(kinds.values()) == 1 else 'files'} can be read"
+    st.markdown(md(f"{many}: {', '.join(f'{count:,} {kind}' for kind, count in kinds.items())}."))
+    notes([f"{named(one.names, one.count)}: {kind}" for kind, one in report.kinds.items()])
+    left_out(report.skipped)
+    return reading
+
+
+def chosen(usual: Reading, key: str) -> Reading:
+    """The choice for HTML pages, beside the text columns as they are."""
+    html = st.selectbox(
+        "HTML pages", HTML[::-1], index=HTML[::-1].index(usual.html), key=f"{key}:html",
+        format_func=PAGES.__getitem__, width=320,
+    )  # fmt: skip
+    return replace(usual, html=html or usual.html)
+
+
+def columns(reading: Reading, known: Sequence[str], key: str) -> Reading:
+    """The choice of the columns that are text, where there are files of rows."""
+    if not known:
+        return reading
+    before = [name for name in known if name.strip().lower() in reading.text_columns]
+    kinds = [FOUND, CHOSEN, NO_ROWS]
+    usual = NO_ROWS if reading.text_columns == NONE else CHOSEN if before else FOUND
+    how = st.radio(
+        "Text of rows", kinds, index=kinds.index(usual), key=f"{key}:rows", horizontal=True,
+        help="Each row of a CSV, JSONL or workbook file with text is a document. Other columns are metadata.",
+    )  # fmt: skip
+    if how == NO_ROWS:
+        return replace(reading, text_columns=NONE)
+    if how != CHOSEN:
+        return replace(reading, text_columns=())
+    picked = st.multiselect("Text columns", list(known), default=before, key=f"{key}:columns", width=420)
+    return replace(reading, text_columns=tuple(dict.fromkeys(one.strip().lower() for one in picked)))
+
+
+def notes(lines: Sequence[str]) -> None:
+    """What is to be said of files, a line each."""
+    if lines:
+        more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        show(
+            tag(
+                "ul", join([tag("li", line, dir="auto") for line in (*lines[:SHOWN], *more)]),
+                css="rs rs-corpus-notes",
+            )
+        )  # fmt: skip
+
+
+def told(info: CorpusInfo) -> None:
+    """What was said when the corpus was read."""
+    lines = {one.line() for one in info.skipped}
+    others = [note for note in info.notes if note not in lines]
+    if others:
+        st.markdown("#### Notes on the documents")
+        notes(others)
+    left_out(info.skipped)
+
+
+def left_out(skipped: Sequence[Skipped]) -> None:
+    """The files left out, by reason."""
+    if not skipped:
+        return
+    count = sum(one.count for one in skipped)
+    st.markdown(md(f"{count:,} {'file was' if count == 1 else 'files were'} left out"))
+    show(tag("div", _table(skipped), css="rs"))
+
+
+def _table(skipped: Sequence[Skipped]) -> Markup:
+    head = tag("thead", tag("tr", *[tag("th", name) for name in ("Files", "Reason", "Which")]))
+    lines = [
+        tag(
+            "tr",
+            tag("td", f"{one.count:,}", css="num"),
+            tag("td", one.reason, dir="auto"),
+            tag("td", named(one.names, one.count), dir="auto"),
+        )
+        for one in skipped
+    ]
+    return tag("table", head, tag("tbody", join(lines)), css="rs-table rs-corpus-table")
