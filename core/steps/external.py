@@ -16,6 +16,7 @@ from core.steps.base import ExternalReply
 from core.steps.generate import Generate
 
 OUTSIDE = "measured from outside"
+FROM_FILE = "not measured: the reply is from a file"
 REPORTED = "reported by the pipeline"
 
 
@@ -62,7 +63,7 @@ class AskExternal(Generate):
             pipeline = context.external(name)
         args = {"query": query.text, "k": k, "history": len(query.history)}
         with trace.span(f"call {name}", "RETRIEVER", args) as span:
-            span.attributes["time"] = OUTSIDE
+            span.attributes["time"] = FROM_FILE if pipeline.door == "file" else OUTSIDE
             try:
                 with context.at_most(pipeline.timeout_s) as timeout:
                     given = pipeline.ask(query, k, timeout, context.cancel)
