@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
@@ -15,16 +14,10 @@ from typing import Any
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import INSTALLED, PROJECT
 
-NEEDS = "requirements-documents.txt"
-HOW = (
-    f"{sys.executable} -m pip install -r {PROJECT / NEEDS}"
-    if INSTALLED
-    else f"python -m pip install -r {NEEDS}"
-)
+LIST = PROJECT / "requirements-documents.txt" if INSTALLED else "requirements-documents.txt"
+HOW = f"python -m pip install -r {LIST}"
 LARGEST = 50_000_000  # bytes of a file
-UNPACKED = (
-    200_000_000  # bytes of all parts of a file together; a larger one is more likely a trap than a text
-)
+UNPACKED = 200_000_000  # bytes of all parts of a file together: more is likelier a trap than a text
 PARTS = 20_000
 CONVERTERS = {".docx": "DocxConverter", ".pptx": "PptxConverter", ".epub": "EpubConverter"}
 OLD = b"\xd0\xcf\x11\xe0"  # how a document of before 2007 begins, and one that needs a password

@@ -258,7 +258,7 @@ ASK = ("ask", "box", "--corpus", "tiny")
         ((*ASK, "--history", __file__), "line 1: start the line with"),
         (("ask",), "Missing argument 'QUESTION'"),
         (("ask", "x", "--rotes", "a"), "No such option '--rotes'"),
-        (("nope",), "unknown command 'nope'; known: ask, audit, corpora, doctor"),
+        (("nope",), "unknown command 'nope'; known: ask, audit, calibrate, corpora"),
         (("eval", "no/such/folder"), "unknown corpus 'no/such/folder'; known: support"),
         (("eval", str(PROJECT / "data" / "evaluators")), "no readable document"),
         (("eval", "support", "--routes", "bm25", "--baseline", "dense"), "'dense' is not among"),
