@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ def load(files: Sequence[Path], name: str) -> tuple[Database, tuple[str, ...]]:
 
 def header(file: Path) -> tuple[str, ...]:
     """The cleaned names of a CSV file's columns; BadInput if it has none."""
-    rows = _rows(file)
+    rows = _rows(file, SAMPLE)  # pages ask for headers, and files may be large
     first = next(rows, None)
     if first is None or not any(cell.strip() for cell in first):
         raise BadInput(f"{file}: no header; the first line names the columns")
@@ -105,12 +106,12 @@ def _fill(connection: sqlite3.Connection, table: str, file: Path) -> list[str]:
     return said
 
 
-def _rows(file: Path) -> Iterator[list[str]]:
-    """The rows of a file, by comma, semicolon or tab; its encoding is told by its bytes."""
+def _rows(file: Path, told_by: int = -1) -> Iterator[list[str]]:
+    """The rows of a file, by comma, semicolon or tab; its first bytes tell its encoding, or all."""
     csv.field_size_limit(2**31 - 1)
     try:
         with file.open("rb") as raw:
-            encoding = encoding_of(raw)
+            encoding = encoding_of(raw if told_by < 0 else io.BytesIO(raw.read(told_by)))
     except BadInput as error:
         raise BadInput(f"{file}: {error}") from None
     with file.open(encoding=encoding, errors="replace", newline="") as opened:
