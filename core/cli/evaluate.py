@@ -25,7 +25,10 @@ from core.cli.named import chosen_by, preset_of, with_preset
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
+    from core.domain.pipelines import Pipeline
     from core.domain.types import AnswerBy, AnswerOrder
+    from core.engine.engine import Engine
+    from core.evaluation.dataset import Found
 
 SEED = 13  # of the sample that --queries draws
 _FILE = click.Path(path_type=Path)
@@ -39,6 +42,13 @@ _FILE = click.Path(path_type=Path)
     help="Names from `routes`, or all. Default: those that can run without a language model.",
 )
 @pipeline_options
+@click.option(
+    "--run",
+    "run_files",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Replies of a pipeline from a file as a route, .run (TREC) or .jsonl (a reply a line); repeatable.",
+)
 @click.option("--name", help="Name for the corpus of a folder that is not indexed yet.")
 @click.option("--baseline", metavar="ROUTE", help="Route to compare with. Default: the first route.")
 @click.option("--split", default="test", show_default=True, metavar="SPLIT", help="dev, test or all.")
@@ -92,6 +102,7 @@ def eval_(
     name: str | None,
     routes: str | None,
     own: Sequence[str],
+    run_files: Sequence[str],
     baseline: str | None,
     split: str,
     mode: str | None,
@@ -126,13 +137,14 @@ def eval_(
     from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
+    from core.domain.pipelines import from_file
     from core.engine.engine import shared_engine
     from core.evaluation import dataset, sets
     from core.evaluation.experiment import perform, prepare
     from core.evaluation.experiment_store import place
     from core.evaluation.spec import Spec
     from core.evaluation.summary import check_baseline
-    from core.routes.registry import pick
+    from core.routes.registry import add, pick
 
     now = settings.current()
     if keep is not None:
@@ -147,6 +159,10 @@ def eval_(
         raise BadInput("--labels cannot be combined with --questions or --qrels")
     source = catalogue.source(target, settings=now, name=name)
     engine = shared_engine()
+    files = [from_file(one) for one in run_files]
+    for pipeline in files:
+        add(pipeline)
+    own = (*own, *(pipeline.name for pipeline in files))
     named = preset_of(engine, preset) if preset is not None else None
     chosen = chosen_by(named, pick(routes) if routes else [])
     if chosen:
@@ -158,11 +174,14 @@ def eval_(
         found = sets.read(source.name, source.path, split=split, questions=questions, qrels=qrels)
         if mode:
             dataset.of_mode(found, mode)
+    if files:
+        _read_files(engine, files, found, labels)
     ensure(source, now)
     spec = Spec(
         source.name, applied.routes, applied.parameters, split, mode, queries,
         per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
         answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
+        runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
     )  # fmt: skip
     ready = prepare(engine, spec, found, source.path)
     bar = Bar("q")
@@ -182,3 +201,19 @@ def eval_(
         )
     good = any(row["statuses"]["ok"] for row in figures["routes"].values())
     return 0 if good and not figures["interrupted"] else 1
+
+
+def _read_files(engine: Engine, files: Sequence[Pipeline], found: Found | None, labels: str | None) -> None:
+    """Read the files of --run for the questions of the set."""
+    from core.backends.external.run_files import read, use
+    from core.evaluation.labels import desk
+
+    if found is not None:
+        of, questions = found.name, found.questions
+    else:
+        if engine.store is None or labels is None:
+            raise BadInput("--labels needs stored runs, and they are off")
+        of, questions = labels, desk.load(engine.store, labels).questions
+    queries = {question.id: question.query for question in questions}
+    for pipeline in files:
+        use(pipeline.name, read(Path(pipeline.target), queries, of))

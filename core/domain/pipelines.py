@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from core.domain.errors import BadInput
 
-Door = Literal["function", "http"]
+Door = Literal["function", "http", "file"]
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 NAMED = "small letters, digits and _, a letter first, at most 40 characters"
 HOW = "NAME=FILE.py:FUNCTION or NAME=http://127.0.0.1:PORT/search"
@@ -91,8 +91,8 @@ class Pipeline:
 
     @property
     def file(self) -> Path:
-        """The file of a function."""
-        return Path(self.target.rpartition(":")[0])
+        """The file of a function, or of replies."""
+        return Path(self.target if self.door == "file" else self.target.rpartition(":")[0])
 
     @property
     def function(self) -> str:
@@ -125,6 +125,20 @@ def from_command(given: str, python: str = "") -> Pipeline:
         raise BadInput(f"cannot read --route {given!r}; write {HOW}")
     is_url = "://" in target
     return _pipeline(name, target, "" if is_url else python, Path.cwd(), f"--route {name}", given="command")
+
+
+def from_file(given: str) -> Pipeline:
+    """The pipeline of `--run NAME=FILE`, whose replies are in a file; raises BadInput."""
+    name, equals, file = given.partition("=")
+    if not equals or not name or not file:
+        raise BadInput(f"cannot read --run {given!r}; write NAME=FILE.run or NAME=FILE.jsonl")
+    if not NAME.fullmatch(name):
+        raise BadInput(f"--run {name}: {name[:60]!r} cannot be a route's name; use {NAMED}")
+    path = _under(file, Path.cwd())
+    if not path.is_file():
+        raise BadInput(f"--run {name}: {path} does not exist")
+    title = f"{name} (replies from {path.name})"
+    return Pipeline(name, "file", str(path), title=title, k=1_000, given="command")
 
 
 def _pipeline(name: str, target: str, python: str, beside: Path, where: str, **more: Any) -> Pipeline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote
 
 import numpy as np
 
@@ -40,4 +41,4 @@ def qrels_lines(qrels: Mapping[str, Mapping[str, int]], questions: Iterable[str]
 
 def _word(text: str) -> str:
     """`text` with white space, which separates columns here, percent-encoded, and so the percent sign."""
-    return "".join(f"%{ord(char):02X}" if char.isspace() or char == "%" else char for char in text)
+    return "".join(quote(char) if char.isspace() or char == "%" else char for char in text)

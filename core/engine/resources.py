@@ -132,7 +132,8 @@ class Resources:
         if pipeline is None:
             raise Unavailable(f"pipeline {name} is not set up")
         replies = Replies(self.settings.home / "cache" / "pipelines.sqlite")
-        replayed = (mode or self.settings.llm_mode) == "replay"
+        from_file = pipeline.door == "file"
+        replayed = (mode or self.settings.llm_mode) == "replay" and not from_file
 
         def ask(query: Query, k: int, seconds: float, cancel: threading.Event) -> ExternalReply:
             asked = doors.Asked(query.text, k, query.history, pipeline.filters, run)
@@ -145,7 +146,8 @@ class Resources:
                 return ExternalReply(reply, stored.ms, stored.inside_ms, stored.made)
             live = doors.live(pipeline, self.settings.secrets())
             called = live.ask(asked, timeout=seconds, cancel=cancel)
-            replies.put(key, name, called.text, called.ms, called.inside_ms)
+            if not from_file:
+                replies.put(key, name, called.text, called.ms, called.inside_ms)
             return ExternalReply(called.reply, called.ms, called.inside_ms)
 
         return ExternalCall(pipeline.door, pipeline.timeout_s, ask)

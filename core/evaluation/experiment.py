@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.backends.external import run_files
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
 from core.domain.machine import machine
 from core.domain.needs import Need
 from core.domain.types import AnswerStyle
 from core.engine.availability import without_model
-from core.evaluation import dataset, report, runner, sets, summary
+from core.evaluation import dataset, outside, report, runner, sets, summary
 from core.evaluation.execution import TOLD_BY, Executed, measured
 from core.evaluation.experiment_store import RUNS, write_labelled
 from core.evaluation.journal import Journal
@@ -21,9 +22,10 @@ from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended, Plan
 from core.evaluation.spec import Spec
 from core.routes.declare import Route
-from core.routes.registry import pick
+from core.routes.registry import pick, pipelines
 
 if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
     from core.engine.engine import Engine
     from core.evaluation.dataset import LabelledSet
     from core.store import Store
@@ -62,6 +64,12 @@ def prepare(
     """
     if spec.repeats < 1:
         raise BadInput(f"repeats={spec.repeats}; give 1 or more")
+    for run in spec.runs:
+        own, _, file = run.partition("=")
+        if run_files.used(own) is None:
+            raise BadInput(
+                f"route {own!r} is the file {file}, which cannot be asked: evaluate it again with eval --run"
+            )
     chosen = pick(list(spec.routes)) if spec.routes else without_model(engine, spec.corpus)
     names = tuple(route.name for route in chosen)
     for name in spec.parameters:
@@ -86,6 +94,7 @@ def prepare(
     given = {name: values for name, values in parameters.items() if spec.parameters.get(name)}
     plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
+    said += _from_files(names, corpus, drawn)
     warnings = tuple(dict.fromkeys([*corpus.warnings, *said]))
     return Prepared(
         spec, drawn, plan, baseline, warnings, len(labelled.questions) if drawn != labelled else None
@@ -137,7 +146,9 @@ def perform(
     executed = executed_of(drawn, outcomes, plan.routes, engine, plan.corpus)
     if remark := executed.remark():
         in_words(remark)
-    figures = {
+    for strangers in outside.remarks(outcomes, plan.routes, drawn.qrels):
+        in_words(strangers)
+    figures: dict[str, Any] = {
         **summary.summarise(
             drawn, outcomes, plan.routes, baseline=ready.baseline, extra=executed.values, again=again
         ),
@@ -152,9 +163,42 @@ def perform(
         "interrupted": not whole,
         "warnings": list(warnings),
     }
+    for name, file in _files(plan).items():
+        figures["routes"][name]["source"] = {"file": file.path.name, "sha256": file.sha256}
     if out is not None:
         report.write(out, figures, drawn, outcomes)
     return figures, drawn, outcomes
+
+
+def _from_files(names: Sequence[str], corpus: Corpus, drawn: LabelledSet) -> list[str]:
+    """What is to be said of routes whose replies are from a file. BadInput for one that names passages by
+    ids alone, of which the corpus has none.
+    """
+    said = []
+    for name in names:
+        if (file := run_files.used(name)) is None:
+            continue
+        named = file.ids()
+        known = corpus.by_ids([id for pair in named.items() for id in pair]) if named else {}
+        if named and not known:
+            raise BadInput(
+                f"--run {name}: none of the {len(named):,} passage ids in {file.path.name} is of corpus "
+                f"{corpus.name}, for example {next(iter(named))!r}; give its ids, or JSON lines with texts"
+            )
+        unanswered = sum(question.id not in file.answered for question in drawn.questions)
+        lacks = sum(not {id, other} & known.keys() for id, other in named.items())
+        said.append(
+            f"{name} was not asked: its replies are from {file.path.name} (sha256 {file.sha256[:12]}), and "
+            "its time is not measured here"
+            + (f"; {lacks:,} of its {len(named):,} passage ids are not in the corpus" if lacks else "")
+            + (
+                f"; {unanswered} questions have no line in it and count as "
+                + ("nothing found" if file.complete else "failed")
+                if unanswered
+                else ""
+            )
+        )
+    return said
 
 
 def _seen(
@@ -277,7 +321,8 @@ def _runs(out: Path | None, *, fresh: bool) -> AbstractContextManager[Store | No
 
 def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
     """What must be the same for outcomes to be put together."""
-    llm = engine.llm()
+    llm, files = engine.llm(), _files(plan)
+    own = {name: one.target for name, one in pipelines().items() if name in plan.routes and name not in files}
     return {
         "corpus": plan.corpus,
         "fingerprint": engine.corpus(plan.corpus).fingerprint,
@@ -288,4 +333,11 @@ def conditions_of(plan: Plan, engine: Engine) -> dict[str, Any]:
         "llm": llm.model,
         "llm endpoint": llm.endpoint,
         "draw": plan.draw,
+        **({"pipelines": own} if own else {}),
+        **({"run files": {name: file.sha256 for name, file in files.items()}} if files else {}),
     }
+
+
+def _files(plan: Plan) -> dict[str, run_files.RunFile]:
+    """The files that routes' replies are from."""
+    return {name: file for name in plan.routes if (file := run_files.used(name)) is not None}

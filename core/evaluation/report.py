@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outco
     for route in figures["routes"]:
         ok = {id: outcomes[id][route] for id in asked if outcomes[id][route].status == "ok"}
         whole_lines(folder / f"{route}.run", run_lines(route, {id: one.hits for id, one in ok.items()}))
-        times[route] = {id: one.ms for id, one in ok.items()}
+        times[route] = {id: one.ms for id, one in ok.items() if not math.isnan(one.ms)}
     whole_lines(folder / "latency.json", [json.dumps({"unit": "ms", "routes": times}, indent=1)])
     if figures.get("answers"):
         given = answer_figures.lines(labelled, outcomes, list(figures["routes"]))
@@ -46,13 +47,14 @@ def page(figures: Mapping[str, Any]) -> str:
     by_mode = figures.get("by_mode") or {}
     first = COMPARED[0]
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
+    warned = [f"{warning}." for warning in figures.get("warnings") or ()]
     return render(
         "report.html",
         title=f"{figures['dataset']}: {len(routes)} routes compared",
         figures={"answers": {}, **figures, "by_mode": by_mode},
         routes=routes,
         baseline=baseline,
-        found=[*text.found(figures), *text.counted(figures)],
+        found=[*text.found(figures), *text.counted(figures), *warned],
         quality={name: title(name) for name in QUALITY},
         unjudged=UNJUDGED,
         compared={name: title(name) for name in COMPARED},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
@@ -14,6 +15,7 @@ from core.domain.outputs import (
     Decided,
     Decision,
     DraftChoice,
+    External,
     Grading,
     Output,
     Reply,
@@ -153,7 +155,7 @@ def _outcome(
     tokens = [span.tokens for span in result.spans if span.tokens is not None]
     return Outcome(
         result.status,
-        result.ms,
+        _milliseconds(result),
         ids.ranked((hit.passage.id, hit.score) for hit in result.hits if hit.passage.id != drop),
         sum(span.calls for span in result.spans),
         sum(used.prompt for used in tokens),
@@ -167,6 +169,14 @@ def _outcome(
         decided=tuple(taken for span in result.spans if (taken := _taken(span))),
         asked=tuple(call for span in result.spans for call in _asked(span, run)),
     )
+
+
+def _milliseconds(result: RouteResult) -> float:
+    """What the route took; of a reply from a file what that says, NaN where it says nothing."""
+    reply = next((one.output for one in result.spans if isinstance(one.output, External)), None)
+    if reply is None or reply.door != "file":
+        return result.ms
+    return math.nan if reply.inside_ms is None else reply.inside_ms
 
 
 def _taken(span: Span) -> Taken | None:

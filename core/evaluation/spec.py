@@ -23,6 +23,7 @@ class Spec:
     The questions are those of the corpus; or of the set `labels` that people made on the Label page; or of
     the files `questions`, with the judgements of the file `qrels` in place of their own. `repeats` asks the
     language model that often, each time with other seeds, to tell how much the figures vary by themselves.
+    `runs` are NAME=FILE of routes whose replies were read from a file: they cannot be asked again.
     `audit` names the routes that are asked each question again with each of their decisions turned.
     """
 
@@ -45,6 +46,7 @@ class Spec:
     baseline: str | None = None
     repeats: int = 1
     audit: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}
 

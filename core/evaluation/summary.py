@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -164,7 +165,7 @@ def _of_route(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     import numpy as np
 
     seen = list(outcomes)
-    ok = [one.ms for one in seen if one.status == "ok"]
+    ok = [one.ms for one in seen if one.status == "ok" and not math.isnan(one.ms)]
     p50, p95 = (float(value) for value in np.percentile(ok, [50, 95])) if ok else (None, None)
     return {
         "p50_ms": p50,

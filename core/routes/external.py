@@ -17,12 +17,16 @@ def route_of(pipeline: Pipeline, broken: str = "") -> Route:
             raise Unavailable(broken)
         return do.external(pipeline.name, query, k)
 
-    asks = "an endpoint" if pipeline.door == "http" else f"{pipeline.function} in {pipeline.file.name}"
+    if pipeline.door == "file":
+        summary = f"Replies of a pipeline from {pipeline.file.name}; it cannot be asked live."
+    else:
+        asks = "an endpoint" if pipeline.door == "http" else f"{pipeline.function} in {pipeline.file.name}"
+        summary = f"Ask your own pipeline ({asks}); measured from outside."
     return Route(
         name=pipeline.name,
         title=pipeline.label,
         family="your pipeline",
-        summary=f"Ask your own pipeline ({asks}); measured from outside.",
+        summary=summary,
         paper=None,
         needs=(),
         parameters=(ParameterSpec("k", int, pipeline.k, "number of passages to ask for", 1, 1_000),),

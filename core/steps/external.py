@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from core.backends.admission import aside
 from core.corpus.passage_matching import Matched
 from core.domain.errors import Cancelled, PipelineTimedOut
 from core.domain.external import KINDS, ForeignHit, Reply, Stage
@@ -16,6 +17,7 @@ from core.steps.base import ExternalReply
 from core.steps.generate import Generate
 
 OUTSIDE = "measured from outside"
+FROM_FILE = "not measured: the reply is from a file"
 REPORTED = "reported by the pipeline"
 
 
@@ -58,11 +60,11 @@ class AskExternal(Generate):
     def _call(self, name: str, query: Query, k: int) -> tuple[ExternalReply, list[_Listed | None], Matched]:
         """The reply, the stages' lists, and the final one matched."""
         context, trace = self.context, self.context.trace
-        with trace.aside():
+        with aside():
             pipeline = context.external(name)
         args = {"query": query.text, "k": k, "history": len(query.history)}
         with trace.span(f"call {name}", "RETRIEVER", args) as span:
-            span.attributes["time"] = OUTSIDE
+            span.attributes["time"] = FROM_FILE if pipeline.door == "file" else OUTSIDE
             try:
                 with context.at_most(pipeline.timeout_s) as timeout:
                     given = pipeline.ask(query, k, timeout, context.cancel)
@@ -77,11 +79,12 @@ class AskExternal(Generate):
                 span.cached = "cache"
             trace.stand_at(span.start_ms + given.ms)  # not the wait for another call, nor for its start
             ended, began = trace.now(), time.perf_counter()
-            matched = [
-                None if stage.hits is None else context.corpus.matcher.match(stage.hits)
-                for stage in reply.stages
-            ]
-            final = context.corpus.matcher.match(reply.hits)
+            with aside():  # the first one reads all words of the corpus
+                matched = [
+                    None if stage.hits is None else context.corpus.matcher.match(stage.hits)
+                    for stage in reply.stages
+                ]
+                final = context.corpus.matcher.match(reply.hits)
             span.output = _output(name, pipeline.door, given, final, (time.perf_counter() - began) * 1000)
             if reply.usage is not None:
                 span.tokens = Tokens(reply.usage.prompt, reply.usage.completion)

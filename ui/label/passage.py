@@ -14,6 +14,7 @@ from core.corpus import catalogue
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.domain.types import Passage
+from core.domain.unmatched import is_unmatched
 from core.evaluation.dataset import Question
 from core.evaluation.labels.types import Pooled
 from ui.app import state
@@ -32,7 +33,10 @@ def passage(corpus: str, question: Question, one: Pooled, *, routes: bool) -> Ma
     found_by = _found(one) if routes else EMPTY
     words = Marker(question.query.text, (), _words(corpus))
     head = tag("div", read.title or read.doc_id, css="title", dir="auto")
-    where = tag("div", f"document {read.doc_id} · characters {read.start}–{read.end}", css="dim where")
+    outside = tag("span", "not in the corpus", css="chip") if is_unmatched(read.id) else EMPTY
+    where = tag(
+        "div", outside, " ", f"document {read.doc_id} · characters {read.start}–{read.end}", css="dim where"
+    )
     body = tag("div", *_body(read, words), css="text", dir="auto")
     return tag(
         "div", head, where, body, found_by, css="rs rs-label-passage", tabindex="0", role="region",

@@ -50,7 +50,7 @@ def draw(run: Run, *, dark: bool) -> None:
     theirs = ""
     if any(external.call(result) is not None for result in run.results):
         theirs = (
-            "A call of your own pipeline is measured from outside; its stages are as long as it reported,"
+            "A call of your own pipeline is measured from outside; its stages are as long as it reported, and"
             " drawn one after another. "
         )
     legend = f"A bar starts when the step started. {what} {theirs}{ALONE}"

@@ -16,7 +16,8 @@ from core.domain.pipelines import Pipeline
 from core.domain.settings import settings_file
 from core.engine import external_trial
 from core.engine.external_trial import Trial
-from core.routes import registry
+from core.routes.registry import pipelines as own_pipelines
+from core.routes.registry import problems, routes
 from ui.app import redraw, state
 from ui.app.markup import EMPTY, cut, join, md, show, table_of, tag
 from ui.app.tabs import tabs
@@ -35,9 +36,9 @@ def draw() -> None:
 
 def pipelines() -> None:
     """Each pipeline with its state and a trial."""
-    for problem in registry.problems():
+    for problem in problems():
         st.error(md(problem))
-    known = registry.pipelines()
+    known = own_pipelines()
     if not known:
         st.info(
             "No pipeline of your own is set up. Tab Add one shows how: a function, a LangChain, LlamaIndex "
@@ -54,7 +55,7 @@ def pipelines() -> None:
 
 
 def _one(name: str, pipeline: Pipeline) -> None:
-    broken = registry.routes()[name].broken
+    broken = routes()[name].broken
     work = builds.get(_work(name))
     busy = work is not None and not work.done
     now = doors.known(name)

@@ -11,7 +11,14 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from core.backends.admission import Turns
-from core.domain.errors import Cancelled, PipelineFailed, PipelineTimedOut, RouteScopeError, describe
+from core.domain.errors import (
+    Cancelled,
+    PipelineFailed,
+    PipelineTimedOut,
+    RouteScopeError,
+    Unavailable,
+    describe,
+)
 from core.domain.external import Reply, parse_reply
 from core.domain.pipelines import Pipeline
 from core.domain.types import Turn
@@ -152,6 +159,13 @@ def _way(pipeline: Pipeline, secrets: Sequence[str]) -> Way:
         from core.backends.external.http import Endpoint
 
         return Endpoint(pipeline, secrets)
+    if pipeline.door == "file":
+        from core.backends.external import run_files
+
+        file = run_files.used(pipeline.name)
+        if file is None:
+            raise Unavailable(f"{pipeline.owner}: its replies are in a file and it cannot be asked")
+        return file
     from core.backends.external.function import Function
 
     return Function(pipeline, secrets)

@@ -27,6 +27,7 @@ LOOK_S = 1.0  # between looks whether anybody is left to ask
 QUERY = ("query", "question", "text", "q", "query_str", "input")
 COUNT = ("k", "top_k", "n", "limit", "num_results", "n_results")
 DOCUMENT = ("doc_id", "document_id", "source", "file_path", "file_name", "filename", "url", "path")
+STARTS = ("start_index", "split_idx_start")  # where splitters of LangChain and Haystack note the offset
 # Where pipelines put their documents.
 LISTS = ("hits", "documents", "context", "source_documents", "source_nodes", "nodes", "results")
 ANSWERS = ("answer", "result", "output", "response", "replies", "answers")
@@ -406,8 +407,9 @@ def hit_of(one: Any) -> Any:
         "title": metadata.get("title"),
         "metadata": plain(metadata),
     }
-    if hit["start"] is None and isinstance(metadata.get("start_index"), int):  # LangChain's splitters
-        hit["start"], hit["end"] = metadata["start_index"], metadata["start_index"] + len(text or "")
+    begins = next((metadata[name] for name in STARTS if isinstance(metadata.get(name), int)), None)
+    if hit["start"] is None and begins is not None:
+        hit["start"], hit["end"] = begins, begins + len(text or "")
     if hit["start"] is None or hit["end"] is None:
         hit["start"] = hit["end"] = None
     if not isinstance(hit["title"], str):

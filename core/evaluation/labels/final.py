@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage
+from core.domain.unmatched import is_unmatched
 from core.evaluation.dataset import Evidence, LabelledSet
 from core.evaluation.files import Qrels, merge
 from core.evaluation.labels import desk as desks
@@ -38,7 +39,8 @@ class Final:
 class Tied:
     """Labels as passages of a corpus. `carried`: the judged passages whose id is gone, with the passages that
     hold their words, or stand at their place, now. `lost`: those of which nothing was found. `changed`: ids
-    that are there, with other words than were judged.
+    that are there, with other words than were judged. `outside`: of pipelines' passages that the corpus never
+    had; they keep their labels.
     """
 
     qrels: Qrels = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Tied:
     moved: list[Pair] = field(default_factory=list)  # of `carried`: by their place, as the words are gone
     lost: list[Pair] = field(default_factory=list)
     changed: list[Pair] = field(default_factory=list)
+    outside: list[Pair] = field(default_factory=list)
 
 
 def final(desk: Desk) -> dict[Pair, Final]:
@@ -121,6 +124,10 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
         if judged.doc_id not in documents:
             documents[judged.doc_id] = _document(corpus, judged.doc_id)
         targets, by_words = _targets(judged, documents[judged.doc_id])
+        if not targets and is_unmatched(id):
+            merge(tied.qrels, {question: {id: grade}})
+            tied.outside.append((question, id))
+            continue
         if not targets:
             tied.lost.append((question, id))
             continue
@@ -149,6 +156,11 @@ def in_words(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) 
         warnings.append(
             f"{name}: {_count(len(tied.changed), 'judged passage')} changed in {corpus} since, for "
             f"example {_pair(tied.changed[0])}"
+        )
+    if tied.outside:
+        warnings.append(
+            f"{name}: {_count(len(tied.outside), 'label')} of passages that {corpus} does not have; only the "
+            f"pipelines that returned them can find them, for example {_pair(tied.outside[0])}"
         )
     if tied.lost:
         named = ", ".join(map(_pair, tied.lost[:3])) + (", ..." if len(tied.lost) > 3 else "")

@@ -64,6 +64,11 @@ def limits(measured: Measured, decision: Decision) -> list[str]:
         sentences.append(f"They are a random sample of {sample['of']} (seed {sample['seed']}).")
     if figures.get("interrupted"):
         sentences.append("The evaluation was stopped before its end.")
+    for route, row in figures["routes"].items():
+        if source := row.get("source"):
+            sentences.append(
+                f"{route} was not asked: its replies are from {source['file']}, and its time is not measured."
+            )
     shown = decision.chosen or decision.nearest or decision.baseline
     unjudged = measured.mean(shown, UNJUDGED)
     if unjudged is not None:

@@ -75,10 +75,9 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
     """
     metric = decision.criteria.metric
     values = measured.values(metric) or {}
-    known = routes()
-    own = any(one.route in known and known[one.route].external for one in decision.candidates)
-    all_rungs = (*RUNGS, OWN) if own else RUNGS
-    standing = [_standing(decision, families) for _, families in all_rungs]
+    family_of = {one.route: _family(one.route, measured) for one in decision.candidates}
+    all_rungs = (*RUNGS, OWN) if OWN[1][0] in family_of.values() else RUNGS
+    standing = [_standing(decision, families, family_of) for _, families in all_rungs]
     compared = _compared([one[0] for one in standing], values)
     rungs: list[Rung] = []
     last: Candidate | None = None
@@ -96,10 +95,19 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
     return Ladder(metric, _with_answered(rungs, measured), reached)
 
 
-def _standing(decision: Decision, families: Sequence[Family]) -> tuple[Candidate | None, tuple[str, ...]]:
+def _family(route: str, measured: Measured) -> Family | None:
+    """The family of a route; one whose replies were read from a file is a pipeline of the user's."""
+    known = routes().get(route)
+    if known is None:
+        return OWN[1][0] if measured.figures["routes"][route].get("source") else None
+    return known.family
+
+
+def _standing(
+    decision: Decision, families: Sequence[Family], family_of: Mapping[str, Family | None]
+) -> tuple[Candidate | None, tuple[str, ...]]:
     """The route on a rung, and the other measured ones of its families."""
-    known = routes()
-    mine = [one for one in decision.candidates if one.route in known and known[one.route].family in families]
+    mine = [one for one in decision.candidates if family_of[one.route] in families]
     passing = [one for one in mine if one.passes]
     scored = [one for one in mine if one.mean is not None]
     if passing:

@@ -173,6 +173,9 @@ def of_figures(
 
     check(figures, name)
     titles = {route: known.title for route, known in routes().items() if route in figures["routes"]}
+    for route, row in figures["routes"].items():
+        if source := row.get("source"):
+            titles[route] = f"{route} (replies from {source['file']})"
     return Measured(name, figures, evaluation, prices, titles)
 
 

@@ -1,0 +1,273 @@
+"""Replies of a pipeline from a file: a TREC run, or JSON lines with a reply each. Nothing is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from core.domain.errors import BadInput, PipelineFailed, shortened
+from core.domain.external import MAX_HITS, read_reply
+from core.domain.types import Query
+
+MAX_BYTES = 128 * 2**20
+ENDINGS = (".run", ".trec", ".txt", ".jsonl")
+HOW = "NAME=FILE.run (TREC) or NAME=FILE.jsonl (a reply a line)"
+COLUMNS = "question Q0 passage rank score name"
+Words = tuple[tuple[str, ...], ...]
+_ENCODED = re.compile(r"%(?=[0-9A-F]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a file has for one question: the reply in plain JSON values, and the milliseconds it took."""
+
+    reply: Mapping[str, Any]
+    ms: float | None
+    line: int
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A file read for the questions of a set; `asked` are their ids by their words and those before them.
+
+    `complete`: a question without a line was asked too, and nothing was found, as in a TREC run.
+    """
+
+    path: Path
+    sha256: str
+    answered: Mapping[str, Answered]
+    asked: Mapping[Words, str]
+    complete: bool
+
+    def ask(
+        self,
+        asked: Mapping[str, Any],
+        timeout: float,  # noqa: ARG002 - as every way of asking has it
+        cancel: threading.Event,  # noqa: ARG002
+    ) -> tuple[bytes, float | None]:
+        """The reply to a question, and the milliseconds that the file gives it."""
+        id = self.asked.get(_words(asked["query"], [turn["text"] for turn in asked["history"]]))
+        found = self.answered.get(id) if id is not None else None
+        if found is None and (not self.complete or id is None):
+            raise PipelineFailed(f"{self.path.name} has no reply to this question, and cannot be asked")
+        reply = found.reply if found is not None else {"hits": []}
+        return json.dumps(reply).encode(), None if found is None else found.ms
+
+    def ready(self, cancel: threading.Event) -> None:
+        """Nothing is to be started."""
+
+    def facts(self) -> Mapping[str, Any]:
+        """How it is asked: not at all."""
+        return {"kind": "file"}
+
+    def stop(self) -> None:
+        """Nothing is to be ended."""
+
+    def ids(self) -> dict[str, str]:
+        """Every id a passage is named by, with another way to read it; only where there are no texts."""
+        return {
+            hit["id"]: hit["doc_id"]
+            for one in self.answered.values()
+            for hit in one.reply["hits"]
+            if "id" in hit and not hit.get("text")
+        }
+
+
+_files: dict[str, RunFile] = {}  # of this process' command line, by the route's name
+
+
+def use(name: str, file: RunFile) -> None:
+    """Have the route `name` answered from `file`."""
+    _files[name] = file
+
+
+def used(name: str) -> RunFile | None:
+    """The file a route is answered from, or None."""
+    return _files.get(name)
+
+
+def read(path: Path, questions: Mapping[str, Query], of: str) -> RunFile:
+    """The file with its replies to `questions`, the ids and queries of the set `of`.
+
+    Raises BadInput that names the line: of an unknown question, one that stands there twice, a score that is
+    no number, a reply that is none; and for a file of another kind, or that is too large.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise BadInput(f"--run {path.name}: cannot tell its kind by its ending; write {HOW}")
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise BadInput(
+                f"--run {path.name}: {size / 2**20:.0f} MiB; at most {MAX_BYTES // 2**20} MiB are read: keep "
+                "the first 100 hits of each question"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"--run: cannot read {path}: {error.strerror or error}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"--run {path.name}: not UTF-8 text (byte {error.start})") from None
+    jsonl = path.suffix.lower() == ".jsonl"
+    ids = _Ids(questions, of, path.name)
+    answered = _replies(text, ids) if jsonl else _trec(text, ids)
+    if not answered:
+        raise BadInput(f"--run {path.name}: no reply in it; write {HOW}")
+    asked = _asked(questions, answered, path.name)
+    return RunFile(path, hashlib.sha256(data).hexdigest(), answered, asked, complete=not jsonl)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    """The questions of a set, for messages about a file."""
+
+    questions: Mapping[str, Query]
+    of: str
+    file: str
+
+    def where(self, line: int) -> str:
+        return f"--run {self.file} line {line}"
+
+    def known(self, id: str, line: int) -> str:
+        """The id, or as RouteScope's own run files encode it; BadInput for one that the set has not."""
+        for one in (id, _decoded(id)):
+            if one in self.questions:
+                return one
+        some = ", ".join(map(repr, list(self.questions)[:3]))
+        raise BadInput(
+            f"{self.where(line)}: question {shortened(id, 80)!r} is not among the {len(self.questions)} "
+            f"questions of {self.of}, which are {some} ..."
+        )
+
+
+def _trec(text: str, ids: _Ids) -> dict[str, Answered]:
+    """Hits by question, best score first, as trec_eval reads them; equal scores in the order of ranks."""
+    rows: dict[str, dict[str, tuple[float, int, int]]] = {}
+    for line, content in _lines(text):
+        columns = content.split()
+        if len(columns) != 6:
+            raise BadInput(f"{ids.where(line)}: {len(columns)} columns; a TREC run has 6: {COLUMNS}")
+        id, _, passage, rank, score, _ = columns
+        own = rows.setdefault(ids.known(id, line), {})
+        if passage in own:
+            raise BadInput(
+                f"{ids.where(line)}: passage {shortened(passage, 80)!r} stands there twice for question "
+                f"{shortened(id, 80)!r}, first on line {own[passage][2]}"
+            )
+        if len(own) >= MAX_HITS:
+            raise BadInput(
+                f"{ids.where(line)}: more than {MAX_HITS:,} hits of question {shortened(id, 80)!r}"
+            )
+        own[passage] = (_score(score, ids.where(line)), _rank(rank, ids.where(line)), line)
+    return {
+        id: Answered({"hits": _hits(own)}, None, min(line for _, _, line in own.values()))
+        for id, own in rows.items()
+    }
+
+
+def _hits(own: Mapping[str, tuple[float, int, int]]) -> list[dict[str, Any]]:
+    best = sorted(own, key=lambda passage: (-own[passage][0], own[passage][1]))
+    return [{"id": one, "doc_id": _decoded(one), "score": own[one][0]} for one in best]
+
+
+def _score(text: str, where: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not math.isfinite(score):
+        raise BadInput(f"{where}: score {shortened(text, 40)!r} is no number")
+    return score
+
+
+def _rank(text: str, where: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise BadInput(f"{where}: rank {shortened(text, 40)!r} is no whole number")
+    return int(text)
+
+
+def _replies(text: str, ids: _Ids) -> dict[str, Answered]:
+    by_text: dict[str, list[str]] = {}
+    for id, query in ids.questions.items():
+        by_text.setdefault(query.text.strip(), []).append(id)
+    found: dict[str, Answered] = {}
+    for line, content in _lines(text):
+        where = ids.where(line)
+        try:
+            given = json.loads(content, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{where}: not JSON: {error}") from None
+        if not isinstance(given, dict):
+            raise BadInput(f"{where}: expected an object with question_id or question, and hits")
+        id = _question(given, by_text, ids, line)
+        if id in found:
+            raise BadInput(
+                f"{where}: question {shortened(id, 80)!r} stands there twice, first on line {found[id].line}"
+            )
+        ms = given.pop("ms", None)
+        if ms is not None and (isinstance(ms, bool) or not isinstance(ms, int | float) or ms < 0):
+            raise BadInput(f"{where}: ms is {shortened(repr(ms), 40)}; expected milliseconds, 0 or more")
+        read_reply(given, where)  # raises BadInput for one that is not as it is to be
+        found[id] = Answered(given, None if ms is None else float(ms), line)
+    return found
+
+
+def _question(given: dict[str, Any], by_text: Mapping[str, list[str]], ids: _Ids, line: int) -> str:
+    """The id of the question that a line answers; what names it is taken out."""
+    id, text = given.pop("question_id", None), given.pop("question", None)
+    if isinstance(id, str | int) and not isinstance(id, bool):
+        return ids.known(str(id), line)
+    if id is not None or not isinstance(text, str):
+        raise BadInput(f"{ids.where(line)}: no question_id and no question, which say what it replies to")
+    same = by_text.get(text.strip(), [])
+    if len(same) > 1:
+        raise BadInput(
+            f"{ids.where(line)}: {len(same)} questions of {ids.of} ask {shortened(text, 80)!r}; give "
+            "question_id"
+        )
+    if not same:
+        raise BadInput(f"{ids.where(line)}: {ids.of} does not ask {shortened(text, 80)!r}")
+    return same[0]
+
+
+def _asked(questions: Mapping[str, Query], answered: Mapping[str, Answered], file: str) -> dict[Words, str]:
+    """The id by the words of the question: of equal ones that are answered alike, any."""
+    found: dict[Words, str] = {}
+    for id, query in questions.items():
+        other = found.setdefault(_words(query.text, [turn.text for turn in query.history]), id)
+        one, two = answered.get(id), answered.get(other)
+        if other != id and (one and one.reply) != (two and two.reply):
+            raise BadInput(
+                f"--run {file}: questions {other!r} and {id!r} ask the same, and are answered differently"
+            )
+    return found
+
+
+def _words(text: str, turns: Sequence[str]) -> Words:
+    """A question as it stays the same when white space and control characters are taken out of it."""
+    return tuple(
+        tuple("".join(char if char.isprintable() else " " for char in one).split())
+        for one in (text, *turns)
+        if one.strip()
+    )
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+
+
+def _decoded(id: str) -> str:
+    """An id as it was before RouteScope wrote it into a run file, which has no white space in its columns."""
+    return unquote(id) if _ENCODED.search(id) else id
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
