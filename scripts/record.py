@@ -1,8 +1,8 @@
 """Record the default model on sample questions: `python -m scripts.record [ROUTE,... [SAMPLE,...]]`.
 
 Every route, or those named, runs on every sample question of `support`, or those named by id, in record
-mode, without answers. What the model says goes to data/recordings/, where the first demo takes it from. Run it
-again after a prompt changed: only what is not recorded yet asks the model.
+mode, without answers. What the model says goes to data/recordings/, where the first demo takes it from. Run
+it again after a prompt changed: only what is not recorded yet asks the model.
 """
 
 from __future__ import annotations
