@@ -39,6 +39,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "serve": "serve",
     "sessions": "store",
     "sweep": "sweep",
+    "traces": "traces",
 }
 
 

@@ -1,15 +1,57 @@
-"""Traces of other programs: imported from a file."""
+"""`traces`: an endpoint that other programs send their traces to; and their import from a file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli.common import Bar, emit, stoppable
+import click
+
+from core.cli.common import Bar, emit, note, output_options, stoppable
 
 if TYPE_CHECKING:
     from core.engine.imported import Imported
     from core.store import Store
+
+
+@click.group("traces")
+def traces_() -> None:
+    """Traces of other programs: take them as they come. `import` reads them from a file."""
+
+
+@traces_.command("listen")
+@click.option("--port", type=click.IntRange(0, 65535), default=4318, show_default=True, metavar="PORT",
+              help="Port on 127.0.0.1; 0 chooses a free one.")  # fmt: skip
+@click.option("--corpus", metavar="NAME", help="The corpus of their passages. Default: one made of them.")
+@click.option("--name", metavar="NAME", help="Name of their route. Default: their service's.")
+@output_options
+def listen_(port: int, corpus: str | None, name: str | None, as_json: bool) -> int:
+    """Take OTLP traces at http://127.0.0.1:PORT/v1/traces and store each as a run, until Ctrl-C.
+
+    Only programs of this machine can send: OTLP/HTTP, as JSON or protobuf. A trace is stored 2 seconds after
+    its last span once its root has come, or after 60 seconds without it.
+    """
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
+    from core.engine.engine import shared_engine
+    from core.engine.trace_collector import Collector
+    from core.engine.trace_endpoint import Endpoint
+    from core.engine.trace_intake import Intake
+
+    engine = shared_engine()
+    if corpus is not None:
+        ensure(catalogue.source(corpus, settings=engine.settings, known_only=True), engine.settings)
+    intake = Intake(engine, corpus, name)
+    collector = Collector(intake.take, note)
+    endpoint = Endpoint(collector, port)
+    note(f"listening on {endpoint.address} (Ctrl-C ends it)")
+    with stoppable() as stop:
+        endpoint.serve(stop)
+    document = {"address": endpoint.address, "spans": collector.received, "runs": collector.stored}
+    emit(
+        document, lambda: f"{collector.received} spans taken, {collector.stored} runs stored", as_json=as_json
+    )
+    return 0
 
 
 def import_traces(

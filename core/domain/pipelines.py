@@ -91,8 +91,8 @@ class Pipeline:
 
     @property
     def file(self) -> Path:
-        """The file of a function."""
-        return Path(self.target.rpartition(":")[0])
+        """The file of a function, or of replies."""
+        return Path(self.target if self.door == "file" else self.target.rpartition(":")[0])
 
     @property
     def function(self) -> str:

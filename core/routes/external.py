@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from core.domain.errors import Unavailable
 from core.domain.pipelines import Pipeline
 from core.domain.types import Answer, Query
@@ -20,7 +18,7 @@ def route_of(pipeline: Pipeline, broken: str = "") -> Route:
         return do.external(pipeline.name, query, k)
 
     if pipeline.door == "file":
-        summary = f"Replies of a pipeline from {Path(pipeline.target).name}; it cannot be asked live."
+        summary = f"Replies of a pipeline from {pipeline.file.name}; it cannot be asked live."
     else:
         asks = "an endpoint" if pipeline.door == "http" else f"{pipeline.function} in {pipeline.file.name}"
         summary = f"Ask your own pipeline ({asks}); measured from outside."

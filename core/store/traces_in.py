@@ -129,6 +129,15 @@ def read_documents(documents: Iterable[Any], name: str) -> Read:
     return assembled(spans, skipped)
 
 
+def spans_of(document: Any, skipped: Counter[str]) -> list[ForeignSpan]:
+    """The spans of one OTLP request; BadInput where it is none."""
+    if not isinstance(document, dict) or not any(
+        name in document for name in ("resourceSpans", "resource_spans")
+    ):
+        raise BadInput("the request has no resourceSpans: it is no OTLP traces")
+    return list(_otlp(document, skipped))
+
+
 def assembled(spans: Iterable[ForeignSpan], skipped: Counter[str] | None = None) -> Read:
     """Spans put together to traces."""
     found = Read(skipped=Counter() if skipped is None else skipped)

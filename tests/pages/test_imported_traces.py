@@ -1,0 +1,66 @@
+"""Runs that were made of traces open on the pages about one run, and say what they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from core.engine.imported import imported
+from tests.fakes import MemoryCorpus
+from tests.pages.reading import html, shown
+from tests.unit.test_traces_in import SHOP, otlp, parsed, spans_of
+
+TINY = MemoryCorpus({passage.id: passage.text for passage in SHOP.all}, "tiny")
+
+
+@pytest.fixture
+def traced(engine):
+    """Two stored runs of traces: one with a reranker and an answer, one without scores."""
+    found = imported(parsed(otlp()).traces, TINY, "theirs")
+    engine.store.add_runs(found.runs)
+    return found.runs
+
+
+@pytest.mark.parametrize("page", ["why.py", "latency.py", "transform.py", "fusion.py", "evaluators.py"])
+def test_each_page_opens_a_trace(visit, traced, page):
+    for run in traced:
+        app = visit(page, run=run.id)
+        assert not app.exception, app.exception
+        assert run.query.text in shown(app) + html(app)
+
+
+def test_compare_shows_the_route_the_passages_and_the_answer(visit, traced):
+    app = visit("compare.py", run=traced[0].id)
+    page = html(app) + shown(app)
+    assert "shop-rag" in page
+    assert "To start a return, ask for a return merchandise authorization" in page
+    assert "Ask for an RMA first." in page
+
+
+def test_why_says_where_the_reranker_dropped_it(visit, traced, monkeypatch):
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {"damage:0": 2})
+    page = html(visit("why.py", run=traced[0].id))
+    assert "At rank 1 in “vector search”; “rerank” dropped it." in page
+
+
+def test_latency_shows_the_steps_with_the_times_of_the_trace(visit, traced):
+    page = html(visit("latency.py", run=traced[0].id)) + shown(visit("latency.py", run=traced[0].id))
+    assert "1.5 s" in page
+    assert "ChatCompletion" in page
+
+
+def test_hostile_names_stay_text(visit, engine):
+    found = otlp()
+    for span in spans_of(found):
+        span["name"] = "<img src=x onerror=alert(1)>"
+    text = (
+        json.dumps(found).replace("Parcels", "<script>alert(1)</script>").replace("shop-rag", "<b>shop</b>")
+    )
+    runs = imported(parsed(json.loads(text)).traces, TINY, "theirs").runs
+    engine.store.add_runs(runs)
+    for page in ("compare.py", "why.py", "latency.py"):
+        drawn = html(visit(page, run=runs[0].id))
+        assert "<img src=x" not in drawn
+        assert "<script>alert" not in drawn
+        assert "<b>shop</b>" not in drawn
