@@ -48,8 +48,8 @@ def test_ci_makes_the_parts_of_make_test_and_a_wheel_by_targets_that_exist():
         "test-unit",
         "test-browser",
         "test-models",
-        "test-libraries",
         "test-installed",
+        "test-libraries",
         "wheel",
     }
     assert "$(MAKE) test-unit test-slow" in MAKEFILE
