@@ -72,7 +72,7 @@ class _served:  # noqa: N801 - used as a function
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = -1  # head and body in one packet
+            disable_nagle_algorithm = True
 
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))

@@ -9,10 +9,11 @@ from typing import Any
 
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
+from core.domain.pipelines import from_command
 from core.domain.types import Turn
 from core.engine.availability import without_model
 from core.engine.engine import Engine
-from core.routes.registry import pick
+from core.routes.registry import add, forget_given, pick, pipelines
 
 Names = str | Sequence[str] | None
 Parameters = Mapping[str, Mapping[str, Any]] | None
@@ -42,6 +43,24 @@ def listed(given: str | Sequence[str]) -> tuple[str, ...]:
     ):
         raise BadInput(f"routes={given!r}; give names of routes, as a list or with commas between them")
     return tuple(route.name for route in pick(given))
+
+
+def own_routes(given: Mapping[str, str] | None, python: File) -> tuple[str, ...]:
+    """The names of pipelines of one's own, {name: target}, which are routes of this process from now on."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping) or not all(
+        isinstance(one, str) for item in given.items() for one in item
+    ):
+        raise BadInput(f"own={given!r}; give {{name: target}}, such as {{'my_rag': 'my_rag.py:search'}}")
+    interpreter = str(path(python, "python")) if python else ""
+    made = [from_command(f"{name}={target}", interpreter) for name, target in given.items()]
+    known = pipelines()
+    if any(known.get(one.name, one) != one for one in made):
+        forget_given()  # a name was given another target, in a notebook's next cell
+    for one in made:
+        add(one)
+    return tuple(one.name for one in made)
 
 
 def of_routes(given: Parameters) -> dict[str, Mapping[str, Any]]:

@@ -19,6 +19,7 @@ from core.api.arguments import (
     flag,
     listed,
     of_routes,
+    own_routes,
     text,
 )
 from core.api.corpora import ensure, source
@@ -86,6 +87,8 @@ def compare(
     corpus: File,
     routes: Names = None,
     *,
+    own: Mapping[str, str] | None = None,
+    python: File = "",
     parameters: Parameters = None,
     history: Sequence[Turn | Mapping[str, str]] = (),
     answers: bool = False,
@@ -97,24 +100,27 @@ def compare(
 
     `corpus` is a name that the command `corpora` lists, or the path of a folder or file. An index that is
     missing is built first; with `build=False` that raises Unavailable, and a path BadInput. `routes` are
-    names; None stands for all that can run here without a language model. `parameters` are {route: {name:
-    value}}. `history` are the turns before the question. With `answers` every route writes an answer. The run
-    is stored, so that the dashboard shows it, unless `stored` is False.
+    names; None stands for all that can run here without a language model. `own` are pipelines of your own,
+    {name: "FILE.py:FUNCTION" or an address}, asked beside them; `python` is the interpreter of those that are
+    functions, else this one. `parameters` are {route: {name: value}}. `history` are the turns before the
+    question. With `answers` every route writes an answer. The run is stored, so that the dashboard shows it,
+    unless `stored` is False.
 
     A route that fails says so in its result and costs the others nothing. Ctrl-C stops the run; what was
     finished of it is stored. Raises BadInput and Unavailable.
     """
     query = Query(text(question, "question"), conversation(history))
+    engine = engines.shared_engine()  # it knows the routes that the settings name
     named, values = None if routes is None else listed(routes), of_routes(parameters)
     for value, name in ((answers, "answers"), (stored, "stored"), (build, "build")):
         flag(value, name)
-    engine = engines.shared_engine()
+    added = own_routes(own, python)
     now = engine.settings
     with reporting(progress) as report:
         origin = source(corpus, None, now, known=not build)
         if build:
             ensure(origin, now, report)
-        names = named or chosen(None, engine, origin.name)
+        names = tuple(dict.fromkeys((*(named or chosen(None, engine, origin.name)), *added)))
         request = Request(
             query,
             origin.name,

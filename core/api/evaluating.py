@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,7 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from core.analysis.metrics import COMPARED, title
 from core.api import html
-from core.api.arguments import File, Names, Parameters, count, flag, listed, of_routes, path, paths, text
+from core.api.arguments import (
+    File,
+    Names,
+    Parameters,
+    count,
+    flag,
+    listed,
+    of_routes,
+    own_routes,
+    path,
+    paths,
+    text,
+)
 from core.api.corpora import ensure, source
 from core.api.progress import Progress, reporting
 from core.domain import settings as settings_module
@@ -26,6 +37,8 @@ from core.evaluation.summary import check_baseline
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from core.api.explaining import Explanation
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +62,20 @@ class Evaluated(Evaluation):
     def findings(self) -> list[str]:
         """What the figures show, in sentences, most important first."""
         return words.found(self.figures)
+
+    def why(
+        self, question: str, passage: str | None = None, *, route: str | None = None, depth: int = 10
+    ) -> Explanation:
+        """Why the routes found or lost the passages labelled for a question, or one passage: see
+        core.api.why. BadInput for a question that was not asked, and where no runs were saved (`keep`).
+        """
+        from core.api.explaining import why
+
+        if question not in self.questions:
+            some = ", ".join(list(self.questions)[:5])
+            raise BadInput(f"evaluation {self.name} has no question {question!r}; it has for example: {some}")
+        grades = self.labelled.qrels.get(question, {})
+        return why(self.run(question), passage, route=route, depth=depth, grades=grades)
 
     def _row(self, route: str) -> dict[str, Any]:
         row = self.figures["routes"][route]
@@ -93,6 +120,8 @@ def evaluate(
     target: File,
     routes: Names = None,
     *,
+    own: Mapping[str, str] | None = None,
+    python: File = "",
     name: str | None = None,
     baseline: str | None = None,
     split: str = "test",
@@ -118,10 +147,11 @@ def evaluate(
 
     `target` is the name of a corpus with questions, or the path of a BEIR folder; with `questions` (JSONL or
     CSV), `qrels` (TREC) or `labels` (a label set) of any corpus. `routes` are names; None stands for all that
-    can run here without a language model. `baseline` is the route that the others are compared with, the
-    first unless given. `split` is dev, test or all; `mode` keeps one kind of question; `queries` and
-    `per_mode` draw a sample with `seed`. An index that is missing is built first; with `build=False` it
-    raises Unavailable.
+    can run here without a language model. `own` are pipelines of your own, {name: "FILE.py:FUNCTION" or an
+    address}, measured beside them; `python` is the interpreter of those that are functions, else this one.
+    `baseline` is the route that the others are compared with, the first unless given. `split` is dev, test or
+    all; `mode` keeps one kind of question; `queries` and `per_mode` draw a sample with `seed`. An index that
+    is missing is built first; with `build=False` that raises Unavailable.
 
     With `out` (a folder) or `keep` (a name, for the page Evaluate) all is saved there, and the same call goes
     on where it was stopped; without, it is in memory alone. Ctrl-C stops it and raises KeyboardInterrupt;
@@ -138,8 +168,11 @@ def evaluate(
     for value, called in ((queries, "queries"), (per_mode, "per_mode")):
         if value is not None:
             count(value, called)
+    engine = engines.shared_engine()  # it knows the routes that the settings name
     names = () if routes is None else listed(routes)
+    added = own_routes(own, python)
     if names:
+        names = tuple(dict.fromkeys((*names, *added)))
         check_baseline(baseline, names)
     if timing not in (None, "shared", "isolated"):
         raise BadInput(f"timing={timing!r}; give shared or isolated")
@@ -149,13 +182,11 @@ def evaluate(
         found = sets.read(origin.name, origin.path, split=text(split, "split"), questions=files, qrels=judged)
         if mode:
             dataset.of_mode(found, mode)
-    engine = engines.shared_engine()
     spec = Spec(
         origin.name, names, of_routes(parameters), split, mode, queries, per_mode,
         count(seed, "seed", least=0), labels, tuple(map(str, files)), str(judged) if judged else None, timing,
         flag(answers, "answers"), baseline=baseline, repeats=count(repeats, "repeats", most=20),
     )  # fmt: skip
-    stop = threading.Event()
     with reporting(progress) as report:
         if build:
             ensure(origin, settings, report)
@@ -165,7 +196,7 @@ def evaluate(
             report("questions", done, total)
 
         figures, labelled, outcomes = perform(
-            engine, ready, out=folder, fresh=fresh, retry=retry_failed, progress=told, ended=stop.is_set
+            engine, ready, out=folder, fresh=fresh, retry=retry_failed, progress=told
         )
     if figures["interrupted"]:
         kept = f"; what was asked is in {folder}, and the same call goes on with it" if folder else ""

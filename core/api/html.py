@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from markupsafe import Markup, escape
 
 CELL = "padding:2px 8px;vertical-align:top"
+TEXT, FIGURE = "text-align:left", "text-align:right;white-space:nowrap"
 # A notebook takes $...$ in any text for a formula, and draws it.
 PLAIN = "tex2jax_ignore mathjax_ignore"
 
@@ -24,8 +25,8 @@ def table(
     def row(cells: Sequence[object], tag: str) -> Markup:
         return Markup("<tr>{}</tr>").format(
             Markup("").join(
-                Markup('<{0} style="{1};text-align:{2}" dir="auto">{3}</{0}>').format(
-                    Markup(tag), CELL, "right" if at in right else "left", cell
+                Markup('<{0} style="{1};{2}" dir="auto">{3}</{0}>').format(
+                    Markup(tag), CELL, FIGURE if at in right else TEXT, cell
                 )
                 for at, cell in enumerate(cells)
             )

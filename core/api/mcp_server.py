@@ -24,7 +24,7 @@ from core.api.explaining import why
 from core.backends.prompting.untrusted import harmless
 from core.domain.errors import BadInput, RouteScopeError, describe
 from core.domain.program import version
-from core.domain.types import Hit, RouteResult, Run
+from core.domain.types import Hit, RouteResult
 from core.evaluation import leaderboard
 
 P = ParamSpec("P")
@@ -122,16 +122,11 @@ def explain(
     it. The same diagnosis as on the page Why, made of the recorded steps of the run.
     """
     name, split, question = run.partition(SEPARATOR)
-    grades = None
-    found: Run | str = run
-    if split:
-        opened = _saved(name)
-        if question not in opened.questions:
-            some = ", ".join(list(opened.questions)[:5])
-            raise BadInput(f"evaluation {name} has no question {question!r}; it has for example: {some}")
-        found = opened.run(question)
-        grades = opened.labelled.qrels.get(question, {}) if label is None else None
-    told = why(found, passage, route=route, labels=label, depth=depth, grades=grades)
+    if split and label is None:
+        told = _saved(name).why(question, passage, route=route, depth=depth)
+    else:
+        found = _saved(name).run(question) if split else run
+        told = why(found, passage, route=route, labels=label, depth=depth)
     return {
         "run": told.run.id,
         "corpus": told.run.corpus,

@@ -59,8 +59,8 @@ class Plan:
         """What was taken as what."""
         if not self.text:
             return (
-                f"a table ({_listed(self.columns)}): one document describes it; give --text-columns to make"
-                " its rows documents"
+                f"a table ({_listed(self.columns)}): one document describes it; with text columns chosen"
+                " (--text-columns) its rows are documents"
             )
         rest = [name for name in self.columns if name not in (*self.text, self.title, "id", "_id")]
         said = f"each row is a document, text: {_listed(self.text)}"

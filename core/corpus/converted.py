@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from core.domain.errors import BadInput, Unavailable
+from core.domain.program import INSTALLED, PROJECT
 
-HOW = "python -m pip install -r requirements-documents.txt"
+LIST = PROJECT / "requirements-documents.txt" if INSTALLED else "requirements-documents.txt"
+HOW = f"python -m pip install -r {LIST}"
 LARGEST = 50_000_000  # bytes of a file
 UNPACKED = (
     200_000_000  # bytes of all parts of a file together; a larger one is more likely a trap than a text

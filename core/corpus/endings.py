@@ -28,8 +28,7 @@ CODE = (
     *(".cc", ".cpp", ".hpp", ".cs", ".rb", ".php", ".swift", ".sh", ".bash", ".ps1", ".sql", ".r", ".jl"),
     *(".lua", ".pl", ".proto", ".graphql", ".tf", ".yaml", ".yml", ".toml", ".ini"),
 )
-DOCUMENTS = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS)
-READ = (*DOCUMENTS, *CODE)
+READ = (*MARKDOWN, *PLAIN, *HTML, *PDF, *CONVERTED, *ROWS, *CODE)
 # What was read before there were others: an index of that time is up to date while these are as they were.
 FIRST = (".csv", ".htm", ".html", ".jsonl", ".markdown", ".md", ".pdf", ".txt")
 _PICTURE = "pictures are not read (they hold no text)"
@@ -42,7 +41,10 @@ _INSTEAD = {
     ".ods": "save it as .xlsx", ".xlsm": "save it as .xlsx", ".docm": "save it as .docx",
     ".json": "give one object a line, in a .jsonl file", ".parquet": "save it as .jsonl or .csv",
 }  # fmt: skip
-IN_WORDS = ", ".join(DOCUMENTS) + f", or source code ({', '.join(CODE[:6])}, …)"
+IN_WORDS = (
+    ".md, .txt, .rst, .html, .pdf, .docx, .pptx, .epub, .jsonl, .csv, .tsv, .xlsx, or of source code"
+    " (.py, .js, …)"
+)
 
 
 def unread(ending: str) -> str:

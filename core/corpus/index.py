@@ -129,6 +129,8 @@ def _build(
             if target.exists():
                 target.rename(folder.with_suffix(".damaged"))
             folder.rename(target)
+        else:
+            manifest.remark(target, content.notes, content.skipped)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     corpus = Corpus(target)

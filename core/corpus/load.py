@@ -139,7 +139,12 @@ def survey(path: Path, reading: Reading, report: LoadReport) -> dict[str, int]:
         try:
             for part in rows.opened(file, str(file)):
                 plan = part.plan(reading)
+                if not part.columns:
+                    report.empty.add(name)
+                    continue
                 report.saw(part.columns)
+                if not plan.text:
+                    part.check_described(file)
                 report.take(f"{name}/{part.sheet}" if part.sheet else name, plan.in_words())
         except rows.NotRead as error:
             report.skip(name, error.why)

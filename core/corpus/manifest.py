@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,23 @@ def seal(folder: Path, info: Mapping[str, Any]) -> None:
     content = {"format": FORMAT, "info": dict(info), "files": files}
     text = json.dumps({**content, "digest": _digest(content)}, indent=1)
     (folder / NAME).write_text(text + "\n", encoding="utf-8")
+
+
+def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...]) -> None:
+    """Put what is to be said of the documents into the record: the same index, but the source has changed.
+
+    Raises IndexDamaged.
+    """
+    info, files = read(folder)
+    if (info.notes, info.skipped) == (notes, skipped):
+        return
+    told = asdict(replace(info, notes=notes, skipped=skipped))
+    if not skipped:
+        del told["skipped"]
+    content = {"format": FORMAT, "info": told, "files": files}
+    scratch = folder.with_suffix(".record")
+    scratch.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1) + "\n", encoding="utf-8")
+    os.replace(scratch, folder / NAME)
 
 
 def _digest(content: Mapping[str, Any]) -> str:

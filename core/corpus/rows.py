@@ -52,6 +52,17 @@ class Rows:
     above: int = 0  # rows left out above the header of a sheet
     encoding: str = "utf-8"
 
+    def check_described(self, path: Path) -> None:
+        """Raise NotRead for rows without text that are no table either: objects may have any fields."""
+        if self.sheet or path.suffix.lower() in table_files.TABLES:
+            return
+        shown = ", ".join(map(repr, self.columns)) or "none"
+        raise NotRead(
+            f"{path}:{self.sample[0].line if self.sample else 1}",
+            f"no text column; give one of {', '.join(TEXT_COLUMNS)}, or name others with --text-columns"
+            f" (found: {shown})",
+        )
+
     def plan(self, reading: Reading) -> Plan:
         """What its columns are."""
         return columns.plan(self.columns, [row.cells for row in self.sample], reading.text_columns)
@@ -103,13 +114,7 @@ def read(path: Path, name: str, reading: Reading, report: LoadReport, max_bytes:
                 report.take(name, plan.in_words())
                 yield from ((document, name) for document in table)
                 return
-            if not found.sheet:
-                shown = ", ".join(map(repr, found.columns)) or "none"
-                raise NotRead(
-                    f"{path}:{found.sample[0].line if found.sample else 1}",
-                    f"no text column; give one of {', '.join(TEXT_COLUMNS)}, or name others with"
-                    f" --text-columns (found: {shown})",
-                )
+            found.check_described(path)
             report.take(called, plan.in_words())
             yield Document(called, found.sheet, _described(found, name)), f"{path}:{found.sheet}"
             continue
@@ -263,7 +268,7 @@ def _named(header: tuple[str, ...], rows: Iterator[tuple[int, list[str]]]) -> It
     for line, cells in rows:
         ragged = len(cells) != width
         if len(cells) > width > 0:
-            cells = [*cells[: width - 1], ", ".join(cells[width - 1 :])]
+            cells = [*cells[: width - 1], ", ".join(cell.strip() for cell in cells[width - 1 :])]
         yield Row(line, dict(zip(header, [*cells, *[""] * (width - len(cells))], strict=False)), ragged)
 
 

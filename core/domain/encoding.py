@@ -12,11 +12,10 @@ from core.domain.errors import BadInput
 UTF8 = "utf-8"
 LOOKED_AT = 1 << 16  # bytes: of the beginning, and of what is not ASCII
 AT_ONCE = 1 << 20
-CONTROLS = 0.05  # of the bytes looked at: text has hardly any besides tabs and line ends
-ZEROS = 0.1  # of every other byte, in UTF-16 of any script: spaces, digits and line ends have them
-BROKEN = (
-    0.1  # of what is not ASCII: with less of it that is no UTF-8 the file is damaged, not of another encoding
-)
+CONTROLS, STRAY = 0.05, 8  # of the bytes looked at, and at least: text has tabs, line ends and few others
+ZEROS, FEW = 0.1, 3  # of every other byte in UTF-16, and at least: spaces, digits and line ends have them
+BROKEN = 0.1  # of what is not ASCII: with fewer that are no UTF-8 the file is damaged UTF-8
+MOST = 0.2  # bytes that are not ASCII and of no known encoding: with fewer they are damage in a text
 MESS = 0.3  # of charset-normalizer: the share of unlikely neighbours that makes an encoding impossible
 AROUND = 40  # bytes kept on both sides of those that are not ASCII
 # What browsers know, the most common first: of two that fit equally well the earlier one is taken.
@@ -54,11 +53,14 @@ def encoding_of(file: BinaryIO) -> str:
             raise BadInput(f"it is not text but {what}, whatever its name says")
     if wide := _wide(head):
         return wide
-    if len(_CONTROL.findall(head)) > CONTROLS * len(head):
+    if len(_CONTROL.findall(head)) > max(STRAY, CONTROLS * len(head)):
         raise BadInput("it is not text: it holds binary data")
     file.seek(0)
     sample = _not_utf8(file)
-    return UTF8 if not sample else _likeliest(sample)
+    found = _likeliest(sample) if sample else UTF8
+    if found is None and sum(byte > 127 for byte in head) > MOST * len(head):
+        raise BadInput("it is not text, or of an encoding that is not known; save it as UTF-8")
+    return found or UTF8
 
 
 def decoded(raw: bytes) -> tuple[str, str]:
@@ -78,7 +80,7 @@ def shown(encoding: str) -> str:
 def _wide(head: bytes) -> str | None:
     """UTF-16 without a byte order mark: zero bytes in every other place, and nowhere else."""
     even, odd = head[::2].count(0), head[1::2].count(0)
-    if bool(even) == bool(odd) or max(even, odd) < ZEROS * len(head) / 2:
+    if bool(even) == bool(odd) or max(even, odd) < max(FEW, ZEROS * len(head) / 2):
         return None
     encoding = "utf-16-le" if odd else "utf-16-be"
     try:
@@ -125,13 +127,13 @@ def _sampled(file: BinaryIO) -> bytes:
     return b"" if broken <= BROKEN * whole else b"".join(parts)
 
 
-def _likeliest(sample: bytes) -> str:
+def _likeliest(sample: bytes) -> str | None:
     from charset_normalizer import from_bytes
 
     found = from_bytes(sample, cp_isolation=list(CANDIDATES), threshold=MESS)
     best = found.best()
     if best is None:
-        raise BadInput("it is not text, or of an encoding that is not known; save it as UTF-8")
+        return None
     text = str(best)
     near = {one.encoding for one in found if one.chaos <= best.chaos and one.coherence >= best.coherence}
     for encoding in CANDIDATES:

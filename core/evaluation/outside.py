@@ -26,9 +26,9 @@ def remarks(outcomes: Outcomes, routes: Sequence[str], qrels: Mapping[str, Mappi
         if not strange:
             continue
         labelled = sum(id in qrels.get(question, {}) for question, id in strange)
-        judged = f"{labelled:,} of them are labelled" if labelled else "none of them is labelled"
+        judged = f"{labelled:,} of {len(strange):,} are labelled"
         found.append(
-            f"{route}: {len(strange) / total:.0%} of its first {DEPTH} passages are not in the corpus "
-            f"({judged}); the others count as not relevant, as unjudged ones do"
+            f"{route}: {len(strange) / total:.1%} of its first {DEPTH} passages are not in the corpus; "
+            f"{judged}, and those without a label count as not relevant, as unjudged ones do"
         )
     return found

@@ -11,6 +11,7 @@ from core.backends.calibrations import Decision as Name
 from core.backends.prompting.prompts import EVIDENCE
 from core.backends.prompting.prompts_confidence import CLOSED_ANSWER
 from core.backends.prompting.prompts_corrective import CLAIM, LOOK_UP, RELEVANT
+from core.domain.program import COMMAND
 from core.steps.base import StepBase
 from core.steps.decisions import Decided
 from core.steps.step import step
@@ -60,7 +61,7 @@ def worth(about: Name, model: str, found: Calibration | None) -> tuple[State, st
     """What the decision `about` is worth with `model`, by its calibration, and the sentence that says so."""
     if found is None:
         why = f"“{about}” was not calibrated for {model}: its threshold is a default"
-        return "not calibrated", f"{why}; run python -m core calibrate"
+        return "not calibrated", f"{why}; run {COMMAND} calibrate"
     if found.prompt != PROMPTS[about]:
         why = f"“{about}” was calibrated for prompt {found.prompt}, not {PROMPTS[about]}"
         return "not calibrated", why

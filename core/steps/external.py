@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from core.backends.admission import aside
 from core.corpus.passage_matching import Matched
 from core.domain.errors import Cancelled, PipelineTimedOut
 from core.domain.external import KINDS, ForeignHit, Reply, Stage
@@ -59,7 +60,7 @@ class AskExternal(Generate):
     def _call(self, name: str, query: Query, k: int) -> tuple[ExternalReply, list[_Listed | None], Matched]:
         """The reply, the stages' lists, and the final one matched."""
         context, trace = self.context, self.context.trace
-        with trace.aside():
+        with aside():
             pipeline = context.external(name)
         args = {"query": query.text, "k": k, "history": len(query.history)}
         with trace.span(f"call {name}", "RETRIEVER", args) as span:
@@ -78,11 +79,12 @@ class AskExternal(Generate):
                 span.cached = "cache"
             trace.stand_at(span.start_ms + given.ms)  # not the wait for another call, nor for its start
             ended, began = trace.now(), time.perf_counter()
-            matched = [
-                None if stage.hits is None else context.corpus.matcher.match(stage.hits)
-                for stage in reply.stages
-            ]
-            final = context.corpus.matcher.match(reply.hits)
+            with aside():  # the first one reads all words of the corpus
+                matched = [
+                    None if stage.hits is None else context.corpus.matcher.match(stage.hits)
+                    for stage in reply.stages
+                ]
+                final = context.corpus.matcher.match(reply.hits)
             span.output = _output(name, pipeline.door, given, final, (time.perf_counter() - began) * 1000)
             if reply.usage is not None:
                 span.tokens = Tokens(reply.usage.prompt, reply.usage.completion)

@@ -20,8 +20,9 @@ from mcp import Client, StdioServerParameters, stdio_client
 from core.domain.program import PROJECT
 from core.routes.registry import routes
 
-pytestmark = pytest.mark.installed
+pytestmark = [pytest.mark.installed, pytest.mark.timeout(900)]
 
+LONG_S = 600  # indexing takes ten seconds of a processor, which others may have
 ASKED = "How does an idempotency key make a POST request safe to retry?"
 
 
@@ -30,7 +31,7 @@ def wheel(tmp_path_factory):
     """The wheel, built from this checkout by the backend that pyproject.toml names."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, timeout=170)
+    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, timeout=LONG_S)
     (made,) = folder.iterdir()
     return made
 
@@ -49,7 +50,7 @@ class Installed:
     def __call__(self, *command: str, code: int = 0) -> str:
         """What a command writes to stdout, run from the empty folder; it must end with `code`."""
         done = subprocess.run(
-            command, cwd=self.empty, env=self.environment, capture_output=True, text=True, timeout=170
+            command, cwd=self.empty, env=self.environment, capture_output=True, text=True, timeout=LONG_S
         )
         assert done.returncode == code, done.stderr[-3000:]
         return done.stdout if code == 0 else done.stderr
@@ -70,7 +71,7 @@ def installed(wheel, tmp_path_factory):
     python = folder / "env" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", "-q"]
-    subprocess.run([*pip, str(wheel)], check=True, capture_output=True, timeout=170)
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True, timeout=LONG_S)
     made = Installed(folder)
     borrowed = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
     (made.packages / "zz_borrowed.pth").write_text("\n".join(borrowed) + "\n")
@@ -107,7 +108,7 @@ def test_the_wheel_holds_what_the_checkout_holds_in_one_folder(wheel):
     declared = {
         line.removeprefix("Requires-Dist: ").lower().replace("_", "-")
         for line in metadata.splitlines()
-        if line.startswith("Requires-Dist")
+        if line.startswith("Requires-Dist") and "extra ==" not in line
     }
     assert {line for line in pinned if not line.startswith("#")} == declared
     assert any(line.startswith("torch==") for line in declared)
@@ -136,7 +137,7 @@ def test_it_keeps_its_data_in_the_users_folder_and_says_so(installed):
     moved = {**installed.environment, "ROUTESCOPE_HOME": str(installed.home / "other")}
     command = ["routescope", "doctor", "--quick", "--json"]
     done = subprocess.run(
-        command, cwd=installed.empty, env=moved, capture_output=True, text=True, timeout=170
+        command, cwd=installed.empty, env=moved, capture_output=True, text=True, timeout=LONG_S
     )
     assert str(installed.home / "other") in done.stdout
 

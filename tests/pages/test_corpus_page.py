@@ -7,6 +7,7 @@ import pytest
 from core.corpus import builds, catalogue, index, index_record, near_duplicates, uploads
 from core.corpus.chunk import Chunking
 from core.corpus.enrichments import store
+from core.corpus.types import Reading
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from tests.fakes import HashEmbedder
@@ -271,6 +272,80 @@ def test_files_are_uploaded_previewed_and_indexed_as_shown(visit, real):
     made = index.open_corpus("new-files", settings=real.settings)
     assert made.info.chunking == Chunking(100, 0)
     assert [one.id for one in made.documents()] == ["b.txt", "up.md"]
+
+
+FAQ = b"question,answer\nHow is it paid?,By card.\n<b>When</b>?,At once.\n"
+
+
+def test_the_columns_of_an_upload_are_shown_and_chosen(visit, real):
+    app = visit("corpus.py", corpus="shop", tab="Add")
+    app.file_uploader[0].set_value([("faq.csv", FAQ, "text/csv")]).run()
+    app.toggle(key="upload_show").set_value(True).run()
+    assert "faq.csv (2 rows): each row is a document, text: answer; title: question" in html(app)
+    assert "upload:html" not in [box.key for box in app.selectbox]  # there is no page
+    app.radio(key="upload:rows").set_value("Chosen columns").run()
+    app.multiselect(key="upload:columns").set_value(["question", "answer"]).run()
+    assert "text: question, answer" in html(app)
+    app.text_input(key="upload_name").set_value("faq").run()
+    app.button(key="upload_add").click().run()
+    builds.get("faq").wait(20)
+    assert builds.get("faq").error is None
+    made = index.open_corpus("faq", settings=real.settings)
+    assert made.document("faq.csv#2")[0].text == "How is it paid?\n\nBy card."
+    found = index_record.current("faq", real.settings)
+    assert found.source.reading == Reading(("question", "answer"), "main")
+
+
+def test_a_folder_is_looked_at_before_it_is_indexed(visit, real, tmp_path):
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "faq.csv").write_bytes(FAQ)
+    (folder / "page.html").write_text("<nav>Home</nav><p>Words.")
+    (folder / "<b>.xyz").write_text("x")
+    app = visit("corpus.py", corpus="shop", tab="Add")
+    app.text_input(key="new_path").set_value(str(folder)).run()
+    app.toggle(key="new_show").set_value(True).run()
+    assert "2 files can be read: 1 .csv, 1 .html." in shown(app)
+    assert "1 file was left out" in shown(app)
+    assert '<td dir="auto">.xyz files are not read</td>' in html(app)
+    assert "&lt;b&gt;.xyz" in html(app)
+    assert "<b>.xyz" not in html(app)
+    app.selectbox(key="new:html").set_value("all").run()
+    app.radio(key="new:rows").set_value("No rows are documents").run()
+    assert "faq.csv: a table (question, answer): one document describes it" in html(app)
+    app.button(key="new_build").click().run()
+    builds.get("more").wait(20)
+    assert builds.get("more").error is None
+    made = index.open_corpus("more", settings=real.settings)
+    assert [one.id for one in made.documents()] == ["faq.csv/faq", "page.html"]
+    assert "Home" in made.document("page.html")[0].text
+
+
+def test_what_was_read_and_left_out_is_shown_and_can_be_changed(visit, real, tmp_path):
+    (tmp_path / "shop" / "faq.csv").write_bytes(FAQ)
+    (tmp_path / "shop" / "a.png").write_bytes(b"x")
+    index.build("shop", "shop", settings=real.settings)
+    app = visit("corpus.py", corpus="shop")
+    assert "Notes on the documents" in shown(app)
+    assert "faq.csv (2 rows): each row is a document" in html(app)
+    assert "1 file was left out" in shown(app)
+    assert html(app).count("pictures are not read") == 1
+    app.toggle(key="read_show").set_value(True).run()
+    assert app.button(key="read_again").disabled
+    app.radio(key="state:shop:rows").set_value("Chosen columns").run()
+    app.multiselect(key="state:shop:columns").set_value(["question"]).run()
+    app.button(key="read_again").click().run()
+    builds.get("shop").wait(20)
+    assert builds.get("shop").error is None
+    made = index.open_corpus("shop", settings=real.settings)
+    assert made.document("faq.csv#2")[0].text == "How is it paid?"
+
+
+def test_a_folder_that_cannot_be_looked_at_says_so(visit, real, tmp_path):
+    app = visit("corpus.py", corpus="shop", tab="Add")
+    app.text_input(key="new_path").set_value(str(tmp_path / "nowhere")).run()
+    app.toggle(key="new_show").set_value(True).run()
+    assert "no such file or folder" in plain(app.error[0].value)
 
 
 def test_an_upload_that_cannot_be_read_says_so_and_keeps_nothing(visit, real):

@@ -28,12 +28,15 @@ from core.api import (
 )
 from core.api.html import table
 from core.api.progress import reporting
+from core.backends.external import doors
 from core.domain import settings as settings_module
 from core.domain.program import PROJECT
 from core.domain.settings import Settings
 from core.engine import engine as engine_module
 from core.evaluation.release.measured import find
 from core.evaluation.release.snapshot import snapshot
+from core.routes import registry
+from tests.fakes import TEXTS
 from tests.standing import ASKED, Shelf, stand_in
 
 QUESTION = ASKED["q1"]
@@ -103,6 +106,35 @@ def test_hostile_text_is_text_in_a_notebook(engine):
     assert (type(made), "<script>" in made) == (str, False)
 
 
+def test_a_pipeline_of_ones_own_is_asked_and_measured_beside_the_others(engine, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "TEXTS = "
+        + repr(TEXTS)
+        + """
+def search(query, k):
+    return [{"doc_id": id, "text": text} for id, text in TEXTS.items() if "crushed" in text][:k]
+def other(query, k):
+    return []
+"""
+    )
+    try:
+        own = {"mine": f"{mine}:search"}
+        found = compare(QUESTION, "tiny", ["bm25"], own=own)
+        assert [(one.route, one.status) for one in found.results] == [("bm25", "ok"), ("mine", "ok")]
+        assert [hit.passage.id for hit in found.results[1].hits] == ["crushed:0-80"]
+        measured = evaluate("tiny", ["bm25"], own=own, progress=False)
+        assert measured.figures["routes"]["mine"]["hit@10"] == pytest.approx(1 / 3)
+        changed = compare(QUESTION, "tiny", ["bm25"], own={"mine": f"{mine}:other"})
+        assert changed.results[1].hits == ()
+        for given in ({"mine": 3}, {"bm25": f"{mine}:search"}, {"a": "no/such.py:f"}, {"Not a name": "x"}, 3):
+            with pytest.raises(BadInput):
+                compare(QUESTION, "tiny", ["bm25"], own=given)
+    finally:
+        registry.forget_given()
+        doors.stop_all()
+
+
 def test_a_route_that_fails_is_told_beside_the_others(engine, monkeypatch):
     from dataclasses import replace
 
@@ -121,7 +153,7 @@ def test_evaluate_and_gate_are_five_lines_of_a_test(engine):
     measured = evaluate("tiny", ["bm25", "dense"], baseline="bm25", progress=False)
     decision = gate(measured, min_quality=0.5)
     assert decision, decision
-    assert decision.chosen == "bm25"
+    assert decision.chosen in measured.routes  # the cheapest that passes: by time, which varies
     assert not gate(measured, min_quality=1.5)
     assert "Nothing passes" in str(gate(measured, min_quality=1.5))
 
@@ -147,6 +179,9 @@ def test_a_kept_evaluation_is_opened_by_name_and_goes_on(engine, tmp_path, monke
     first = evaluate("tiny", ["bm25", "dense"], keep="mine", queries=2)
     assert evaluations() == ["mine"]
     opened = evaluation("mine")
+    assert opened.why("q2").grades == {"keys:0-80": 1}
+    with pytest.raises(BadInput, match="no question 'q9'; it has for example: q"):
+        opened.why("q9")
     assert (opened.figures, opened.outcomes) == (first.figures, first.outcomes)
     assert evaluation(tmp_path / "evaluations" / "mine").figures == first.figures
     asked = []
@@ -304,8 +339,19 @@ def test_an_evaluation_that_was_stopped_raises_and_goes_on(engine, tmp_path):
     assert len(evaluate("tiny", ["bm25"], keep="mine", progress=False).outcomes) == 3
 
 
-def test_progress_is_shown_from_one_second_on(capsys, monkeypatch):
+def test_progress_in_a_log_is_a_line_now_and_then(capsys, monkeypatch):
     now = [0.0]
+    monkeypatch.setattr("core.api.progress.time.monotonic", lambda: now[0])
+    with reporting(True) as report:
+        for second in range(50):
+            now[0] = float(second)
+            report("questions", second, 1_000)
+    assert capsys.readouterr().err == "questions: 20 of 1,000\nquestions: 40 of 1,000\n"
+
+
+def test_progress_in_a_terminal_is_a_bar_from_one_second_on(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr("core.api.progress.time.monotonic", lambda: now[0])
     with reporting(True) as report:
         report("questions", 0, 9)

@@ -147,13 +147,65 @@ def test_ask_for_people_compares_and_tells_how_to_open_the_run(engine, call, mon
     assert out.rstrip().splitlines()[-1].startswith("Reopen: http://localhost:8501/?run=")
 
 
+def test_ask_prints_what_passages_say_and_the_whole_text_on_request(engine, call):
+    out = call(*ASK, "--routes", "bm25,dense", "--hits", "2")[1]
+    first = next(line for line in out.splitlines() if "crushed:0-80" in line)
+    assert TEXTS["crushed:0-80"][:20] in first
+    assert "more passages among the first 10 of some route: --hits " in out
+    assert TEXTS["crushed:0-80"] in call(*ASK, "--routes", "bm25", "--text")[1]
+    (line,) = [line for line in out.splitlines() if "more passages" in line]
+    every = call(*ASK, "--routes", "bm25,dense", "--hits", line.split()[-1])[1]
+    assert "more passage" not in every
+    assert all(id in every[every.index("Rank of") :] for id in TEXTS)
+    assert "0 is not in the range" in one_error(call(*ASK, "--hits", "0")[2])
+
+
+def test_a_route_without_a_result_says_what_to_do_in_full(tmp_path, monkeypatch, call):
+    remedy = "run python -m core models pull and set an address " + "that is long " * 20 + "to the end"
+    made = FakeEngine(tmp_path, llm=ScriptedLLM(missing=remedy))
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    out = call(*ASK, "--routes", "hyde,bm25,step_back")[1]
+    assert f"hyde, step_back: unavailable, {remedy}" in out.splitlines()
+
+
+def test_many_routes_are_told_in_few_lines(engine, call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    many = (
+        "bm25,dense,hybrid_rrf,hybrid_linear,mmr,dedupe,compress,rerank,multi_query,rag_fusion,step_back,hyde"
+    )
+    code, out, _ = call(*ASK, "--routes", many)
+    assert code == 0
+    assert "Rank of each passage by route (# as above)" in out
+    assert len([line for line in out.split("\n\nhyde\n")[0].splitlines() if line.strip()]) <= 40
+    table = out[out.index("Rank of") :].split("\n\n")[0].splitlines()
+    assert max(map(len, table)) <= 100
+
+
+def test_ask_takes_a_path_as_eval_does(engine, call, tmp_path, monkeypatch):
+    built = []
+    monkeypatch.setattr(corpora, "ensure", lambda source, settings: built.append((source.name, source.path)))
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "a.txt").write_text("words")
+    assert call("ask", "box", "--corpus", folder, "--routes", "bm25")[0] == 0
+    assert built == [("tiny", folder)]
+    assert "no such/place" in one_error(
+        call("ask", "box", "--corpus", "no such/place", "--routes", "bm25")[2]
+    )
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "no readable document" in one_error(call("ask", "box", "--corpus", empty, "--routes", "bm25")[2])
+
+
 @pytest.mark.trust
 def test_hostile_text_steers_no_terminal(tmp_path, monkeypatch, call):
     evil = "red \x1b[31m box \x07 \u202egnp.exe \u009b2J crushed"
     made = FakeEngine(tmp_path, texts={f"d{evil}": evil})
     monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
     monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
-    for extra in ([], ["--json"]):
+    for extra in ([], ["--text"], ["--json"]):
         code, out, err = call("ask", "crushed \x1b[31m box", "--corpus", "tiny", "--routes", "bm25", *extra)
         assert code == 0
         assert not any(c in out + err for c in "\x1b\x07\u202e\u009b")

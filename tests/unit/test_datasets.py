@@ -74,6 +74,64 @@ def test_trec_judgements_and_csv_questions(tmp_path):
     assert read_qrels(tmp_path / "q.qrels") == {"1": {"d1": 3, "d2": 0}}
 
 
+def test_questions_of_a_spreadsheet_need_no_id(tmp_path):
+    file = tmp_path / "faq.CSV"
+    file.write_bytes("Question;Answer\r\nWo ist die Küche?;Unten, links\r\nWhy?;So\r\n".encode("cp1252"))
+    first, second = dataset.written([file], name="mine", split="test").questions
+    assert (first.query.text, first.answers, first.answerable) == (
+        "Wo ist die Küche?",
+        ("Unten, links",),
+        True,
+    )
+    again = tmp_path / "other.jsonl"
+    again.write_text(json.dumps({"query": "Why?"}))
+    assert [q.id for q in dataset.written([again], name="mine").questions] == [second.id]
+    assert second.id.startswith("q-")
+    with pytest.raises(BadInput, match=r"no questions of split 'dev'; there are: none, all"):
+        dataset.written([file], name="mine", split="dev")
+    file.write_text("question,answer\nWhy?,So\nWhy?,Thus\n")
+    with pytest.raises(BadInput, match=r"line 3: this question was asked before; give both an id"):
+        dataset.written([file], name="mine")
+    file.write_text("question,answer\nWhy?,So, and more\n")
+    with pytest.raises(BadInput, match=r"line 2: more cells than the header"):
+        dataset.written([file], name="mine")
+    file.write_bytes(b"\x89PNG\r\n")
+    with pytest.raises(BadInput, match=r"faq\.CSV: it is not text but a PNG picture"):
+        dataset.written([file], name="mine")
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("doc1", [("doc1", 3)]),
+        (["doc1", "doc2"], [("doc1", 3), ("doc2", 3)]),
+        ({"doc": "doc1", "grade": 2}, [("doc1", 2)]),
+        ({"doc1": 2, "doc2": 0}, [("doc1", 2), ("doc2", 0)]),
+        ([{"doc": "doc1"}, "doc2"], [("doc1", 3), ("doc2", 3)]),
+        ("", []),
+        (None, []),
+    ],
+)
+def test_one_relevant_document_is_one_document(tmp_path, given, made):
+    file = tmp_path / "q.jsonl"
+    file.write_text(json.dumps({"id": "a", "text": "Why?", "relevant": given}))
+    (found,) = dataset.written([file], name="mine").evidence.values()
+    assert [(one.doc, one.grade) for one in found] == made
+    cell = given if isinstance(given, str) or given is None else json.dumps(given)
+    quoted = (cell or "").replace('"', '""')
+    (tmp_path / "q.csv").write_text(f'id,text,relevant\na,Why?,"{quoted}"\n')
+    (found,) = dataset.written([tmp_path / "q.csv"], name="mine").evidence.values()
+    assert [(one.doc, one.grade) for one in found] == made
+
+
+@pytest.mark.parametrize("given", [5, True, [""], [["doc1"]], {"doc1": -1}, {"doc1": "high"}, "[not json"])
+def test_a_relevant_that_cannot_be_names_the_line(tmp_path, given):
+    file = tmp_path / "q.jsonl"
+    file.write_text(json.dumps({"id": "a", "text": "Why?", "relevant": given}))
+    with pytest.raises(BadInput, match=r"q\.jsonl line 1.*relevant"):
+        dataset.written([file], name="mine")
+
+
 def test_written_questions_are_chosen_by_split_and_refused_with_their_line(tmp_path):
     path = tmp_path / "q.jsonl"
     lines = [

@@ -58,3 +58,41 @@ def test_what_is_nested_too_deep_is_read_without_its_tree() -> None:
     assert said(page) == ("T", "a < bc\nd\n\ne f")
     with pytest.raises(BadInput, match="deeper than 512"):
         said("<svg>" * 600)
+
+
+AROUND = (
+    "<title>T</title><header>Logo <nav>Home</nav></header><div role='navigation'>Menu</div>"
+    "<form role=search>Find</form><main><article><header><h1>Head</h1><p>By Ann</header><p>Words."
+    "<aside>Remark</aside><footer>Filed under x</footer></article><nav>In this article</nav></main>"
+    "<footer><p>Imprint</footer><div role=' ContentInfo '>Cookies</div>"
+)
+
+
+def test_what_stands_around_the_content_is_left_out_by_choice() -> None:
+    page = html.read(AROUND.encode(), main=True)
+    assert (page.title, page.dropped) == ("T", True)
+    assert page.text.split() == ["Head", "By", "Ann", "Words.", "Remark", "Filed", "under", "x"]
+    whole = html.read(AROUND.encode())
+    assert not whole.dropped
+    for word in ("Logo", "Home", "Menu", "Find", "In this article", "Imprint", "Cookies"):
+        assert word in whole.text
+        assert word not in page.text
+
+
+def test_a_page_that_is_nothing_else_keeps_what_stands_around() -> None:
+    page = html.read(b"<title>T</title><nav>Home</nav><footer>Imprint</footer>", main=True)
+    assert (page.text, page.dropped) == ("Home\n\nImprint", False)
+    assert html.read(b"<p>Words", main=True) == html.Page("", "Words", "utf-8", False)
+
+
+def test_a_page_without_a_body_is_read_behind_its_head() -> None:
+    assert said("<head><title>T</title><meta charset=utf-8><header>A</header><p>B</p>") == ("T", "A\n\nB")
+    assert said("<title>T</title><section>A</section>")[1] == "A"
+
+
+def test_an_encoding_that_is_not_declared_is_told() -> None:
+    raw = "<p>Die Küche ist groß.".encode("latin-1")
+    assert (html.read(raw).text, html.read(raw).guessed) == ("Die Küche ist groß.", "cp1252")
+    assert html.read(b"<meta charset=latin1>" + raw).guessed is None
+    with pytest.raises(BadInput, match="not text but a PNG picture"):
+        html.read(b"\x89PNG\r\n")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
+from core.domain.unmatched import unmatched_id
 from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.final import final, labelled_set
@@ -211,3 +212,17 @@ def test_disagreement_that_nobody_settled_and_another_corpus_are_said(store):
     assert labelled_set(store, "set", Cut(30)) == (found.__class__(**{
         "name": "set", "questions": found.questions, "qrels": {"q1": {ids[0]: 2}}, "relevant_from": 2,
     }), [])  # fmt: skip
+
+
+def test_passages_that_no_corpus_has_keep_their_labels_and_it_is_said(store):
+    """A pipeline of one's own returned them; once the corpus has their words, the label goes there."""
+    ids = labelled(store, Cut(30), {0: 1})
+    stranger = Passage(unmatched_id("wiki", "elsewhere"), "wiki", "", "Words of elsewhere.", 0, 19)
+    desks.add_to_pool(store, "set", {"q1": [Pooled(stranger, (("mine", 1),))]})
+    desks.judge(store, "set", Judgement("q1", stranger.id, "Ann", "person", "grade", 3))
+    found, said = labelled_set(store, "set", Cut(30))
+    assert found.qrels == {"q1": {ids[0]: 1, stranger.id: 3}}
+    (told,) = said
+    assert "1 label of passages that tiny does not have; only the pipelines that returned them" in told
+    grown = Cut(30, doc=TEXT, wiki="Words of elsewhere.")
+    assert labelled_set(store, "set", grown)[0].qrels == {"q1": {ids[0]: 1, "wiki:0-19": 3}}

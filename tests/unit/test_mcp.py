@@ -111,6 +111,7 @@ def test_a_question_of_an_evaluation_is_explained_where_a_route_did_worst(call, 
     assert "relevant passage in their top 10" in told["untrusted_explanation"]
 
 
+@pytest.mark.trust
 def test_text_of_documents_stands_under_untrusted_keys_alone(call, engine):
     engine.fakes["tiny"] = Shelf({"a:0-9": f"crushed {ORDER}"}, titles={"a": ORDER})
     asked = call("ask", question=f"crushed {ORDER}", corpus="tiny", routes=["bm25"])
@@ -131,6 +132,7 @@ def test_text_of_documents_stands_under_untrusted_keys_alone(call, engine):
         assert "<|im_end|>" not in json.dumps(answer)  # what a chat template reads as its own is broken
 
 
+@pytest.mark.trust
 def test_nothing_but_the_run_of_ask_is_written(call, engine, tmp_path):
     evaluate("tiny", ["bm25"], keep="mine", progress=False)
     asked = call("ask", question=QUESTION, corpus="tiny", routes=["bm25"])
@@ -164,6 +166,11 @@ WRONG = {
     "corpus": ("ask", {"question": "x", "corpus": "nope"}, "unknown corpus 'nope'; known: support"),
     "path": ("ask", {"question": "x", "corpus": "/etc"}, "unknown corpus '/etc'; known: support"),
     "route": ("ask", {"question": "x", "corpus": "tiny", "routes": ["nope"]}, "unknown route 'nope'"),
+    "code": (
+        "ask",
+        {"question": "x", "corpus": "tiny", "routes": ["a=/tmp/a.py:f"]},
+        "unknown route 'a=/tmp",
+    ),
     "hits": ("ask", {"question": "x", "corpus": "tiny", "k": 0}, "k=0; give 1 to 50"),
     "run": ("why", {"run": "nope"}, "there is no run 'nope'"),
     "depth": ("why", {"run": "nope", "depth": 0}, "depth=0; give a whole number, 1 to 1000"),

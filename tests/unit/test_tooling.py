@@ -43,7 +43,15 @@ def test_ci_makes_the_parts_of_make_test_and_a_wheel_by_targets_that_exist():
         assert run.startswith("make "), f"{run}: what CI does can be done at home"
         made |= called(run)
     assert made <= TARGETS
-    assert made == {"lint", "test-unit", "test-browser", "test-models", "test-installed", "wheel"}
+    assert made == {
+        "lint",
+        "test-unit",
+        "test-browser",
+        "test-models",
+        "test-installed",
+        "test-libraries",
+        "wheel",
+    }
     assert "$(MAKE) test-unit test-slow" in MAKEFILE
     assert "test-slow: test-browser test-models" in MAKEFILE
 

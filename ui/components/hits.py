@@ -114,14 +114,7 @@ def _hit(scene: Scene, hit: Hit, rank: int, move: Move | None, *, cited: bool) -
     if cited:
         chips.append(tag("span", "cited", css="chip"))
     if is_unmatched(passage.id):
-        chips.append(
-            tag(
-                "span",
-                "not in the corpus",
-                css="chip",
-                title="Returned by the pipeline, not found in the corpus",
-            )
-        )
+        chips.append(tag("span", "outside", css="chip", title="not in the corpus: returned by a pipeline"))
     # One template for a thousand hits: an element made part by part takes four times as long.
     css, number, score = "rs-hit gold" if grade else "rs-hit", scene.number(passage.id), _score(hit.score)
     if not scene.whole:

@@ -144,7 +144,8 @@ def _preview(given: list[UploadedFile], chunking: Chunking | None, usual: Readin
     chosen = st.selectbox("File", list(files), key="upload_preview")
     if chosen not in files:
         return None
-    reading, place = corpus_reading.chosen(usual, "upload"), st.container()
+    pages = any(name.lower().endswith(endings.HTML) for name in files)
+    reading, place = corpus_reading.chosen(usual, "upload") if pages else usual, st.container()
     try:
         read = uploads.read(chosen, files[chosen].getvalue(), reading)
     except RouteScopeError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 from markupsafe import Markup
 
+from core.corpus import endings
 from core.corpus.columns import NONE
 from core.corpus.load_report import Skipped, named
 from core.corpus.manifest import CorpusInfo
@@ -26,27 +27,34 @@ def folder(path: Path, usual: Reading, key: str) -> Reading | None:
     """What would be read at `path`, what left out, and the choices; None, with the reason on screen, for
     nothing.
     """
-    reading, place = chosen(usual, key), st.container()
+    place = st.container()
     try:
         with Reader() as reader:
-            kinds, report = reader.survey(path, reading)
+            kinds, report = reader.survey(path, usual)
             with place:
-                now = columns(reading, tuple(report.columns), key)
-            if now != reading:
-                reading = now
+                pages = any(kind in endings.HTML for kind in kinds)
+                reading = chosen(usual, key) if pages else usual
+                reading = columns(reading, tuple(report.columns), key)
+            if reading != usual:
                 kinds, report = reader.survey(path, reading)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return None
     many = f"{sum(kinds.values()):,} {'file' if sum(kinds.values()) == 1 else 'files'} can be read"
     st.markdown(md(f"{many}: {', '.join(f'{count:,} {kind}' for kind, count in kinds.items())}."))
-    notes([f"{named(one.names, one.count)}: {kind}" for kind, one in report.kinds.items()])
+    empty = report.empty
     left_out(report.skipped)
+    notes(
+        [
+            *([f"{named(empty.names, empty.count)}: empty"] if empty.count else []),
+            *(f"{named(one.names, one.count)}: {kind}" for kind, one in report.kinds.items()),
+        ]
+    )
     return reading
 
 
 def chosen(usual: Reading, key: str) -> Reading:
-    """The choice for HTML pages, beside the text columns as they are."""
+    """The choice for HTML pages."""
     html = st.selectbox(
         "HTML pages", HTML[::-1], index=HTML[::-1].index(usual.html), key=f"{key}:html",
         format_func=PAGES.__getitem__, width=320,

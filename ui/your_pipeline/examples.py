@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from core.domain.program import COMMAND
+
 FUNCTION = """# my_rag.py
 def search(query, k):
     return [{"doc_id": "faq.md", "text": "Returns take 30 days.", "score": 0.8}]
@@ -27,7 +29,7 @@ python = "/path/to/its/.venv"               # the interpreter that has its libra
 url = "http://127.0.0.1:8000/search"        # POST {query, history, k, filters, trace_id}
 headers = { Authorization = "Bearer ${MY_TOKEN}" }   # ${NAME}: a variable of the environment
 """
-COMMANDS = """python -m core ask "How do I start a return?" --corpus support \\
+COMMANDS = f"""{COMMAND} ask "How do I start a return?" --corpus support \\
     --route my_rag=my_rag.py:search --python .venv
-python -m core eval support --route my_service=http://127.0.0.1:8000/search
+{COMMAND} eval support --route my_service=http://127.0.0.1:8000/search
 """

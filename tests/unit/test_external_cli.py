@@ -1,0 +1,143 @@
+"""`--route` and `--python` of `ask` and `eval`, as they are used from outside."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core.engine.engine as engine_module
+from core.backends.external import doors
+from core.cli import corpora, main
+from core.domain import settings as settings_module
+from core.domain.settings import Settings
+from core.evaluation.outcome import Outcome
+from core.evaluation.outside import remarks
+from core.routes import registry
+from tests.fakes import TEXTS, FakeEngine
+from tests.loopback import http, loopback
+
+PIPELINE = """
+def search(query, k):
+    words = set(query.lower().split())
+    best = sorted(TEXTS.items(), key=lambda one: -len(words & set(one[1].lower().split())))
+    return [{"doc_id": id.split(":")[0], "text": text} for id, text in best][:k]
+def strangers(query, k):
+    return [{"doc_id": "x", "text": "Words that stand in no passage of this corpus."}, *search(query, 1)]
+def fails(query, k): raise ValueError("no index")
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    made = FakeEngine(tmp_path)
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    (tmp_path / "rag.py").write_text(f"TEXTS = {dict(TEXTS)!r}\n{PIPELINE}")
+    yield made
+    registry.forget_given()
+    doors.stop_all()
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*args: object) -> tuple[int, str, str]:
+        code = main([str(arg) for arg in args])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_ask_takes_a_function_and_an_endpoint_beside_routes(engine: FakeEngine, call: Any) -> None:
+    id, text = next(iter(TEXTS.items()))
+    file = engine.settings.home / "rag.py"
+    with loopback(http(json.dumps([{"doc_id": id.split(":")[0], "text": text}]))) as server:
+        code, out, _ = call(
+            "ask", "box arrived crushed", "--corpus", "tiny", "--routes", "bm25",
+            "--route", f"mine={file}:search", "--route", f"service={server.url}/search",
+            "--python", sys.executable, "--json",
+        )  # fmt: skip
+    assert code == 0
+    results = {one["route"]: one for one in json.loads(out)["results"]}
+    assert list(results) == ["bm25", "mine", "service"]
+    assert {one["status"] for one in results.values()} == {"ok"}
+    assert [hit["id"] for hit in results["service"]["hits"]] == [id]
+    assert results["mine"]["hits"]
+
+
+def test_without_routes_those_of_a_first_visit_stand_beside(engine: FakeEngine, call: Any) -> None:
+    _, out, _ = call(
+        "ask",
+        "crushed",
+        "--corpus",
+        "tiny",
+        "--route",
+        f"mine={engine.settings.home}/rag.py:search",
+        "--json",
+    )
+    asked = [one["route"] for one in json.loads(out)["results"]]
+    assert set(asked) == {"mine", *(one.name for one in registry.ours().values() if one.first)}
+
+
+def test_a_route_that_fails_costs_the_others_nothing(engine: FakeEngine, call: Any) -> None:
+    code, out, _ = call(
+        "ask", "crushed", "--corpus", "tiny", "--routes", "bm25", "--route",
+        f"mine={engine.settings.home}/rag.py:fails", "--json",
+    )  # fmt: skip
+    assert code == 0
+    told = {one["route"]: (one["status"], one["error"]) for one in json.loads(out)["results"]}
+    assert told == {"bm25": ("ok", None), "mine": ("failed", "pipeline mine failed: ValueError: no index")}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--route", "mine"], "cannot read --route 'mine'; write NAME=FILE.py:FUNCTION"),
+        (["--route", "mine=absent.py:f"], "absent.py does not exist"),
+        (["--route", "bm25=rag.py:search"], "is the name of a route of RouteScope"),
+        (["--route", "mine=rag.py:search", "--python", "/not/there"], "no Python interpreter at /not/there"),
+        (["--python", "python3"], "--python needs --route"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(
+    engine: FakeEngine, call: Any, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+) -> None:
+    monkeypatch.chdir(engine.settings.home)
+    code, out, err = call("ask", "crushed", "--corpus", "tiny", *options)
+    assert (code, out) == (2, "")
+    (line,) = [line for line in err.splitlines() if line]
+    assert said in line
+
+
+def test_eval_measures_it_and_tells_strangers(
+    engine: FakeEngine, call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tiny"
+    (folder / "qrels").mkdir(parents=True)
+    rows = [{"_id": id, "text": text} for id, text in TEXTS.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "box arrived crushed"}))
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tcrushed:0-80\t1\n")
+    engine.fakes["tiny"].name = "tiny"
+    monkeypatch.setattr(engine_module, "Engine", lambda settings: engine)
+    monkeypatch.setattr(corpora, "ensure", lambda source, settings: None)
+    code, out, _ = call(
+        "eval", folder, "--routes", "bm25", "--route", f"mine={tmp_path}/rag.py:search",
+        "--route", f"odd={tmp_path}/rag.py:strangers", "--json",
+    )  # fmt: skip
+    assert code == 0
+    figures = json.loads(out)
+    assert list(figures["routes"]) == ["bm25", "mine", "odd"]
+    assert figures["routes"]["mine"]["statuses"]["ok"] == 1
+    (told,) = [line for line in figures["warnings"] if line.startswith("odd:")]
+    assert "50.0% of its first 10 passages are not in the corpus; 0 of 1 are labelled" in told
+
+
+def test_labelled_strangers_are_counted() -> None:
+    outcomes = {"q": {"mine": Outcome("ok", 1.0, (("unmatched:a", 1.0), ("b", 0.5)))}}
+    (told,) = remarks(outcomes, ["mine", "bm25"], {"q": {"unmatched:a": 2}})
+    assert "1 of 1 are labelled" in told
+    assert remarks({"q": {"mine": Outcome("ok", 1.0, (("b", 0.5),))}}, ["mine"], {}) == []

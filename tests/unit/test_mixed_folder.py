@@ -1,0 +1,398 @@
+"""A folder as people have them: every file is read, or listed with the reason why it is not."""
+
+import io
+import json
+import os
+import sqlite3
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from core.cli import main
+from core.corpus import catalogue, converted, endings, index, index_record
+from core.corpus.chunk import WHOLE, Chunking, passages
+from core.corpus.load import documents, name_of
+from core.corpus.load_report import LoadReport
+from core.corpus.reading import Limits, Reader
+from core.corpus.source import from_path, from_record
+from core.corpus.types import Document, Reading
+from core.domain.errors import BadInput
+from core.domain.settings import Settings
+from tests import office
+from tests.fakes import HashEmbedder
+
+NEEDS_MARKITDOWN = "markitdown is not installed: python -m pip install -r requirements-documents.txt"
+NEEDS_OPENPYXL = "openpyxl is not installed: python -m pip install -r requirements-documents.txt"
+PAGE = (
+    "<title>Returns</title><header><a href=/>Home</a> The shop</header>"
+    "<nav><ul><li>Start<li>Contact</ul></nav><main><article><header><h1>Returns</h1></header>"
+    "<p>Goods come back within 30 days.</article></main><footer>Imprint</footer>"
+)
+
+
+def markitdown():
+    return pytest.importorskip("markitdown", reason=NEEDS_MARKITDOWN)
+
+
+def workbook(**sheets):
+    """A workbook of sheets with their rows."""
+    openpyxl = pytest.importorskip("openpyxl", reason=NEEDS_OPENPYXL)
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(out)
+    return out.getvalue()
+
+
+def slides(*texts):
+    pptx = pytest.importorskip("pptx", reason=NEEDS_MARKITDOWN)
+    made, out = pptx.Presentation(), io.BytesIO()
+    for title, body in texts:
+        slide = made.slides.add_slide(made.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = title, body
+    made.save(out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "mixed"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "load_embedder", lambda _name, *, settings: HashEmbedder())
+    for module in (index, catalogue):
+        monkeypatch.setattr(module, "identity", lambda name: name)
+    return Settings(home=tmp_path / "home", embedder="hash")
+
+
+def read(path, reading=None, **limits):
+    report = LoadReport()
+    with Reader(limits=Limits(**limits)) as reader:
+        found = [
+            cut.document for cut in reader.documents(path, WHOLE, report, reading or Reading(html="main"))
+        ]
+    return found, report
+
+
+FILES = {
+    "guide.rst": b"Guide\n=====\n\nRestart the service.\n",
+    "tool.py": b"def wait(n):\n    return 2 ** n\n",
+    "app.min.js": b"var a=1;" * 2_000,
+    "faq.csv": b"question,answer\nWhy?,So.\nHow?,Thus.\n",
+    "prices.csv": b"article,price\nvase,12.5\n",
+    "excel.csv": "Frage;Antwort\r\nWo ist die Küche?;Im Erdgeschoss.\r\n".encode("cp1252"),
+    "kueche.txt": "Die Küche ist groß, und die Gäste kommen später.".encode("latin-1"),
+    "wide.txt": "Größe in UTF-16".encode("utf-16"),
+    "photo.txt": b"\x89PNG" + bytes(range(256)),
+    "binary.txt": bytes(range(256)) * 9,
+    "page.html": PAGE.encode(),
+    "empty.txt": b"",
+    "empty.csv": b"",
+    "odd.jsonl": json.dumps({"headline": "Note", "story": "It left the harbour early in a storm."}).encode(),
+    "nothing.jsonl": b'{"a": 1}\n',
+    "archive.zip": office.packed({"a.txt": "x"}),
+    "a.png": b"\x89PNG",
+    "b.png": b"\x89PNG",
+    "LICENSE": b"MIT",
+    "old.doc": b"\xd0\xcf\x11\xe0",
+    "data.xyz": b"x",
+    "conf.json": b"{}",
+    "Thumbs.db": b"x",
+    ".hidden.md": b"x",
+}  # fmt: skip
+TAKEN = {
+    *("guide.rst", "tool.py", "faq.csv", "prices.csv", "excel.csv", "kueche.txt", "wide.txt", "page.html"),
+    "odd.jsonl",
+}
+
+
+@pytest.mark.process
+def test_every_file_is_read_or_listed_with_its_reason(folder):
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    (folder / "out.txt").symlink_to("/etc/hosts")
+    os.mkfifo(folder / "pipe.txt")
+    found, report = read(folder)
+    assert {document.id.split("#")[0].split("/")[0] for document in found} == TAKEN
+    left = {name for one in report.skipped for name in one.names} | set(report.empty.names)
+    assert left == {*FILES, "out.txt", "pipe.txt"} - TAKEN
+    told = "\n".join(report.notes())
+    for line in (
+        "2 empty documents left out: empty.csv, empty.txt",
+        "a.png, b.png: pictures are not read",
+        "archive.zip: archives are not opened; unpack it into the folder",
+        "old.doc: .doc files are not read; save it as .docx",
+        "data.xyz: .xyz files are not read",
+        "conf.json: .json files are not read; give one object a line, in a .jsonl file",
+        "LICENSE: a name without an ending is not read; call it .txt if it is text",
+        "Thumbs.db: no SQLite database, whatever its name says",
+        ".hidden.md: hidden files and folders",
+        "out.txt: a link that leads out of the folder",
+        "pipe.txt: no file",
+        "photo.txt: it is not text but a PNG picture",
+        "binary.txt: it is not text: it holds binary data",
+        "app.min.js: a line is longer than 5,000 characters",
+        "nothing.jsonl: no text column; give one of text, content, body, or name others",
+        "excel.csv, kueche.txt: not UTF-8, read as Windows-1252",
+        "faq.csv (2 rows): each row is a document, text: answer; title: question",
+        "prices.csv: a table (article, price): one document describes it",
+        "odd.jsonl (1 row): each row is a document, text: story; title: headline",
+        "page.html: without navigation, header and footer of the page",
+    ):
+        assert line in told
+    texts = {document.id: document.text for document in found}
+    assert texts["kueche.txt"].startswith("Die Küche ist groß")
+    assert texts["page.html"] == "Returns\n\nGoods come back within 30 days."
+
+
+@pytest.mark.process
+def test_nothing_of_it_is_lost_on_the_way_from_the_process(folder):
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    expected = LoadReport()
+    here = list(documents(folder, expected, Reading(html="main")))
+    found, report = read(folder)
+    assert found == here
+    assert report == expected
+    with Reader() as reader:
+        kinds, looked = reader.survey(folder, Reading())
+    assert (
+        sum(kinds.values()) == len([n for n in FILES if Path(n).suffix in endings.READ]) - 1
+    )  # the hidden one
+    assert "faq.csv: each row is a document, text: answer; title: question" in looked.notes()
+    assert {"question", "answer", "frage", "a"} <= set(looked.columns)
+
+
+@pytest.mark.process
+def test_office_documents_and_books_are_markdown(folder):
+    markitdown()
+    (folder / "policy.docx").write_bytes(
+        office.docx(
+            [("Heading1", "Travel policy"), ("", "Fly economy."), ("Heading1", "Hotels"), ("", "120 €.")]
+        )
+    )
+    (folder / "review.pptx").write_bytes(slides(("Review", "Revenue rose."), ("Outlook", "It rains.")))
+    (folder / "novel.epub").write_bytes(
+        office.epub("The lighthouse", ["<h1>One</h1><p>The keeper lit the lamp.</p>", "<p>It went out.</p>"])
+    )
+    found, report = read(folder)
+    by = {document.id: document for document in found}
+    assert (by["policy.docx"].title, by["policy.docx"].text) == (
+        "Travel policy", "Fly economy.\n\n# Hotels\n\n120 €.",
+    )  # fmt: skip
+    assert by["review.pptx"].title == "Review"
+    assert by["review.pptx"].text == "Revenue rose.\n\n# Outlook\nIt rains."
+    assert by["novel.epub"].title == "The lighthouse"
+    assert "# One\n\nThe keeper lit the lamp.\n\nIt went out." in by["novel.epub"].text
+    assert report.notes() == ()
+    long = Document("x.docx", "", "# One\n\n" + "Words here. " * 20 + "\n\n# Two\n\n" + "More. " * 9)
+    assert [p.text[:5] for p in passages(long, Chunking(300))] == ["# One", "# Two"]  # cut at its headings
+
+
+@pytest.mark.process
+def test_sheets_with_text_are_a_document_a_row_and_others_are_described(folder):
+    faq = [
+        ["Frequently asked"],
+        ["Question", "Answer", "Owner"],
+        ["Why?", "So.", "Ann"],
+        ["How?", "Thus.", None],
+    ]
+    (folder / "book.xlsx").write_bytes(
+        workbook(FAQ=faq, Numbers=[["article", "price"], ["vase", 12.5], ["lamp", 7.0]], Empty=[])
+    )
+    found, report = read(folder)
+    assert [(d.id, d.title, d.text, dict(d.meta)) for d in found[:2]] == [
+        ("book.xlsx/FAQ#3", "Why?", "So.", {"owner": "Ann"}),
+        ("book.xlsx/FAQ#4", "How?", "Thus.", {}),
+    ]
+    assert (found[2].id, found[2].text) == (
+        "book.xlsx/Numbers",
+        "Table Numbers of book.xlsx.\n- article: vase, lamp\n- price: 12.5, 7",
+    )
+    assert "book.xlsx/FAQ: 1 rows above the header left out" in report.notes()
+    chosen, _ = read(folder, Reading(("article",)))
+    assert [d.text for d in chosen if "Numbers" in d.id] == ["vase", "lamp"]
+
+
+@pytest.mark.parametrize("ending", [".docx", ".pptx", ".epub", ".xlsx"])
+def test_what_is_missing_says_how_to_get_it(folder, monkeypatch, ending):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(converted, "import_module", absent)
+    (folder / "a.txt").write_text("words")
+    (folder / f"b{ending}").write_bytes(office.docx([("", "x")]))
+    report = LoadReport()
+    assert [d.id for d in documents(folder, report)] == ["a.txt"]
+    (line,) = report.notes()
+    assert line.startswith(f"b{ending}: reading it needs ")
+    assert line.endswith("is not installed: python -m pip install -r requirements-documents.txt")
+
+
+BOMB = "<!DOCTYPE x [" + "".join(
+    f'<!ENTITY e{n} "{f"&e{n - 1};" * 20 if n else "ha" * 20}">' for n in range(9)
+) + "]>"  # fmt: skip
+
+
+@pytest.mark.process
+@pytest.mark.trust
+def test_hostile_office_files_are_left_out_and_cost_no_other_file(folder):
+    markitdown()
+    (folder / "burst.docx").write_bytes(office.packed({"word/document.xml": b"0" * 201_000_000}))
+    (folder / "many.epub").write_bytes(office.packed({f"{n}": "" for n in range(converted.PARTS + 1)}))
+    (folder / "laughs.docx").write_bytes(office.docx([("", "&e8;")], BOMB))
+    (folder / "laughs.epub").write_bytes(
+        office.packed({"META-INF/container.xml": f"{BOMB}<container>&e8;</container>"})
+    )
+    (folder / "locked.docx").write_bytes(b"\xd0\xcf\x11\xe0" + b"\0" * 600)
+    (folder / "nozip.pptx").write_bytes(b"words")
+    (folder / "none.xlsx").write_bytes(office.packed({"a.txt": "x"}))
+    (folder / "half.docx").write_bytes(office.docx([("", "x" * 9_000)])[:-200])
+    (folder / "good.txt").write_text("words")
+    began = time.monotonic()
+    found, report = read(folder, memory=1024**3)
+    assert time.monotonic() - began < 60
+    assert [document.id for document in found if document.text] == ["good.txt"]
+    told = {name: one.reason for one in report.skipped for name in one.names}
+    assert "unpacked it has 201 MB in 1 parts; at most 200 MB" in told["burst.docx"]
+    assert f"in {converted.PARTS + 1:,} parts" in told["many.epub"]
+    assert "needs a password" in told["locked.docx"]
+    assert "not what its name says" in told["nozip.pptx"]
+    assert {"laughs.docx", "laughs.epub", "none.xlsx", "half.docx"} <= told.keys()
+    assert all(len(line) < 1_001 for line in report.notes())
+
+
+@pytest.mark.process
+@pytest.mark.trust
+def test_a_sheet_that_says_it_has_a_million_rows_is_read_as_far_as_it_goes(folder):
+    content = workbook(Big=[["question", "answer"], ["Why?", "So."]])
+    parts = _parts(content)
+    sheet = "xl/worksheets/sheet1.xml"
+    parts[sheet] = parts[sheet].replace(b'ref="A1:B2"', b'ref="A1:XFD1048576"')
+    assert b"XFD1048576" in parts[sheet]
+    (folder / "big.xlsx").write_bytes(office.packed(parts))
+    found, _ = read(folder, seconds=10)
+    assert [document.title for document in found] == ["Why?"]
+
+
+def _parts(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+@pytest.mark.process
+@pytest.mark.trust
+def test_a_workbook_that_takes_too_long_is_left_out(folder):
+    rows = b"".join(b'<row r="%d"/>' % n for n in range(1, 1_000_000, 1))
+    parts = _parts(workbook(Big=[["a", "b"]]))
+    sheet = "xl/worksheets/sheet1.xml"
+    begin, end = parts[sheet].split(b"<sheetData>")[0], b"</sheetData></worksheet>"
+    parts[sheet] = begin + b"<sheetData>" + rows + end
+    (folder / "big.xlsx").write_bytes(office.packed(parts))
+    (folder / "good.txt").write_text("words")
+    found, report = read(folder, seconds=1)
+    assert [document.id for document in found] == ["good.txt"]
+    assert report.notes() == ("big.xlsx: reading took longer than 1 s",)
+
+
+def test_source_code_beside_a_database_changes_nothing(folder):
+    with sqlite3.connect(folder / "geo.sqlite") as connection:
+        connection.execute("CREATE TABLE city (name TEXT)")
+    connection.close()
+    (folder / "schema.sql").write_text("CREATE TABLE city (name TEXT)")
+    report = LoadReport()
+    assert [d.id for d in documents(folder, report)] == ["geo.sqlite/city"]
+    assert report.notes() == ("schema.sql: source code beside a database is not read",)
+    (folder / "a.md").write_text("words")
+    report = LoadReport()
+    assert [d.id for d in documents(folder, report)] == ["a.md", "schema.sql"]
+    assert report.notes() == ("geo.sqlite: a database beside documents is asked by SQL routes, not searched",)
+
+
+def test_an_index_of_before_is_up_to_date_though_more_could_be_read_now(folder, settings):
+    (folder / "a.md").write_text("words")
+    (folder / "b.html").write_text(PAGE)
+    (folder / "more.py").write_text("x = 1")
+    (folder / "more.docx").write_bytes(b"x")
+    source = from_record({**from_path(folder).record(), "reading": {}})
+    built = index.build("mixed", source, settings=settings)
+    file = settings.home / "indexes" / "mixed" / index_record.CURRENT
+    record = json.loads(file.read_text())
+    assert "reading" not in record["source"]  # an index read in the usual way is recorded as it always was
+    del record["read"]
+    record["stamp"] = source.stamp(endings.FIRST)
+    file.write_text(json.dumps(record))
+    known = catalogue.describe("mixed", settings)
+    assert (known.state, known.fingerprint) == ("ready", built.fingerprint)
+    (folder / "a.md").write_text("other words")
+    catalogue._seen.clear()
+    assert catalogue.describe("mixed", settings).state == "stale"
+    again = index.build(None, "mixed", settings=settings)
+    assert "Imprint" in again.document("b.html")[0].text  # it goes on reading pages as it did
+
+
+def test_a_choice_is_kept_and_makes_another_index(folder, settings, monkeypatch, capsys):
+    monkeypatch.setenv("ROUTESCOPE_HOME", str(settings.home))
+    monkeypatch.setenv("ROUTESCOPE_EMBEDDER", "hash")
+    (folder / "faq.csv").write_text("question,answer\nWhy?,So.\n")
+    (folder / "page.html").write_text(PAGE)
+    assert main(["index", str(folder), "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert any("text: answer; title: question" in note for note in first["notes"])
+    assert main(["index", "mixed", "--text-columns", "Question, answer", "--html", "all", "--json"]) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert second["fingerprint"] != first["fingerprint"]
+    assert main(["index", "mixed", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["fingerprint"] == second["fingerprint"]
+    found = index_record.current("mixed", settings)
+    assert found is not None
+    assert found.source.reading == Reading(("question", "answer"), "all")
+    assert catalogue.describe("mixed", settings).state == "ready"
+    assert main(["index", "mixed", "--text-columns", "", "--html", "main", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["fingerprint"] == first["fingerprint"]
+    assert main(["index", "mixed", "--text-columns", "anwser"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == "error: no file has a column 'anwser'; there are: question, answer"
+    assert main(["index", "mixed", "--text-columns", ",".join(map(str, range(101)))]) == 2
+
+
+def test_what_was_left_out_is_stored_with_the_index(folder, settings):
+    (folder / "a.md").write_text("words")
+    before = index.build("mixed", folder, settings=settings).fingerprint
+    for n in range(20):
+        (folder / f"{n}.png").write_bytes(b"x")
+    corpus = index.build("mixed", folder, settings=settings)
+    (one,) = corpus.info.skipped  # the same content, so the same index, but other files beside it
+    assert corpus.fingerprint == before
+    assert (one.count, len(one.names)) == (20, 10)
+    assert corpus.info.notes == (one.line(),)
+    assert "and 10 more: pictures are not read" in one.line()
+    for n in range(20):
+        (folder / f"{n}.png").unlink()
+    assert index.build("mixed", folder, settings=settings).info.skipped == ()
+    assert index.open_corpus("mixed", settings=settings).info.notes == ()
+
+
+def test_names_that_are_no_utf8_are_told_as_text(folder):
+    (folder / "a.md").write_text("words")
+    with open(os.fsencode(folder) + b"/\xff.xyz", "wb") as file:
+        file.write(b"x")
+    report = LoadReport()
+    list(documents(folder, report))
+    assert report.skipped[0].names == ("\ufffd.xyz",)
+    assert name_of(folder / "a.md", folder) == "a.md"
+
+
+def test_a_source_of_one_file_without_text_is_refused(folder):
+    (folder / "a.jsonl").write_text('{"a": 1}')
+    with pytest.raises(BadInput, match=r"a\.jsonl:1: no text column; .*--text-columns \(found: 'a'\)"):
+        list(documents(folder / "a.jsonl"))
