@@ -1,8 +1,8 @@
-"""Record the default model's answers to the sample questions: `python -m scripts.record [ROUTE,...]`.
+"""Record the default model on sample questions: `python -m scripts.record [ROUTE,... [SAMPLE,...]]`.
 
-Every route, or those named, runs on every sample question of `support` in record mode, without answers. What
-the model says goes to data/recordings/, where the first demo takes it from. Run it again after a prompt
-changed: only what is not recorded yet asks the model.
+Every route, or those named, runs on every sample question of `support`, or those named by id, in record
+mode, without answers. What the model says goes to data/recordings/, where the first demo takes it from. Run
+it again after a prompt changed: only what is not recorded yet asks the model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def main() -> None:
     logging.basicConfig(format="%(message)s")
     log.setLevel(logging.INFO)
     engine = Engine(settings.load(llm_mode="record", route_timeout_s=600, llm_timeout_s=300))
-    found = samples("support")
+    wanted = set(sys.argv[2].split(",")) if len(sys.argv) > 2 else None
+    found = [sample for sample in samples("support") if wanted is None or sample.id in wanted]
     for number, sample in enumerate(found, 1):
         run = engine.ask(Request(sample.query, "support", routes))
         told = ", ".join(f"{r.route} {r.status} {r.ms / 1000:.1f} s" for r in run.results)

@@ -2,7 +2,7 @@ from typing import Annotated, Literal
 
 from core.domain.needs import Need
 from core.domain.types import Answer, Query, Ranking
-from core.routes.declare import Parameter, route
+from core.routes.declare import NO_GAIN, Parameter, route
 from core.steps import Steps
 from core.steps.evaluate import Which
 from core.steps.refine import recompose
@@ -15,6 +15,7 @@ from core.steps.refine import recompose
     needs_if={("evaluator", "llm"): Need.LLM, ("evaluator", "cross-encoder"): Need.CROSS_ENCODER},
     uses=[Need.WEB, Need.LLM],
     first=True,
+    measured=NO_GAIN,
 )
 def crag(
     query: Query,
