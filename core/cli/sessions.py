@@ -12,14 +12,20 @@ import click
 
 from core.cli.common import emit, output_options, write_new
 from core.domain.errors import BadInput, Unavailable
-from core.store.otlp import to_otlp
+from core.store.otlp import to_otlp, to_protobuf
 
 if TYPE_CHECKING:
     from core.domain.types import Run
     from core.store import Store
 
-Format = Literal["bundle", "jsonl", "trec", "otlp"]
-ENDINGS = {"bundle": "zip", "jsonl": "jsonl", "trec": "run", "otlp": "otlp.json"}
+Format = Literal["bundle", "jsonl", "trec", "otlp", "otlp-proto"]
+ENDINGS = {
+    "bundle": "zip",
+    "jsonl": "jsonl",
+    "trec": "run",
+    "otlp": "otlp.json",
+    "otlp-proto": "otlp.pb",
+}
 LARGEST = 512 * 2**20  # bytes of a bundle that is read to be imported
 BUNDLE = b"PK"  # how a zip begins
 
@@ -28,8 +34,8 @@ BUNDLE = b"PK"  # how a zip begins
 @click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
 @click.option("--format", "kind", type=click.Choice(list(ENDINGS)), default="bundle", show_default=True,
               help="bundle: for import elsewhere; jsonl: one line per route; trec: a run file; otlp: traces "
-                    "with "
-              "OpenInference and OpenTelemetry names, a line a run.")  # fmt: skip
+              "with OpenInference and OpenTelemetry names, a line a run; otlp-proto: the same as one "
+              "request, as Phoenix and other collectors take it.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True), metavar="FILE",
               help="Output file; - is stdout. Default: a file named after the run.")  # fmt: skip
 @output_options
@@ -106,8 +112,10 @@ def _bytes(file: Path) -> bytes:
 def _content(store: Store, run_ids: list[str], kind: Format) -> bytes:
     if kind == "bundle":
         return store.export_bundle(run_ids)
+    documents = (to_otlp(store.load(id)) for id in run_ids)
+    if kind == "otlp-proto":
+        return b"".join(map(to_protobuf, documents))
     if kind == "otlp":
-        documents = (to_otlp(store.load(id)) for id in run_ids)
         return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in documents).encode()
     write: Callable[[Run], str] = store.export_jsonl if kind == "jsonl" else store.export_trec
     return "".join(write(store.load(run_id)) for run_id in run_ids).encode()

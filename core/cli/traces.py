@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from core.engine.imported import Imported
     from core.store import Store
 
+PROTOBUF = (".pb", ".proto", ".binpb")
+
 
 @click.group("traces")
 def traces_() -> None:
@@ -72,10 +74,12 @@ def import_traces(
     from core.engine.engine import shared_engine
     from core.engine.trace_intake import Intake
     from core.evaluation.labels import requests
-    from core.store.traces_in import read
+    from core.store.otlp import from_protobuf
+    from core.store.traces_in import read, read_documents
 
     engine = shared_engine()
-    read_ = read(data, file.name)
+    protobuf = file.suffix.lower() in PROTOBUF
+    read_ = read_documents([from_protobuf(data)], file.name) if protobuf else read(data, file.name)
     if label_set is not None:
         requests.check_name(store, label_set)
     if corpus is not None:

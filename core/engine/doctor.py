@@ -62,7 +62,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
         _model_file,
     ]
     checks += [] if quick else [sessions_whole, _embedder, _language_model]
-    for check in [*checks, _browser]:
+    for check in checks if INSTALLED else [*checks, _browser]:
         note(check.__name__.strip("_").replace("_", " "))
         yield from _guarded(check, settings)
 

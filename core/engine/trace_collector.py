@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.domain.errors import BadInput, RouteScopeError
+from core.domain.errors import RouteScopeError
 from core.engine.imported import Imported
 from core.store.traces_in import MAX_TRACE, ForeignSpan, ForeignTrace, assembled, in_words, spans_of
 
@@ -96,24 +96,3 @@ class Collector:
         while not stop.wait(every_s):
             self.store()
         self.store(all_of_them=True)
-
-
-def from_protobuf(data: bytes) -> dict[str, Any]:
-    """An OTLP request in protobuf as its JSON form; BadInput where it is none."""
-    import base64
-
-    from google.protobuf.json_format import MessageToDict
-    from google.protobuf.message import DecodeError
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-    try:
-        document: dict[str, Any] = MessageToDict(ExportTraceServiceRequest.FromString(data))
-    except (DecodeError, ValueError, RecursionError) as error:
-        raise BadInput(f"the request is no OTLP protobuf: {error}") from None
-    for resource in document.get("resourceSpans", ()):
-        for scope in resource.get("scopeSpans", ()):
-            for span in scope.get("spans", ()):
-                for name in ("traceId", "spanId", "parentSpanId"):  # JSON of OTLP has them in hexadecimal
-                    if name in span:
-                        span[name] = base64.b64decode(span[name]).hex()
-    return document

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 from core.domain.errors import BadInput, RouteScopeError, Unavailable
-from core.engine.trace_collector import Collector, from_protobuf
+from core.engine.trace_collector import Collector
+from core.store.otlp import from_protobuf
 
 HOST = "127.0.0.1"  # never another: what is sent here is stored unasked
 PORT = 4318  # OTLP's own

@@ -95,6 +95,8 @@ def prepare(
     plan = Plan(corpus.name, names, given, spec.timing or now.timing, style if spec.answers else None)
     said += _seen(engine, corpus.name, chosen, parameters, drawn)
     said += _from_files(names, corpus, drawn)
+    if theirs := [route.name for route in chosen if route.external and run_files.used(route.name) is None]:
+        said.append(f"{', '.join(theirs)}: a pipeline of your own, whose time is measured from outside")
     warnings = tuple(dict.fromkeys([*corpus.warnings, *said]))
     return Prepared(
         spec, drawn, plan, baseline, warnings, len(labelled.questions) if drawn != labelled else None

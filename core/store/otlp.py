@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -25,6 +26,7 @@ from core.domain.types import Link, RouteResult, Run, Scored, Span
 INTERNAL, CLIENT = 1, 3  # SpanKind
 OK, ERROR = 1, 2  # StatusCode
 TEXT, JSON = "text/plain", "application/json"
+IDS = ("traceId", "spanId", "parentSpanId")
 LARGEST = 2**63 - 1  # what a number of the schema holds
 Attributes = dict[str, Any]
 
@@ -42,6 +44,41 @@ def to_otlp(run: Run) -> dict[str, Any]:
             }
         ]
     }
+
+
+def to_protobuf(document: Mapping[str, Any]) -> bytes:
+    """A document of `to_otlp` as an OTLP request in protobuf; several behind one another are one request."""
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    def encoded(value: Any) -> Any:
+        """Protobuf's own JSON has ids in base64, OTLP's in hexadecimal."""
+        if isinstance(value, dict):
+            return {
+                key: b64encode(bytes.fromhex(item)).decode() if key in IDS else encoded(item)
+                for key, item in value.items()
+            }
+        return [encoded(item) for item in value] if isinstance(value, list) else value
+
+    request: bytes = ParseDict(encoded(document), ExportTraceServiceRequest()).SerializeToString()
+    return request
+
+
+def from_protobuf(data: bytes) -> dict[str, Any]:
+    """An OTLP request in protobuf as its JSON form; BadInput where it is none."""
+    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    try:
+        document: dict[str, Any] = MessageToDict(ExportTraceServiceRequest.FromString(data))
+    except (DecodeError, ValueError, RecursionError) as error:
+        raise BadInput(f"this is no OTLP protobuf: {error}") from None
+    for resource in document.get("resourceSpans", ()):
+        for scope in resource.get("scopeSpans", ()):
+            for span in scope.get("spans", ()):
+                span.update({name: b64decode(span[name]).hex() for name in IDS if name in span})
+    return document
 
 
 class _Trace:

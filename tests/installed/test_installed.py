@@ -133,6 +133,7 @@ def test_it_keeps_its_data_in_the_users_folder_and_says_so(installed):
     assert str(home) in checks["home"]["detail"]
     assert f"installed in {installed.packages / 'routescope'}" in checks["program"]["detail"]
     assert checks["corpus support"]["fix"] == "run: routescope index support"
+    assert "browser for tests" not in checks  # there are none to run
     assert list(installed.empty.iterdir()) == []
     moved = {**installed.environment, "ROUTESCOPE_HOME": str(installed.home / "other")}
     command = ["routescope", "doctor", "--quick", "--json"]

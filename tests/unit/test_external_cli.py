@@ -132,6 +132,7 @@ def test_eval_measures_it_and_tells_strangers(
     figures = json.loads(out)
     assert list(figures["routes"]) == ["bm25", "mine", "odd"]
     assert figures["routes"]["mine"]["statuses"]["ok"] == 1
+    assert "mine, odd: a pipeline of your own, whose time is measured from outside" in figures["warnings"]
     (told,) = [line for line in figures["warnings"] if line.startswith("odd:")]
     assert "50.0% of its first 10 passages are not in the corpus; 0 of 1 are labelled" in told
 

@@ -48,6 +48,9 @@ def staged(query, k):
 def from_nowhere(query, k):
     stage = {"name": "words", "kind": "retrieve", "hits": [hit(1), hit(2)]}
     return {"hits": [hit(1), hit(7)], "stages": [stage]}
+def borrowed(query, k):
+    words = "A recipe for soup with leeks, potatoes, cream and a little nutmeg."
+    return [{"id": "doc5:0", "doc_id": "doc5:0", "text": words}, hit(1)]
 def fails(query, k): raise ValueError("no index")
 def hangs(query, k):
     import time; time.sleep(600)
@@ -199,6 +202,26 @@ def test_one_that_fails_takes_nothing_from_the_others(engine: FakeEngine) -> Non
     assert told["fails"] == ("failed", "pipeline fails failed: ValueError: no index")
     assert told["hangs"][0] == "timeout"
     assert "gave no reply within 0.4 s" in (told["hangs"][1] or "")
+
+
+def test_ids_of_others_are_not_believed(engine: FakeEngine) -> None:
+    result = only(ask(engine, "borrowed"))
+    assert is_unmatched(result.hits[0].passage.id)
+    assert result.hits[0].passage.text.startswith("A recipe for soup")
+    assert [hit.passage.id for hit in result.hits[1:]] == ["doc1:0"]
+    made = external.call(result)
+    assert made is not None
+    assert "1 with an id that the corpus has for other words" in made.output.matching
+
+
+def test_work_is_never_shared(engine: FakeEngine) -> None:
+    add(engine, "plain")
+    registry.add(
+        Pipeline("twin", "function", f"{engine.settings.home}/rag.py:plain", _python(), given="command")
+    )
+    run = ask(engine, "plain", "twin")
+    assert all(span.shared_with is None for result in run.results[1:] for span in result.spans)
+    assert doors.known("plain").calls == doors.known("twin").calls == 1  # type: ignore[union-attr]
 
 
 def test_stop_ends_a_pipeline_that_hangs(engine: FakeEngine) -> None:

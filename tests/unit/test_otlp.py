@@ -18,7 +18,7 @@ from core.domain.outputs import Reply
 from core.domain.types import Query, Run, Turn
 from core.engine.engine import Request
 from core.routes.registry import routes
-from core.store.otlp import to_otlp
+from core.store.otlp import from_protobuf, to_otlp, to_protobuf
 from tests.fakes import FakeEngine, ScriptedLLM
 from tests.runs import make_run
 from tests.strategies import some_runs
@@ -173,3 +173,27 @@ def test_any_stored_run_is_accepted(run):
 def test_a_run_without_a_time_is_refused():
     with pytest.raises(BadInput, match="'yesterday'"):
         to_otlp(replace(make_run(), created="yesterday"))
+
+
+def test_in_protobuf_it_is_what_the_schema_reads_of_the_json():
+    runs = [make_run(), make_run(run_id="other")]
+    request = TracesData.FromString(b"".join(to_protobuf(to_otlp(run)) for run in runs))
+    assert list(request.resource_spans) == [parsed(run).resource_spans[0] for run in runs]
+
+
+@given(some_runs())
+def test_protobuf_comes_back_as_the_document_it_was(run):
+    try:
+        document = to_otlp(run)
+    except BadInput:
+        return  # it has no time
+    back = from_protobuf(to_protobuf(document))
+    sent, came = (one["resourceSpans"][0]["scopeSpans"][0]["spans"] for one in (document, back))
+    for name in ("traceId", "spanId", "parentSpanId", "startTimeUnixNano"):
+        assert [span.get(name) for span in came] == [span.get(name) for span in sent]
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff", b"\x0a\xff", b"PK\x03\x04"])
+def test_bytes_that_are_no_request_are_one_message(data):
+    with pytest.raises(BadInput, match="no OTLP protobuf"):
+        from_protobuf(data)

@@ -20,10 +20,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from core.domain.errors import BadInput, Unavailable
 from core.engine import trace_collector, trace_endpoint
 from core.engine.imported import imported
-from core.engine.trace_collector import Collector, from_protobuf
+from core.engine.trace_collector import Collector
 from core.engine.trace_endpoint import Endpoint
 from core.engine.trace_intake import Intake
 from core.store import Store
+from core.store.otlp import from_protobuf
 from tests.unit.test_traces_in import SHOP, otlp, spans_of
 
 

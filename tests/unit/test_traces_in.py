@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.analysis.passage_trace import PassageTrace
-from core.cli import main
+from core.cli import corpora, main
 from core.corpus import index, index_record
 from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput
@@ -383,6 +383,7 @@ def home(tmp_path, monkeypatch):
         return Corpus(index_record.current(name, settings).folder)
 
     engine = SimpleNamespace(settings=settings, store=store, corpus=corpus)
+    monkeypatch.setattr(corpora, "ensure", lambda source, settings: None)
     monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
     yield engine
     store.close()
@@ -408,6 +409,17 @@ def test_a_file_becomes_runs_over_a_corpus_of_its_own(call, home):
     again = json.loads(call("import", FIXTURES / "otlp.json", "--json")[1])
     assert (again["imported"], again["skipped"]) == ([], {"traces imported before": 2})
     assert len(home.store.ids()) == 2
+
+
+def test_what_is_exported_for_phoenix_is_imported_too(call, tmp_path):
+    first = json.loads(call("import", FIXTURES / "otlp.json", "--json")[1])["imported"]
+    file = tmp_path / "runs.otlp.pb"
+    assert call("export", *first, "--format", "otlp-proto", "--out", file)[0] == 0
+    back = json.loads(call("import", file, "--corpus", "shop-rag-traces", "--json")[1])
+    assert (len(back["imported"]), back["matched"]) == (2, back["passages"])
+    file.write_bytes(b"\xff")
+    code, _, err = call("import", file)
+    assert (code, "no OTLP protobuf" in err) == (2, True)
 
 
 def test_people_are_told_what_was_taken_and_what_not(call, tmp_path):
