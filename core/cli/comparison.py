@@ -10,12 +10,13 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING
 
 from core.cli.text import WIDTH, columns, cut, one_line, table
+from core.domain.program import COMMAND
 
 if TYPE_CHECKING:
     from core.domain.types import Hit, RouteResult, Run
 
 ADDRESS = "http://localhost:8501"
-START = "python -m streamlit run app.py"
+START = f"{COMMAND} serve"
 TOP = 10  # hits of each route that are looked at
 SHOWN = 10  # passages
 IDS = 28  # columns for the id of a passage

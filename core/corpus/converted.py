@@ -7,7 +7,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,7 @@ from core.domain.program import INSTALLED, PROJECT
 LIST = PROJECT / "requirements-documents.txt" if INSTALLED else "requirements-documents.txt"
 HOW = f"python -m pip install -r {LIST}"
 LARGEST = 50_000_000  # bytes of a file
-UNPACKED = (
-    200_000_000  # bytes of all parts of a file together; a larger one is more likely a trap than a text
-)
+UNPACKED = 200_000_000  # bytes of all parts of a file together: more is likelier a trap than a text
 PARTS = 20_000
 CONVERTERS = {".docx": "DocxConverter", ".pptx": "PptxConverter", ".epub": "EpubConverter"}
 OLD = b"\xd0\xcf\x11\xe0"  # how a document of before 2007 begins, and one that needs a password
@@ -29,11 +27,7 @@ _REMARK = re.compile(r"<!-- [^>\n]{0,100} -->")  # the numbers of slides
 
 def missing(name: str) -> str | None:
     """How to get the library `name`; None where it is here."""
-    try:
-        import_module(name)
-    except ImportError:
-        return f"reading it needs {name}, which is not installed: {HOW}"
-    return None
+    return f"reading it needs {name}, which is not installed: {HOW}" if find_spec(name) is None else None
 
 
 def markdown(path: Path) -> tuple[str, str]:

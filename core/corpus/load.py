@@ -14,9 +14,7 @@ from core.corpus.load_report import LoadReport
 from core.corpus.types import Document, Reading
 from core.domain.errors import BadInput, Unavailable
 
-_READ = (
-    f"give a folder with corpus.jsonl (BEIR) or files ending in {endings.IN_WORDS}, .sqlite, .sqlite3, .db"
-)
+_READ = f"give a folder with corpus.jsonl (BEIR) or files ending in .sqlite, .db, {endings.IN_WORDS}"
 SURVEYED = 50  # files of rows that are looked into
 MAX_BYTES = 50_000_000  # of one document; a larger one is more likely a mistake than a text
 

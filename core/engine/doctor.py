@@ -17,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from core.corpus.converted import CONVERTERS, missing
+from core.corpus.converted import HOW as INSTALL
 from core.domain.errors import RouteScopeError
 from core.domain.format import size
 from core.domain.program import COMMAND, INSTALLED, PROJECT, REPAIR
@@ -50,6 +52,7 @@ def examine(settings: Settings, *, quick: bool, note: Callable[[str], None]) -> 
     checks: list[Callable[[Settings], Checks]] = [
         _python,
         _packages,
+        _documents,
         _program,
         _disk,
         sessions,
@@ -102,6 +105,14 @@ def _packages(_: Settings) -> Checks:
         )
     if not missing and not other:
         yield Check("packages", "ok", f"all {right} match requirements.txt")
+
+
+def _documents(_: Settings) -> Checks:
+    """The libraries that only some kinds of documents need."""
+    wanted = {"markitdown": ", ".join(CONVERTERS), "openpyxl": ".xlsx"}
+    lacking = [kinds for name, kinds in wanted.items() if missing(name)]
+    found = f"{', '.join(lacking)} cannot be read" if lacking else f"{', '.join(wanted.values())} can be read"
+    yield Check("documents", "ok", found + (f"; to read them: {INSTALL}" if lacking else ""))
 
 
 def _program(settings: Settings) -> Checks:

@@ -305,8 +305,8 @@ def test_a_folder_is_looked_at_before_it_is_indexed(visit, real, tmp_path):
     app = visit("corpus.py", corpus="shop", tab="Add")
     app.text_input(key="new_path").set_value(str(folder)).run()
     app.toggle(key="new_show").set_value(True).run()
-    assert "2 files can be read: 1 .csv, 1 .html." in shown(app)
-    assert "1 file was left out" in shown(app)
+    assert "2 files of kinds that are read: 1 .csv, 1 .html." in shown(app)
+    assert "Would be left out: 1 file" in shown(app)
     assert '<td dir="auto">.xyz files are not read</td>' in html(app)
     assert "&lt;b&gt;.xyz" in html(app)
     assert "<b>.xyz" not in html(app)
@@ -328,7 +328,7 @@ def test_what_was_read_and_left_out_is_shown_and_can_be_changed(visit, real, tmp
     app = visit("corpus.py", corpus="shop")
     assert "Notes on the documents" in shown(app)
     assert "faq.csv (2 rows): each row is a document" in html(app)
-    assert "1 file was left out" in shown(app)
+    assert "Left out: 1 file" in shown(app)
     assert html(app).count("pictures are not read") == 1
     app.toggle(key="read_show").set_value(True).run()
     assert app.button(key="read_again").disabled

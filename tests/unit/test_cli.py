@@ -140,7 +140,7 @@ def test_ask_for_people_compares_and_tells_how_to_open_the_run(engine, call, mon
     assert "answer: an answer of five words" in out
     last = out.rstrip().splitlines()[-1]
     assert last.startswith("Stored as run ")
-    assert "python -m streamlit run app.py" in last
+    assert "python -m core serve, then /?run=" in last
     assert "http://localhost" not in out
     monkeypatch.setattr(comparison, "answers", lambda address: address == comparison.ADDRESS)
     out = call(*ASK, "--routes", "bm25")[1]
@@ -602,6 +602,7 @@ def test_the_doctor_says_what_to_do_and_tells_no_secret(tmp_path):
     assert {
         "python",
         "packages",
+        "documents",
         "sessions",
         "disk for home",
         "corpus support",

@@ -225,10 +225,7 @@ def test_sheets_with_text_are_a_document_a_row_and_others_are_described(folder):
 
 @pytest.mark.parametrize("ending", [".docx", ".pptx", ".epub", ".xlsx"])
 def test_what_is_missing_says_how_to_get_it(folder, monkeypatch, ending):
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(converted, "import_module", absent)
+    monkeypatch.setattr(converted, "find_spec", lambda name: None)
     (folder / "a.txt").write_text("words")
     (folder / f"b{ending}").write_bytes(office.docx([("", "x")]))
     report = LoadReport()

@@ -40,10 +40,11 @@ def folder(path: Path, usual: Reading, key: str) -> Reading | None:
     except RouteScopeError as error:
         st.error(md(str(error)))
         return None
-    many = f"{sum(kinds.values()):,} {'file' if sum(kinds.values()) == 1 else 'files'} can be read"
-    st.markdown(md(f"{many}: {', '.join(f'{count:,} {kind}' for kind, count in kinds.items())}."))
+    count = sum(kinds.values())
+    many = f"{count:,} {'file' if count == 1 else 'files'} of kinds that are read"
+    st.markdown(md(f"{many}: {', '.join(f'{n:,} {kind}' for kind, n in kinds.items())}."))
     empty = report.empty
-    left_out(report.skipped)
+    left_out(report.skipped, "Would be left out")
     notes(
         [
             *([f"{named(empty.names, empty.count)}: empty"] if empty.count else []),
@@ -103,12 +104,12 @@ def told(info: CorpusInfo) -> None:
     left_out(info.skipped)
 
 
-def left_out(skipped: Sequence[Skipped]) -> None:
+def left_out(skipped: Sequence[Skipped], what: str = "Left out") -> None:
     """The files left out, by reason."""
     if not skipped:
         return
     count = sum(one.count for one in skipped)
-    st.markdown(md(f"{count:,} {'file was' if count == 1 else 'files were'} left out"))
+    st.markdown(md(f"{what}: {count:,} {'file' if count == 1 else 'files'}"))
     show(tag("div", _table(skipped), css="rs"))
 
 
