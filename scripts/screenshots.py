@@ -119,7 +119,7 @@ def main() -> None:
             sweep = urlencode({"evaluation": KEPT, "tab": "Sweeps", "route": "hybrid_rrf"})
             views |= {"sweep": f"/tune?{sweep}"}
             views |= {"label": f"/label?{urlencode({'set': KEPT})}"}
-            plain = ("sessions", "corpus", "settings", "shortcuts", "glossary")
+            plain = ("sessions", "corpus", "your_pipeline", "settings", "shortcuts", "glossary")
             views |= {name: f"/{name}" for name in plain}
             samples = urlencode({"playlist": "Sample questions of support", "play": 1, "at": 2})
             views |= {"playlists": "/present", "present": f"/present?{samples}"}

@@ -19,7 +19,8 @@ STREAMLIT = (
 PAGES = (
     "/", "/?run=good", "/why?run=good", "/transform?run=good", "/fusion?run=good", "/evaluators?run=good",
     "/latency?run=good", "/label?set=decide", "/evaluate?evaluation=decided", "/tune?evaluation=decided",
-    "/release?evaluation=decided", "/sessions", "/present", "/corpus", "/settings", "/shortcuts",
+    "/release?evaluation=decided", "/sessions", "/present", "/corpus", "/your_pipeline", "/settings",
+    "/shortcuts",
 )  # fmt: skip
 # What axe finds to be serious or critical and is not excluded, one line an element.
 FINDINGS = """async ([rules, excluded]) => {

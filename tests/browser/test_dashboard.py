@@ -22,7 +22,17 @@ pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
 ROOT = Path(__file__).resolve().parents[2]
 RUN_PAGES = ("/", "/why", "/transform", "/fusion", "/evaluators", "/latency")
 DECIDE = ("/label", "/evaluate", "/tune", "/release")
-PAGES = (*RUN_PAGES, *DECIDE, "/sessions", "/present", "/corpus", "/settings", "/shortcuts", "/glossary")
+PAGES = (
+    *RUN_PAGES,
+    *DECIDE,
+    "/sessions",
+    "/present",
+    "/corpus",
+    "/your_pipeline",
+    "/settings",
+    "/shortcuts",
+    "/glossary",
+)
 
 
 @pytest.fixture(scope="module")

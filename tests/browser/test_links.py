@@ -75,7 +75,7 @@ def test_no_page_links_elsewhere(tab, linked, path):
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("path", [*RUN_PAGES, *DECIDE, "/sessions", "/corpus", "/present"])
+@pytest.mark.parametrize("path", [*RUN_PAGES, *DECIDE, "/sessions", "/corpus", "/your_pipeline", "/present"])
 def test_an_error_that_repeats_an_address_is_text(tab, linked, path):
     given = quote(f"x {LINKS}")
     page = tab(

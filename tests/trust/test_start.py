@@ -36,7 +36,8 @@ sys.addaudithook(watch)
 PAGES = """
 from streamlit.testing.v1 import AppTest
 ABOUT = ("compare", "why", "transform", "fusion", "evaluators", "latency", "label", "evaluate", "tune")
-for page in (*ABOUT, "release", "sessions", "present", "corpus", "settings", "shortcuts", "glossary"):
+ABOUT += ("release", "sessions", "present", "corpus", "your_pipeline")
+for page in (*ABOUT, "settings", "shortcuts", "glossary"):
     app = AppTest.from_file("pages/frame.py", default_timeout=60)
     app.switch_page(f"{page}.py")
     app.run()

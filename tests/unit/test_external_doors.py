@@ -28,7 +28,7 @@ from core.domain.pipelines import Pipeline, PipelineSettings, from_command, from
 from core.domain.types import Turn
 from tests.loopback import drip, hold, http, loopback
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.trust]
 PIPELINE = """
 import itertools, os, sys, time, subprocess
 

@@ -313,6 +313,7 @@ def test_table_that_cannot_be_read(home: Path, table: str, said: str) -> None:
     assert said in str(raised.value)
 
 
+@pytest.mark.trust
 def test_environment_names_no_pipeline(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTESCOPE_EXTERNAL", '{"mine": {"function": "rag.py:plain"}}')
     assert load().external == {}
@@ -320,6 +321,7 @@ def test_environment_names_no_pipeline(home: Path, monkeypatch: pytest.MonkeyPat
     assert load().external == {}
 
 
+@pytest.mark.trust
 def test_no_page_writes_a_pipeline(home: Path) -> None:
     from core.domain.settings_file import listed, write
 
