@@ -24,7 +24,7 @@ from core.analysis import external
 from core.backends.external import doors
 from core.corpus.chunk import Chunking, passages
 from core.corpus.load import documents
-from core.domain.outputs import External, Search
+from core.domain.outputs import External, Fusion, Search
 from core.domain.pipelines import Pipeline, from_command
 from core.domain.settings import PROJECT
 from core.domain.types import Query, RouteResult
@@ -167,6 +167,22 @@ def test_haystack_component(ask: Asked, folder: Path) -> None:
     )
     result = ask(function("component", folder / "my_component.py:retriever", environment("haystack")))
     assert call(result).hits == 50  # as many as were asked for
+
+
+def test_haystack_graph_wires_the_stages(ask: Asked, folder: Path) -> None:
+    """Two retrievers and a joiner: the fusion is linked to both, the result to the fusion."""
+    (folder / "my_joined.py").write_text(
+        (folder / "my_haystack.py").read_text() + "from haystack.components.joiners import DocumentJoiner\n"
+        "search.add_component('few', InMemoryBM25Retriever(store, top_k=5))\n"
+        "search.add_component('joiner', DocumentJoiner(join_mode='reciprocal_rank_fusion'))\n"
+        "search.connect('bm25', 'joiner')\nsearch.connect('few', 'joiner')\n"
+    )
+    result = ask(function("joined", folder / "my_joined.py:search", environment("haystack")))
+    spans = {span.name: span for span in result.spans}
+    assert call(result).stages[-1] == "joiner"
+    assert isinstance(spans["joiner"].output, Fusion)
+    assert {link.span for link in spans["joiner"].links} == {spans["bm25"].id, spans["few"].id}
+    assert [link.span for link in spans["result of joined"].links] == [spans["joiner"].id]
 
 
 def test_fastapi_endpoint(ask: Asked, folder: Path) -> None:
