@@ -18,6 +18,7 @@ from core.corpus.load_report import LoadReport
 from core.corpus.reading import Limits, Reader
 from core.corpus.source import from_path, from_record
 from core.corpus.types import Document, Reading
+from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.settings import Settings
 from tests import office
@@ -338,8 +339,7 @@ def test_an_index_of_before_is_up_to_date_though_more_could_be_read_now(folder, 
 
 
 def test_a_choice_is_kept_and_makes_another_index(folder, settings, monkeypatch, capsys):
-    monkeypatch.setenv("ROUTESCOPE_HOME", str(settings.home))
-    monkeypatch.setenv("ROUTESCOPE_EMBEDDER", "hash")
+    monkeypatch.setattr(settings_module, "current", lambda: settings)
     (folder / "faq.csv").write_text("question,answer\nWhy?,So.\n")
     (folder / "page.html").write_text(PAGE)
     assert main(["index", str(folder), "--json"]) == 0
