@@ -12,12 +12,14 @@ import click
 
 from core.cli import comparison
 from core.cli.common import (
+    Bar,
     emit,
     note,
     output_options,
     parameter_options,
     pipeline_options,
     preset_option,
+    stoppable,
     with_own,
 )
 from core.cli.named import chosen_by, preset_of, with_preset
@@ -25,8 +27,8 @@ from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.domain.settings import Settings
-    from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, Run, Turn
-    from core.engine.engine import Job
+    from core.domain.types import AnswerBy, AnswerOrder, AnswerStyle, Query, Run, Turn
+    from core.engine.engine import Engine, Job
     from core.routes.declare import Route
 
 _SAID = re.compile(r"(user|assistant):\s*(.*)", re.IGNORECASE)
@@ -66,6 +68,11 @@ def answer_style(
 @click.option("--routes", metavar="A,B", help="Routes that `routes` lists, or all. Without it: those of "
               "--preset, else all; with --route: those that a first visit runs.")  # fmt: skip
 @pipeline_options
+@click.option(
+    "--make-corpus",
+    is_flag=True,
+    help="Make --corpus of the passages that the pipelines of --route return, or add to it.",
+)
 @click.option("--history", type=click.Path(path_type=Path), metavar="FILE",
               help='Earlier turns: a JSON list of {"role", "text"}, or lines "user: ...".')  # fmt: skip
 @preset_option("A preset; --parameter overrides it.")
@@ -101,6 +108,7 @@ def ask_(
     answers: Literal["none", "selected", "all"] | None,
     answered: str,
     own: Sequence[str],
+    make_corpus: bool,
     answer_by: AnswerBy | None,
     answer_order: AnswerOrder | None,
     timing: Literal["shared", "isolated"] | None,
@@ -128,9 +136,12 @@ def ask_(
         chosen = [route for route in pick("all") if route.first or not own]
     chosen = with_own(chosen, own)
     applied = with_preset(named, chosen, read_parameters(parameters, chosen))
+    query = Query(question, read_history(history) if history else ())
+    if make_corpus:
+        _make_corpus(engine, corpus, own, query)
     job = engine.start(
         Request(
-            Query(question, read_history(history) if history else ()),
+            query,
             indexed(corpus, now),
             applied.routes,
             applied.parameters,
@@ -149,6 +160,19 @@ def ask_(
         note(f"warning: {warning}")
     emit(run_document(run), lambda: comparison.comparison(run, shown=hits, whole=whole), as_json=as_json)
     return 0 if run.status == "done" and any(result.status == "ok" for result in run.results) else 1
+
+
+def _make_corpus(engine: Engine, corpus: str, own: Sequence[str], query: Query) -> None:
+    """Index what the pipelines given return for the question."""
+    from core.engine import returned_corpus
+
+    if not own:
+        raise BadInput("--make-corpus needs --route NAME=TARGET, a pipeline that returns the passages")
+    bar = Bar("passages")
+    with stoppable() as asked:
+        added = returned_corpus.grow(engine, corpus, own, query, progress=bar, cancel=asked, warn=note)
+    bar.close()
+    note(f"{corpus}: {added:,} new passages returned by {', '.join(own)}")
 
 
 def _wait(job: Job) -> Run:

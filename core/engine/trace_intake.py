@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.corpus import index, returned
 from core.corpus.build import Progress
 from core.corpus.corpus import Corpus
 from core.corpus.source import slug
 from core.domain.errors import BadInput, Unavailable
 from core.domain.settings import Settings
-from core.engine import imported
+from core.engine import imported, returned_corpus
 from core.engine.imported import Imported
 from core.store import Store
 from core.store.traces_in import ForeignTrace
@@ -58,16 +57,12 @@ class Intake:
         if self.corpus is not None:
             return self.engine.corpus(self.corpus)
         name = slug(f"{route.replace('_', '-')}-traces")
-        now = self.engine.settings
         hits = list(imported.returned(traces))
         if not hits:
             raise BadInput(
                 "the traces have no text of a passage, so no corpus can be made of them; name the corpus of "
                 "their passages with --corpus"
             )
-        added = returned.add(name, hits, now)
-        if added or index.current_fingerprint(name, settings=now) is None:
-            index.build(
-                None, returned.source(name, now), settings=now, progress=self.progress, cancel=self.cancel
-            ).close()
+        now = self.engine.settings
+        returned_corpus.keep(now, name, hits, progress=self.progress, cancel=self.cancel)
         return self.engine.corpus(name)

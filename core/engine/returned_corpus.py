@@ -1,0 +1,69 @@
+"""A corpus made of what pipelines of one's own return, for those who have no documents at hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from core.corpus import index, returned
+from core.corpus.build import Progress
+from core.corpus.passage_matching import Foreign
+from core.domain.errors import RouteScopeError, Unavailable, describe
+from core.domain.settings import Settings
+from core.domain.types import Query
+from core.engine.request import clean
+from core.routes.registry import pipelines
+
+if TYPE_CHECKING:
+    from core.engine.engine import Engine
+
+
+def keep(
+    settings: Settings,
+    corpus: str,
+    hits: Iterable[Foreign],
+    *,
+    progress: Progress,
+    cancel: threading.Event | None,
+) -> int:
+    """Add what is new of `hits` to `corpus`, index it, and give the number of new passages. Raises what
+    `core.corpus.returned.add` raises.
+    """
+    added = returned.add(corpus, hits, settings)
+    if added or index.current_fingerprint(corpus, settings=settings) is None:
+        source = returned.source(corpus, settings)
+        index.build(None, source, settings=settings, progress=progress, cancel=cancel).close()
+    return added
+
+
+def grow(
+    engine: Engine,
+    corpus: str,
+    names: Sequence[str],
+    query: Query,
+    *,
+    progress: Progress,
+    cancel: threading.Event,
+    warn: Callable[[str], None],
+) -> int:
+    """Ask the pipelines `names` one question, and keep what they return as passages of `corpus`; the number
+    that is new. A pipeline that fails is passed over with a warning; Unavailable where all do.
+    """
+    asked, _ = clean(query)
+    hits: list[Foreign] = []
+    failed = 0
+    for name in names:
+        pipeline = pipelines()[name]
+        try:
+            given = engine.external(name, "record").ask(asked, pipeline.k, pipeline.timeout_s, cancel)
+        except RouteScopeError as error:
+            if cancel.is_set():
+                raise
+            failed += 1
+            warn(f"no passages of {name}: {describe(error)}")
+            continue
+        hits += given.reply.hits
+    if failed == len(names):
+        raise Unavailable(f"no corpus {corpus} can be made: none of {', '.join(names)} replied")
+    return keep(engine.settings, corpus, hits, progress=progress, cancel=cancel)
