@@ -129,6 +129,8 @@ def ask_(
     answers = answers or ("selected" if answered else now.answers)
     if (answers == "selected") != bool(answered):
         raise BadInput("--answers selected and --answered A,B must be given together")
+    if make_corpus and not own:
+        raise BadInput("--make-corpus needs --route NAME=TARGET, a pipeline that returns the passages")
     engine = shared_engine()
     named = preset_of(engine, preset) if preset is not None else None
     chosen = chosen_by(named, pick(routes) if routes is not None else [])
@@ -166,8 +168,6 @@ def _make_corpus(engine: Engine, corpus: str, own: Sequence[str], query: Query) 
     """Index what the pipelines given return for the question."""
     from core.engine import returned_corpus
 
-    if not own:
-        raise BadInput("--make-corpus needs --route NAME=TARGET, a pipeline that returns the passages")
     bar = Bar("passages")
     with stoppable() as asked:
         added = returned_corpus.grow(engine, corpus, own, query, progress=bar, cancel=asked, warn=note)

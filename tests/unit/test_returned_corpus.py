@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import core.corpus.index as index_module
+import core.engine.engine as engine_module
 from core.backends import embedder
 from core.backends.external import doors
 from core.cli import main
@@ -43,7 +44,9 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     (tmp_path / "rag.py").write_text(PIPELINE)
     for name in ("search", "nothing", "fails"):
         registry.add(from_command(f"{name}={tmp_path}/rag.py:{name}"))
-    yield Engine(settings)
+    made = Engine(settings)
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    yield made
     registry.forget_given()
     doors.stop_all()
 
@@ -88,11 +91,8 @@ def test_the_command_says_what_it_needs(engine: Engine, capsys: pytest.CaptureFi
 
 
 def test_the_command_makes_the_corpus_and_asks_over_it(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    import core.engine.engine as engine_module
-
-    monkeypatch.setattr(engine_module, "shared_engine", lambda: engine)
     given: Any = ["--route", f"search={tmp_path}/rag.py:search"]
     code = main(["ask", "Who", "--corpus", "theirs", "--make-corpus", "--routes", "bm25", *given])
     out, err = capsys.readouterr()
