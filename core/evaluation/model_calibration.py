@@ -225,6 +225,8 @@ def calibrate(decision: Decision, model: str, cases: Sequence[Case]) -> Calibrat
 
 
 def _held_out(name: str, cases: Sequence[Case]) -> HeldOut:
+    from sklearn.metrics import balanced_accuracy_score
+
     own, others = ([c for c in cases if (c.of == name) is inside] for inside in (True, False))
     scores, positive = [case.score for case in own], [case.positive for case in own]
     cut = None
@@ -232,14 +234,7 @@ def _held_out(name: str, cases: Sequence[Case]) -> HeldOut:
         cut = choose([c.score for c in others], [c.positive for c in others], objective="balanced accuracy")
     if len(set(positive)) < 2:
         return HeldOut(name, len(own), sum(positive), None, cut, None)
-    balanced = None
-    if cut is not None:
-        right = [(score >= cut) is label for score, label in zip(scores, positive, strict=True)]
-        rates = [
-            np.mean([ok for ok, label in zip(right, positive, strict=True) if label is kind])
-            for kind in (True, False)
-        ]
-        balanced = float(np.mean(rates))
+    balanced = None if cut is None else float(balanced_accuracy_score(positive, [x >= cut for x in scores]))
     return HeldOut(name, len(own), sum(positive), _auc(scores, positive), cut, balanced)
 
 

@@ -1,5 +1,6 @@
 """Calibrations of a model's decisions: as stored, what they are worth, and what routes make of them."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -93,3 +94,13 @@ def test_the_table_of_routes_says_what_their_judgements_are_not_worth():
     drawn = _drawn((), (("self_reflective", ("“evidence” carries no <b>signal</b>",)),))
     assert "“evidence” carries no &lt;b&gt;signal&lt;/b&gt;" in drawn
     assert "carries no" not in _drawn((), ())
+
+
+@pytest.mark.parametrize("path", sorted(calibrations.SHIPPED.glob("*.json")), ids=lambda path: path.stem)
+def test_what_comes_with_the_program_is_of_the_prompts_in_use(path):
+    """A prompt of another text has another name: its calibration has to be made anew."""
+    stored = json.loads(path.read_text())
+    found = calibrations.read(stored["decision"], stored["model"])
+    assert found is not None
+    assert worth(found.decision, found.model, found)[0] in ("calibrated", "no signal")
+    assert path.name == calibrations.file_name(found.decision, found.model)

@@ -8,18 +8,16 @@ import hashlib
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from core.backends.cache_file import opened, used
 from core.backends.external.doors import Asked
 from core.domain.pipelines import Pipeline
 
 log = logging.getLogger(__name__)
-BUSY_S = 5.0
-LIMIT = 256_000_000  # characters of all replies: the oldest go first
+LIMIT = 256_000_000  # bytes of the file in use: the oldest replies go first
 _SCHEMA = """
 create table if not exists replies (
     key text primary key, pipeline text not null, made text not null, ms real not null, inside_ms real,
@@ -57,7 +55,7 @@ class Replies:
         if not self.path.exists():
             return None
         try:
-            with self._open() as db:
+            with opened(self.path) as db:
                 row = db.execute(
                     "select reply, made, ms, inside_ms from replies where key = ?", [key]
                 ).fetchone()
@@ -71,7 +69,7 @@ class Replies:
         row = (key, pipeline, datetime.now(UTC).isoformat(timespec="milliseconds"), ms, inside_ms, text)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._open() as db:
+            with opened(self.path) as db:
                 db.executescript(_SCHEMA)
                 db.execute("insert or replace into replies values (?, ?, ?, ?, ?, ?)", row)
                 self._make_room(db)
@@ -79,11 +77,7 @@ class Replies:
             log.warning("a reply cannot be stored in %s (%s); runs go on without it", self.path, error)
 
     def _make_room(self, db: sqlite3.Connection) -> None:
-        pages, free, size = (
-            int(db.execute(f"pragma {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        over = (pages - free) * size - self._limit
+        over = used(db) - self._limit
         if over <= 0:
             return
         gone: list[tuple[str]] = []
@@ -93,13 +87,3 @@ class Replies:
             if over <= -self._limit // 10:
                 break
         db.executemany("delete from replies where key = ?", gone)
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        try:
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = normal")
-            yield db
-        finally:
-            db.close()

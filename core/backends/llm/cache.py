@@ -7,16 +7,15 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from core.backends.base import Completion, LLMRequest, TokenLogprob
+from core.backends.cache_file import opened, used
 
 log = logging.getLogger(__name__)
-BUSY_S = 5.0
 LIMIT_MB = 1024
 KEEP = 0.9  # of the limit, once it was passed: so that not every answer has to make room for itself
 DAY_S = 86_400  # how exactly it is known when an answer was used: else each reading would be a writing
@@ -78,7 +77,7 @@ class CompletionCache:
         if not self.path.exists():
             return None
         try:
-            with self._open() as db:
+            with opened(self.path) as db:
                 row = db.execute("select completion from completions where key = ?", [key]).fetchone()
                 if row:
                     self._use(db, key)
@@ -92,7 +91,7 @@ class CompletionCache:
         row = (key, request.prompt, completion.model, completion.created, canonical(to_plain(completion)))
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._open() as db:
+            with opened(self.path) as db:
                 db.executescript(_SCHEMA)
                 db.execute("insert or ignore into completions values (?, ?, ?, ?, ?)", row)
                 self._use(db, key)
@@ -104,7 +103,7 @@ class CompletionCache:
         """Forget what was used longest ago where there is too much. Freed pages are used again, so that the
         file grows no more.
         """
-        while (over := _bytes(db) - self._limit * KEEP) > self._limit * (1 - KEEP):
+        while (over := used(db) - self._limit * KEEP) > self._limit * (1 - KEEP):
             db.execute("begin immediate")
             oldest = db.execute(
                 "select c.key, length(c.completion) from completions c left join uses u on u.key = c.key"
@@ -133,28 +132,9 @@ class CompletionCache:
         except sqlite3.Error as error:
             self._warn("written", error)
 
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        try:
-            db.execute("pragma journal_mode = wal")
-            db.execute("pragma synchronous = normal")
-            yield db
-        finally:
-            db.close()
-
     def _warn(self, verb: str, error: Exception) -> None:
         """Say each kind of fault once; it would repeat with every call."""
         problem = f"the cache of model answers {self.path} cannot be {verb} ({error}); calls go on without it"
         if problem != self.problem:
             log.warning("%s. If it stays so, delete the file.", problem)
         self.problem = problem
-
-
-def _bytes(db: sqlite3.Connection) -> int:
-    """What the file holds, without the pages that are free."""
-    pages, free, size = (
-        int(db.execute(f"pragma {name}").fetchone()[0])
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free) * size

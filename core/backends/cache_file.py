@@ -1,0 +1,31 @@
+"""A cache in one SQLite file, shared by threads and processes: how it is opened, and how full it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+BUSY_S = 5.0
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection for one use (WAL, autocommit), closed after it. Raises sqlite3.Error."""
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        db.execute("pragma journal_mode = wal")
+        db.execute("pragma synchronous = normal")
+        yield db
+    finally:
+        db.close()
+
+
+def used(db: sqlite3.Connection) -> int:
+    """The bytes of the pages in use; what was deleted is not counted."""
+    pages, free, size = (
+        int(db.execute(f"pragma {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
