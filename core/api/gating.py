@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from core.api import html
-from core.api.arguments import File, flag, path, text
+from core.api.arguments import File, flag, listed, path, text
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
@@ -81,7 +82,7 @@ class GateDecision(Decision):
         )  # fmt: skip
 
     def _sentences(self) -> list[str]:
-        told = [words.headline(self), *words.why(self), words.sure(self)]
+        told = words.every(self)
         told.append(f"Required: {'; '.join(words.asked(self.criteria))}")
         return told if self.against is None else [*told, self.against.told, *self.against.notes]
 
@@ -99,6 +100,7 @@ def gate(
     max_unjudged: float | None = None,
     allow_loss: bool = False,
     cheapest: bool = True,
+    planned: str | Sequence[str] | None = None,
     against: File | None = None,
 ) -> GateDecision:
     """Decide which route of an evaluation to ship, as the command `gate` does.
@@ -108,7 +110,8 @@ def gate(
     1,000 questions at the prices in the settings, `max_tokens` and `max_calls` for one question, `max_failed`
     and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse than the
     baseline on a kind of question. `cheapest`: the cheapest route not shown to be worse than the best, else
-    the best. `against` is the snapshot of an earlier release. A criterion without a figure does not pass.
+    the best. `planned`: the routes that alone are compared with the baseline; None for all that were measured.
+    `against` is the snapshot of an earlier release. A criterion without a figure does not pass.
 
     The decision is true where there is a route to ship. Raises BadInput.
     """
@@ -124,6 +127,8 @@ def gate(
         except OSError as error:
             raise BadInput(f"against={str(file)!r} cannot be read: {error.strerror or error}") from None
     found = _measured(measured)
+    if planned is not None:
+        found = found.planned(listed(planned))
     decision = decide(found, criteria)
     change = compare_with(before, found, decision) if before is not None else None
     return GateDecision(**{one.name: getattr(decision, one.name) for one in fields(Decision)}, against=change)

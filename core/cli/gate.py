@@ -37,6 +37,8 @@ _AMOUNT = click.FloatRange(min=0)
               help="Reject or allow routes shown worse than the baseline on a kind of question.")  # fmt: skip
 @click.option("--cheapest/--best", default=True, show_default=True,
               help="Ship the cheapest route not shown to be worse than the best, or the best.")  # fmt: skip
+@click.option("--planned", metavar="A,B",
+              help="Compare only these routes with the baseline; others are no candidates.")  # fmt: skip
 @click.option("--against", type=_FILE, metavar="SNAPSHOT",
               help="Also fail if the route is worse than this earlier release.")  # fmt: skip
 @click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
@@ -55,6 +57,7 @@ def gate_(
     max_unjudged: float | None,
     no_loss: bool,
     cheapest: bool,
+    planned: str | None,
     against: Path | None,
     report_to: Path | None,
     keep_in: Path | None,
@@ -87,6 +90,8 @@ def gate_(
     measured = find(settings.current(), metrics)
     if measured.evaluation is None:
         note("warning: metrics.json alone lacks the values of each question, so some results are missing")
+    if planned is not None:
+        measured = measured.planned([name.strip() for name in planned.split(",") if name.strip()])
     decision = decide(measured, criteria)
     change = compare(before, measured, decision) if before is not None else None
     if report_to is not None:
@@ -108,7 +113,7 @@ def _text(decision: Decision, change: Against | None) -> str:
     from core.evaluation.release import text as words
 
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
-    sentences = [words.headline(decision), *words.why(decision), words.sure(decision)]
+    sentences = words.every(decision)
     sentences += [change.told, *change.notes] if change is not None else []
     lines = [one_line(text) for text in sentences]
     lines += ["", f"Required: {'; '.join(words.asked(decision.criteria))}", _table(ordered, decision)]

@@ -48,15 +48,20 @@ def rows(look: Look) -> list[dict[str, Any]]:
     prices = settings.llm_price_prompt, settings.llm_price_completion
     table = look.figures["routes"]
     unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
+    equal: dict[str, list[str]] = {}
+    for route, row in table.items():
+        if "same_as" in row:
+            equal.setdefault(row["same_as"], []).append(title(route))
     made = []
-    for route in leaderboard.ranked(look.figures, look.metric):
+    for route in leaderboard.distinct(look.figures, look.metric):
         row = table[route]
         tokens = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
         cost = price(tokens, *prices)
         answers = row.get("answers")
         seen = max(1, sum(row["statuses"].values()))
         made.append({
-            "Route": title(route) + (" (baseline)" if route == look.baseline else ""),
+            "Route": " = ".join([title(route), *equal.get(route, ())])
+            + (" (baseline)" if route == look.baseline else ""),
             **{named(name): row.get(name) for name in _order(look.metric)},
             **({named(name): answers[name] for name in ANSWERED} if answers else {}),
             **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},

@@ -71,7 +71,9 @@ def _verdict(decision: Decision) -> None:
     clear = decision.call is not None and decision.call.clear
     box = st.success if clear else st.error if decision.verdict == "nothing passes" else st.warning
     box(f"**{md(text.headline(decision))}**")
-    for sentence in text.why(decision):
+    if more := text.labels(decision):
+        st.markdown(md(more), help=term("more labels"))
+    for sentence in (*text.why(decision), *text.equal(decision)):
         st.markdown(md(sentence))
     st.caption(md(text.sure(decision)))
 
@@ -159,4 +161,4 @@ def _losses(
     metric: str,
     _measured: Measured,
 ) -> tuple[Loss, ...] | None:
-    return losses(_measured, metric)
+    return losses(_measured.distinct, metric)
