@@ -110,8 +110,8 @@ def gate(
     1,000 questions at the prices in the settings, `max_tokens` and `max_calls` for one question, `max_failed`
     and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse than the
     baseline on a kind of question. `cheapest`: the cheapest route not shown to be worse than the best, else
-    the best. `planned`: the routes that alone are compared with the baseline; None for all that were measured.
-    `against` is the snapshot of an earlier release. A criterion without a figure does not pass.
+    the best. `planned`: the routes that alone are compared with the baseline; None for all that were
+    measured. `against` is the snapshot of an earlier release. A criterion without a figure does not pass.
 
     The decision is true where there is a route to ship. Raises BadInput.
     """

@@ -14,6 +14,7 @@ from core.domain.errors import BadInput
 if TYPE_CHECKING:
     from core.evaluation.release.against import Against
     from core.evaluation.release.gate import Candidate, Decision
+    from core.evaluation.release.measured import Measured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SHARE = click.FloatRange(0, 1)
@@ -101,20 +102,33 @@ def gate_(
         )
     if keep_in is not None:
         _write(keep_in, snapshot(measured, decision))
-    document: dict[str, Any] = decision.document()
+    document: dict[str, Any] = {**decision.document(), "label_next": _label_next(measured, decision)}
     if change is not None:
         document["against"] = asdict(change)
-    emit(document, lambda: _text(decision, change), as_json=as_json)
+    emit(document, lambda: _text(decision, change, document["label_next"]), as_json=as_json)
     good = decision.chosen is not None and (change is None or change.state == "no regression shown")
     return 0 if good else 1
 
 
-def _text(decision: Decision, change: Against | None) -> str:
+def _label_next(measured: Measured, decision: Decision) -> list[dict[str, Any]]:
+    """The questions whose labels decide most between the two routes that the decision hinges on."""
+    from core.evaluation import label_next
+
+    found = decision.labels
+    if found is None or measured.evaluation is None or found.state not in ("more", "no number"):
+        return []
+    return [one.document() for one in label_next.of_evaluation(measured.evaluation, found.route, found.other)]
+
+
+def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]]) -> str:
     from core.evaluation.release import text as words
 
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
     sentences = words.every(decision)
     sentences += [change.told, *change.notes] if change is not None else []
+    if next_:
+        ids = ", ".join(one["id"] for one in next_[:5])
+        sentences.append(f"Label next, the most decisive first: {ids} (of {len(next_)}; all with --json).")
     lines = [one_line(text) for text in sentences]
     lines += ["", f"Required: {'; '.join(words.asked(decision.criteria))}", _table(ordered, decision)]
     return "\n".join(lines)

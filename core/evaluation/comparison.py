@@ -53,8 +53,9 @@ def against(
 def distinct_family(
     columns: Mapping[Key, Sequence[float]], same: Mapping[Key, Key]
 ) -> dict[Key, dict[str, Any]]:
-    """`effects.family` of what is tested once: a key of `same` takes the figures of the key it stands for. One
-    that is equal to the baseline itself, which has no key, has no difference to test and is a family alone.
+    """`effects.family` of what is tested once: a key of `same` takes the figures of the key it stands for.
+    One that is equal to the baseline itself, which has no key, has no difference to test and is a family
+    alone.
     """
     found = effects.family({key: column for key, column in columns.items() if key not in same})
     taken = {key: found[other] for key, other in same.items() if other in found and key in columns}

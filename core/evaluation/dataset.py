@@ -20,7 +20,7 @@ from core.evaluation.files import Qrels, merge, read_qrels
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
-_UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
+UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
 IDS = ("id", "_id", "qid")
 _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
 
@@ -240,7 +240,7 @@ def _written_golds(item: Mapping[str, Any]) -> dict[str, Any]:
     """
     golds, mode, said = _golds(item), item.get("mode"), item.get("answerable")
     known = said if isinstance(said, bool) else False if mode in _UNANSWERABLE else None
-    if known is None and golds and mode not in _UNDECIDED:
+    if known is None and golds and mode not in UNDECIDED:
         known = True
     remark = mode == "no_retrieval" or (known is False and not item.get("web"))
     return {"answers": () if remark else golds, "answerable": known}

@@ -19,8 +19,8 @@ class Leader:
 
     `others`: every other route against the leader, route -> figures of core.evaluation.effects.family, None
     without a question in common; the family is these comparisons. `behind` are shown to be worse, `level` are
-    not. `labels`: how many more would tell the leader from the next one of
-    those; None where there is none. The leader was chosen on the same questions, so it leads by a little less elsewhere.
+    not. `labels`: how many more would tell the leader from the next one of those; None where there is none.
+    The leader was chosen on the same questions, so it leads by a little less elsewhere.
     """
 
     route: str

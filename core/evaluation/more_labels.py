@@ -16,7 +16,8 @@ from core.evaluation.power import FEASIBLE, needed, rounded
 from core.evaluation.statistics import ALPHA, RESAMPLES, SEED, interval, paired_ps
 
 # Share of the better mean below which a difference is of no account: Spärck Jones 1974 ("Automatic indexing",
-# J. Documentation 30), the fuzziness value of Buckley & Voorhees 2000 ("Evaluating evaluation measure stability").
+# J. Documentation 30), the fuzziness value of Buckley & Voorhees 2000 ("Evaluating evaluation measure
+# stability").
 NEGLIGIBLE = 0.05
 State = Literal["settled", "practically equal", "more", "no number"]
 _CHUNK = 500  # resamples held in memory at once
@@ -55,8 +56,8 @@ class MoreLabels:
 def between(
     mine: Mapping[str, float], theirs: Mapping[str, float], route: str, other: str, *, comparisons: int = 1
 ) -> MoreLabels | None:
-    """For `route` and `other` with these values by question, one of so many `comparisons` (Holm asks alpha over
-    them of the smallest p); None below two questions in common.
+    """For `route` and `other` with these values by question, one of so many `comparisons` (Holm asks alpha
+    over them of the smallest p); None below two questions in common.
     """
     apart = [mine[question] - theirs[question] for question in mine if question in theirs]
     if len(apart) < 2:
@@ -96,7 +97,8 @@ def sentence(found: MoreLabels, named: Callable[[str], str] = str) -> str:
     corrected = f", corrected for {found.comparisons} comparisons" if found.comparisons > 1 else ""
     questions = "question" if found.more == 1 else "questions"
     return (
-        f"About {_told(found.more)} more labelled {questions} would settle {one} against {other} (95% interval "
+        f"About {_told(found.more)} more labelled {questions} would settle {one} against {other} "
+        f"(95% interval "
         f"{span}; power {POWER:.0%}{corrected})."
     )
 

@@ -1,4 +1,4 @@
-"""How many more labels settle a comparison: against scipy's t-test run on so many, and by its own interval."""
+"""How many more labels settle a comparison: against scipy's t-test on so many, and a bootstrap by hand."""
 
 import math
 

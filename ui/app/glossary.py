@@ -449,16 +449,28 @@ _ALL = (
     ),
     Term(
         "more labels", "How many more labels",
-        "How many more labelled questions would show the measured difference between two routes four times in "
-        "five, with an interval from resampling the questions, which has no upper end where the difference may "
+        "How many more labelled questions would show the measured difference between two routes "
+        "four times in "
+        "five, with an interval from resampling the questions, which has no upper end where the "
+        "difference may "
         "be 0.",
         f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
     ),
     Term(
+        "label next", "What to label next",
+        "Unjudged passages that one of two routes ranks higher than the other: a label of one "
+        "changes which of "
+        "the routes is better, a label of a passage that both rank alike does not.",
+        "Carterette, Allan & Sitaraman 2006, Minimal test collections for retrieval evaluation, SIGIR",
+        _doi("10.1145/1148170.1148219"),
+    ),
+    Term(
         "equal routes", "Equal routes",
-        "Routes that returned the same passages in the same order on every question: they count as one result, "
+        "Routes that returned the same passages in the same order on every question: they count as "
+        "one result, "
         "and once in the correction for many comparisons.",
-        "Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics"
+        "Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal "
+        "of Statistics"
         " 6(2)",
         "https://www.jstor.org/stable/4615733",
     ),

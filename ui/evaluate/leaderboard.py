@@ -13,7 +13,7 @@ from ui.app import help_mark, state
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import title
-from ui.components import tables
+from ui.components import settle, tables
 from ui.components.cost import HOW
 from ui.evaluate.view import Look, leader, sentences
 
@@ -27,6 +27,7 @@ def draw(look: Look) -> None:
     found = look.figures
     top = leading.block(leader(look))
     show(sentences(text.found({**found, "leader": top}, title, [look.metric])))
+    settle.button(look.evaluation, leading.labels_of(top or {}), "evaluate_settle")
     _table(look)
     notes = text.counted(found, title, len(look.evaluation.questions))
     notes += [f"{warning}." for warning in found["warnings"]]

@@ -46,11 +46,11 @@ class Candidate(RouteFigures):
 class Decision:
     """The route to ship (None: none passes) with all it was decided by.
 
-    `candidates` are distinct: `equal` names the routes that returned the same as one of them on every question.
-    `best` is the passing route with the highest mean; `nearest` is there where nothing passes. `call`: how
-    clear the choice is; None without one, or where that cannot be determined. `planned`: the routes that alone
-    were to be compared with the baseline, () for all. `labels`: how many more labelled questions would settle
-    it; None where that cannot be determined.
+    `candidates` are distinct: `equal` names the routes that returned the same as one of them on every
+    question. `best` is the passing route with the highest mean; `nearest` is there where nothing passes.
+    `call`: how clear the choice is; None without one, or where that cannot be determined. `planned`: the
+    routes that alone were to be compared with the baseline, () for all. `labels`: how many more labelled
+    questions would settle it; None where that cannot be determined.
     """
 
     name: str
@@ -90,9 +90,9 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
 
     The best by the metric; with `criteria.cheaper` the cheapest of those not shown to be worse than it
     (paired randomisation test, Holm over the cheaper routes that pass). `known` are the losses in the metric
-    where they were worked out before of `measured.distinct`: no limit changes them. Of routes that returned the
-    same on every question the simplest is a candidate, and the others are not. BadInput for a metric that was
-    not measured.
+    where they were worked out before of `measured.distinct`: no limit changes them. Of routes that returned
+    the same on every question the simplest is a candidate, and the others are not. BadInput for a metric that
+    was not measured.
     """
     equal = measured.equal
     measured = measured.distinct

@@ -35,11 +35,11 @@ class Rung:
     """One step up: the route that stands on it, and what it gains on the rung below that was taken.
 
     `state`: taken (it gains, and does not meet the criteria yet), skipped (no gain is shown), reached (it
-    meets them: the ladder ends here), not needed (above that), not measured, equal (its routes, `others`, returned the same as a route on
-    another rung). `gain` is a row of
-    core.evaluation.effects.family, its p adjusted over the rungs compared; None on the lowest rung and where
-    nothing can be compared. `answered`: the share of questions with a relevant passage in the first ten on
-    this rung or one taken below it. `others` were measured and stand behind the route.
+    meets them: the ladder ends here), not needed (above that), not measured, equal (its routes, `others`,
+    returned the same as a route on another rung). `gain` is a row of core.evaluation.effects.family, its p
+    adjusted over the rungs compared; None on the lowest rung and where nothing can be compared. `answered`:
+    the share of questions with a relevant passage in the first ten on this rung or one taken below it.
+    `others` were measured and stand behind the route.
     """
 
     title: str

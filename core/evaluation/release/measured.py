@@ -28,8 +28,8 @@ LESS_IS_BETTER = ("false_abstention",)  # and every unjudged share
 
 @dataclass(frozen=True)
 class Measured:
-    """Figures as in metrics.json; `evaluation` is None where that file is all there is. `plan`: the routes that
-    alone were planned to be compared with the baseline, see `planned`.
+    """Figures as in metrics.json; `evaluation` is None where that file is all there is. `plan`: the routes
+    that alone were planned to be compared with the baseline, see `planned`.
     """
 
     name: str

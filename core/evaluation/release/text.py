@@ -138,8 +138,8 @@ def sure(decision: Decision) -> str:
 
 
 def labels(decision: Decision) -> str:
-    """How many more labelled questions would settle it; "" where there is nothing to settle between routes, or
-    it cannot be determined.
+    """How many more labelled questions would settle it; "" where there is nothing to settle between routes,
+    or it cannot be determined.
     """
     found = decision.labels
     return "" if found is None else more_labels.sentence(found, lambda route: decision.of(route).title)
@@ -161,7 +161,8 @@ def equal(decision: Decision) -> list[str]:
     if decision.planned:
         texts.append(
             f"Planned comparison: {listed([*map(named_, decision.planned)])} with "
-            f"{named_(decision.baseline)}. Other measured routes are not candidates and count in no correction."
+            f"{named_(decision.baseline)}. Other measured routes are not candidates and count in no "
+            f"correction."
         )
     return texts
 
