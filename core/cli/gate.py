@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import emit, note, output_options
+from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
 
@@ -40,6 +40,9 @@ _AMOUNT = click.FloatRange(min=0)
               help="Ship the cheapest route not shown to be worse than the best, or the best.")  # fmt: skip
 @click.option("--planned", metavar="A,B",
               help="Compare only these routes with the baseline; others are no candidates.")  # fmt: skip
+@click.option("--regressions", metavar="SET",
+              help="Fail if a question of this label set of complaints broke again; asks them now, or reads "
+              "an evaluation of the set.")  # fmt: skip
 @click.option("--against", type=_FILE, metavar="SNAPSHOT",
               help="Also fail if the route is worse than this earlier release.")  # fmt: skip
 @click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
@@ -59,6 +62,7 @@ def gate_(
     no_loss: bool,
     cheapest: bool,
     planned: str | None,
+    regressions: str | None,
     against: Path | None,
     report_to: Path | None,
     keep_in: Path | None,
@@ -67,9 +71,10 @@ def gate_(
     """Decide which route of an evaluation to ship. METRICS is the folder of `eval --out`, the metrics.json in
     it, or the name of a saved evaluation.
 
-    Exits with 0 if a route meets every criterion (and, with --against, no regression is shown), 1 if none
-    does, 2 on invalid input. A criterion without a figure does not pass. From a metrics.json alone, the
-    certainty of the choice and differences between routes other than the baseline cannot be determined.
+    Exits with 0 if a route meets every criterion (and, with --against, no regression is shown; with
+    --regressions, no question broke again), 1 if none does, 2 on invalid input. A criterion without a figure
+    does not pass. From a metrics.json alone, the certainty of the choice and differences between routes other
+    than the baseline cannot be determined.
     """
     from dataclasses import asdict
 
@@ -94,6 +99,8 @@ def gate_(
     if planned is not None:
         measured = measured.planned([name.strip() for name in planned.split(",") if name.strip()])
     decision = decide(measured, criteria)
+    if regressions is not None:
+        decision = _regressions(regressions, measured, decision)
     change = compare(before, measured, decision) if before is not None else None
     if report_to is not None:
         _write(
@@ -107,12 +114,26 @@ def gate_(
         document["against"] = asdict(change)
     emit(document, lambda: _text(decision, change, document["label_next"]), as_json=as_json)
     good = decision.chosen is not None and (change is None or change.state == "no regression shown")
-    return 0 if good else 1
+    return 0 if good and not decision.broken else 1
+
+
+def _regressions(given: str, measured: Measured, decision: Decision) -> Decision:
+    from core.engine.engine import shared_engine
+    from core.evaluation.release.regression_source import with_regressions
+
+    bar = Bar("q")
+    with stoppable() as asked:
+        found = with_regressions(
+            shared_engine(), given, measured, decision, ended=asked.is_set,
+            progress=lambda done, total: bar("regressions", done, total),
+        )  # fmt: skip
+    bar.close()
+    return found
 
 
 def _label_next(measured: Measured, decision: Decision) -> list[dict[str, Any]]:
     """The questions whose labels decide most between the two routes that the decision hinges on."""
-    from core.evaluation import label_next
+    from core.evaluation.labels import label_next
 
     found = decision.labels
     if found is None or measured.evaluation is None or found.state not in ("more", "no number"):

@@ -26,11 +26,29 @@ _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
 
 
 @dataclass(frozen=True, slots=True)
+class Complaint:
+    """What somebody said was wrong with what a route returned for a question: see core.evaluation.complaint.
+
+    `failure` is the kind, `who` said so, `run` and `route` returned it, `passage` is the id of the one that
+    should have been there ("": none was named). `created` is ISO 8601, UTC.
+    """
+
+    who: str
+    failure: str
+    run: str
+    route: str
+    passage: str = ""
+    note: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question as asked, with what its author knows about it.
 
     `answers` are all gold answers, any of which is right; `answer` is what the author wrote first, which may
     be a remark. `answerable`: whether the documents answer it; None where that is not known or not asked.
+    `complaints` are what people reported of it: a question with some is a regression test.
     """
 
     id: str
@@ -41,6 +59,7 @@ class Question:
     sql: str | None = None
     answers: tuple[str, ...] = ()
     answerable: bool | None = None
+    complaints: tuple[Complaint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

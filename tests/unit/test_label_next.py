@@ -1,4 +1,4 @@
-"""What to label next: by a hand-made pair of rankings, by brute force over labels, and the queue it becomes."""
+"""What to label next: by rankings made by hand, by brute force over labels, and the queue it becomes."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -10,10 +10,9 @@ import pytest
 from core.corpus.types import Document
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluation import label_next
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import queue, settling
+from core.evaluation.labels import label_next, queue, settling
 from core.evaluation.labels.final import final
 from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.outcome import Outcome
@@ -56,7 +55,9 @@ def test_the_questions_that_labels_can_change_come_first(made):
 
 
 def test_the_change_is_what_labels_could_move_by_brute_force(made):
-    """Every way of judging the unjudged passages: the widest span of DCG differences, halved by its two signs."""
+    """Every way of judging the unjudged passages: the widest span of DCG differences, halved by its two
+    signs.
+    """
     for one in label_next.of_evaluation(made, "bm25", "dense"):
         lists = [[p for p, _ in made.outcomes[one.id][route].hits] for route in ("bm25", "dense")]
         pool = sorted({*lists[0], *lists[1]} - set(made.labelled.qrels.get(one.id, {})))

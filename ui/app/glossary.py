@@ -465,6 +465,16 @@ _ALL = (
         _doi("10.1145/1148170.1148219"),
     ),
     Term(
+        "regression set", "Regression set",
+        "A label set of questions that people reported as answered wrongly; the gate asks them "
+        "again before each "
+        "release and names those that broke again.",
+        "Regression testing: Rothermel & Harrold 1996, Analyzing regression test selection "
+        "techniques, IEEE TSE"
+        " 22(8)",
+        _doi("10.1109/32.536955"),
+    ),
+    Term(
         "equal routes", "Equal routes",
         "Routes that returned the same passages in the same order on every question: they count as "
         "one result, "

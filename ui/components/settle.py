@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from core.evaluation import label_next
 from core.evaluation.experiment_store import Evaluation
-from core.evaluation.labels import settling
+from core.evaluation.labels import label_next, settling
 from core.evaluation.labels.pool import store_of
 from core.evaluation.more_labels import MoreLabels
 from ui.app import state

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluation import label_next
-from core.evaluation.label_next import Next
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import rows
+from core.evaluation.labels import label_next, rows
+from core.evaluation.labels.label_next import Next
 from core.evaluation.labels.types import GRADES, Desk, Judgement, LabelSet, Pooled
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.hinge import labels
 from core.evaluation.release.losses import Loss, losses, paired
 from core.evaluation.release.measured import Measured
+from core.evaluation.release.regressions import Regressions
 from core.evaluation.release.rule import Rival, RouteFigures, choose
 from core.evaluation.release.selection_stability import SelectionStability, sureness
 from core.evaluation.statistics import ALPHA
@@ -50,7 +51,8 @@ class Decision:
     question. `best` is the passing route with the highest mean; `nearest` is there where nothing passes.
     `call`: how clear the choice is; None without one, or where that cannot be determined. `planned`: the
     routes that alone were to be compared with the baseline, () for all. `labels`: how many more labelled
-    questions would settle it; None where that cannot be determined.
+    questions would settle it; None where that cannot be determined. `regressions`: the questions people
+    complained of, with the route; None where none were asked for.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Decision:
     equal: tuple[Equal, ...] = ()
     planned: tuple[str, ...] = ()
     labels: MoreLabels | None = None
+    regressions: Regressions | None = None
 
     def of(self, route: str) -> Candidate:
         """What is known of a route; BadInput for one that was not measured."""
@@ -76,6 +79,11 @@ class Decision:
                 return one
         known = ", ".join(one.route for one in self.candidates)
         raise BadInput(f"route {route!r} was not measured; there are: {known}")
+
+    @property
+    def broken(self) -> bool:
+        """Whether a question that people complained of broke again."""
+        return self.regressions is not None and bool(self.regressions.broken)
 
     def document(self) -> dict[str, Any]:
         """The decision as JSON values, with whether each route passes."""

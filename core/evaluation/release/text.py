@@ -47,7 +47,8 @@ def headline(decision: Decision) -> str:
 
 def every(decision: Decision) -> list[str]:
     """All that is said of a decision, the headline first."""
-    told = [headline(decision), labels(decision), *why(decision), *equal(decision), sure(decision)]
+    told = [headline(decision), labels(decision), *regressed(decision), *why(decision), *equal(decision)]
+    told.append(sure(decision))
     return [one for one in told if one]
 
 
@@ -143,6 +144,16 @@ def labels(decision: Decision) -> str:
     """
     found = decision.labels
     return "" if found is None else more_labels.sentence(found, lambda route: decision.of(route).title)
+
+
+def regressed(decision: Decision) -> list[str]:
+    """How the questions do that people complained of: a headline, then a sentence for each that is broken."""
+    found = decision.regressions
+    if found is None:
+        return []
+    broken = [f"Broke again: {one.in_words()}." for one in found.broken]
+    untold = [f"Cannot be determined: {one.in_words()}." for one in found.of("cannot be told")]
+    return [found.headline(decision.of(found.route).title), *broken, *untold]
 
 
 def equal(decision: Decision) -> list[str]:
