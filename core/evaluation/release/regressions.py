@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, RouteScopeError
 from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle
 from core.evaluation.answers import Given, correct
@@ -127,7 +127,13 @@ def ask(
     over = desks.load(store, name).set.corpus
     if corpus not in (None, over):
         raise BadInput(f"regression set {name!r} is over corpus {over}, and the evaluation over {corpus}")
-    labelled, _ = labelled_set(store, name, engine.corpus(over))
+    try:
+        opened = engine.corpus(over)
+    except RouteScopeError as error:
+        raise BadInput(
+            f"regression set {name!r} is over corpus {over}, which cannot be opened: {error}"
+        ) from None
+    labelled, _ = labelled_set(store, name, opened)
     results: list[Regression] = []
     ids = Ids()
     for question in labelled.questions:
