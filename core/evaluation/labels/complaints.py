@@ -13,10 +13,10 @@ from core.evaluation.dataset import Complaint, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import rows
 from core.evaluation.labels.origins import id_of
-from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled
+from core.evaluation.labels.types import MODEL, Desk, Judgement, LabelSet, Pooled
 from core.store import Store
 from core.store.rows import bind
-from core.store.run_annotations import clean_note
+from core.store.run_annotations import MAX_TAG, clean_note
 
 GRADE = 3  # of the passage that should have been there: it answers the question
 UNANSWERABLE = "should have abstained"
@@ -73,7 +73,7 @@ class Kept:
 
 def default_name(corpus: str) -> str:
     """What the set of regressions of a corpus is called unless somebody says otherwise."""
-    return f"regressions {corpus}"[: desks.MAX_TAG]
+    return f"regressions {corpus}"[:MAX_TAG]
 
 
 def report(store: Store, name: str, said: Report) -> Kept:
@@ -152,8 +152,8 @@ def _checked(said: Report) -> tuple[Complaint, str]:
     if len(answer) > MAX_ANSWER:
         raise BadInput(f"the gold answer has {len(answer):,} characters; give at most {MAX_ANSWER:,}")
     who = desks.clean_name(said.who, "annotator")
-    if who.startswith(desks.MODEL):
-        raise BadInput(f"annotator {short(who)}: names that begin with {desks.MODEL!r} are those of models")
+    if who.startswith(MODEL):
+        raise BadInput(f"annotator {short(who)}: names that begin with {MODEL!r} are those of models")
     passage = said.passage.id if said.passage else ""
     note = clean_note(said.note)
     return Complaint(who, said.failure, said.run.id, said.route, passage, note, rows.now()), answer
