@@ -101,3 +101,28 @@ def test_a_passage_is_found_by_words_a_document_or_an_id(visit, stored, engine):
     save(app, "wrong_ranking").click().run()
     (question,) = desks.load(engine.store, NAME).questions
     assert question.complaints[0].passage
+
+
+def test_a_labelled_passage_is_offered_and_the_route_that_does_not_show_it(
+    visit, stored, engine, monkeypatch
+):
+    run = stored["good"]
+    shown_by = {result.route: [hit.passage.id for hit in result.hits[:10]] for result in run.results}
+    wanted = next(
+        id for ids in shown_by.values() for id in ids if not all(id in other for other in shown_by.values())
+    )
+    monkeypatch.setattr("ui.components.gold.gold_grades", lambda _: {wanted: 3})
+    app = visit("why.py", run="good")
+    save(app, "wrong_here").click().run()
+    (question,) = desks.load(engine.store, NAME).questions
+    (one,) = question.complaints
+    assert one.passage == wanted
+    assert wanted not in shown_by[one.route]
+    assert "no passage and no answer" not in shown(app)
+
+
+def test_a_complaint_that_nothing_can_check_says_so(visit, stored, engine):
+    app = visit("why.py", run="good")
+    save(app, "wrong_here").click().run()
+    if not desks.load(engine.store, NAME).questions[0].complaints[0].passage:
+        assert "It has no passage and no answer to check yet" in shown(app)

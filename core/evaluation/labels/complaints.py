@@ -46,7 +46,8 @@ class Report:
 class Kept:
     """What was made of a report: the set, the question and the complaint. `before` is the question as it was,
     None where it is new; `others` are the people who had complained of it. `judgement`: whether its passage
-    was graded for it.
+    was graded for it. `again`: the same person had said the same, and nothing was added. `checkable`: whether
+    the question has a passage or an answer to be checked by.
     """
 
     set: str
@@ -56,19 +57,22 @@ class Kept:
     others: tuple[str, ...]
     judgement: bool
     again: bool = False
+    checkable: bool = True
 
     def in_words(self) -> str:
         """What happened, in a sentence."""
         if self.again:
             return f"You have reported this in {self.set} already; nothing was added."
         if self.before is None:
-            return f"Saved: the question is a new test in {self.set}."
-        if not self.others:
-            return f"Saved: added to your earlier complaint in {self.set}."
-        return (
-            f"Saved: {', '.join(self.others)} had reported this question in {self.set}; it keeps both "
-            "complaints."
-        )
+            told = f"Saved: the question is a new test in {self.set}."
+        elif not self.others:
+            told = f"Saved: added to your earlier complaint in {self.set}."
+        else:
+            known = ", ".join(self.others)
+            told = f"Saved: {known} had reported this question in {self.set}; it keeps both complaints."
+        if not self.checkable:
+            told += " It has no passage and no answer to check yet: report one, or label it on Label."
+        return told
 
 
 def default_name(corpus: str) -> str:
@@ -103,7 +107,10 @@ def report(store: Store, name: str, said: Report) -> Kept:
         others = (
             dict.fromkeys(one.who for one in before.complaints if one.who != complaint.who) if before else {}
         )
-        return Kept(name, question.id, complaint, before, tuple(others), judged)
+        checkable = bool(question.answers or question.answerable is False) or any(
+            one.passage for one in question.complaints
+        )
+        return Kept(name, question.id, complaint, before, tuple(others), judged, checkable=checkable)
 
     return store.write(work)
 
