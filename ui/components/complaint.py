@@ -59,20 +59,26 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gol
     st.caption("Becomes a question that later releases must pass.", help=term("regression set"))
     titles = {result.route: result.title for result in run.results}
     of = f"{key}:{run.id}"
-    route = st.selectbox("What is wrong", routes, format_func=titles.__getitem__, key=f"{of}:route")
+    first = st.container(horizontal=True)
+    with first:
+        route = st.selectbox(
+            "What is wrong", routes, format_func=titles.__getitem__, key=f"{of}:route", width=190
+        )
     passage = _passage(run, of, wanted, gold)
     usual = suggested(run, route, passage.id if passage else None)
-    failure = st.selectbox(
-        "Kind of failure", list(FAILURES), index=list(FAILURES).index(usual), key=f"{of}:failure:{usual}",
-        format_func=FAILURES.__getitem__,
-    )  # fmt: skip
-    answer = st.text_input(
-        "Right answer", key=f"{of}:answer", max_chars=complaints.MAX_ANSWER,
-        placeholder="optional: later answers must hold it",
-    )  # fmt: skip
-    note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional")
+    with first:
+        failure = st.selectbox(
+            "Kind of failure", list(FAILURES), index=list(FAILURES).index(usual), width=190,
+            key=f"{of}:failure:{usual}", format_func=FAILURES.__getitem__,
+        )  # fmt: skip
     with st.container(horizontal=True):
-        who = st.text_input("Reported by", _who(), key=f"{of}:who", max_chars=64, width=150)
+        answer = st.text_input(
+            "Right answer", key=f"{of}:answer", max_chars=complaints.MAX_ANSWER, width=190,
+            placeholder="optional",
+        )  # fmt: skip
+        note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional", width=190)
+    with st.container(horizontal=True):
+        who = st.text_input("Reported by", _who(), key=f"{of}:who", max_chars=64, width=140)
         name = st.text_input(
             "Label set", complaints.default_name(run.corpus), key=f"{of}:set", max_chars=64, width=230
         )

@@ -47,8 +47,8 @@ def _desk() -> None:
     at = st.session_state.get(AT)
     if at is None or at[1] not in desk.pool.get(at[0], {}):  # nowhere yet, or in another set
         st.session_state[AT] = at = onward(order, mine)
+    _order()
     with st.container(key="label_desk"):
-        _order()
         with st.container():
             if at is not None:
                 show(label_passage.question(desk.asked[at[0]]))
