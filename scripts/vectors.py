@@ -1,7 +1,7 @@
-"""Writes `data/vectors/`: the vectors of the built-in corpora that are small, so that a first start embeds none.
+"""Writes `data/vectors/`: the vectors of small built-in corpora, so that a first start embeds none.
 
-`python -m scripts.vectors` embeds them anew with the default embedder; run it when documents of `data/`, or how
-they are cut, have changed (`tests/unit/test_shipped_vectors.py` says so).
+`python -m scripts.vectors` embeds them anew with the default embedder. Run it when documents of `data/`, or
+how they are cut, have changed: `tests/unit/test_shipped_vectors.py` says so.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ def main() -> None:
             np.frombuffer(b"".join(ordered), np.uint8).reshape(len(ordered), -1),
         )
         array_files.save(target / shipped_vectors.SHIPPED_VECTORS, np.stack([found[key] for key in ordered]))
-    print(f"{len(ordered)} vectors in {target}")
 
 
 def _folders(settings: Settings) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Vectors that come with the program: those of the built-in documents' texts, found by content as any other's.
+"""Vectors that come with the program, of the built-in documents' texts, found by content as any other's.
 
 `python -m scripts.vectors` makes them; they are half precision, which moves no cosine by a ten-thousandth.
 """

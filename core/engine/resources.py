@@ -62,10 +62,19 @@ class Resources:
         return client if mode is None else client.in_mode(mode)
 
     def embedder(self, name: str) -> Embedder:
-        """The embedder a corpus was built with."""
+        """The embedder a corpus was built with. Waits until it is loaded."""
+        return self.loading(name).result()
+
+    def loading(self, name: str) -> Future[Embedder]:
+        """`embedder` for those who need not wait: begins to load it, unless it is loaded."""
+        return self._embedders.begin(name, lambda: self._load_embedder(name))
+
+    def _load_embedder(self, name: str) -> Embedder:
         from core.backends.embedder import load_embedder
 
-        return self._embedders.get(name, lambda: load_embedder(name, settings=self.settings))
+        loaded = load_embedder(name, settings=self.settings)
+        loaded.embed_query("warm up")  # no route is to pay for the first text of a process
+        return loaded
 
     def corpus(self, name: str) -> Corpus:
         """An opened corpus; opened again when its index was rebuilt meanwhile. Waits until it is open."""
@@ -85,8 +94,10 @@ class Resources:
         from core.corpus.index import open_corpus
 
         opened = open_corpus(name, settings=self.settings)
+        self.loading(opened.info.embedder)  # searches by words need not wait for it
         # the first search of a process loads libraries and files: no route is to pay for that
-        opened.search_dense(self.embedder(opened.info.embedder).embed_query("warm up"), 1)
+        if opened.size:
+            opened.search_dense(opened.vectors([0])[0], 1)
         opened.search_sparse("warm up", 1)
         return opened
 
