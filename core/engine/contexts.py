@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.backends import calibrations, evaluators, question_classifier
 from core.backends.admission import Asker
-from core.backends.base import Embedder, WebSearch
-from core.backends.embedder import DeferredEmbedder
+from core.backends.base import WebSearch
 from core.backends.embedding_cache import EmbeddingCache
 from core.backends.llm.none import NoLLM
 from core.corpus.corpus import Corpus
@@ -58,7 +57,7 @@ class Contexts(Resources):
         now = self.settings
         llm = self.llm(mode) if models else NoLLM()
         return Context(
-            corpus=corpus, embedder=self._deferred(corpus),
+            corpus=corpus, embedder=self.embedder_of(corpus),
             llm=llm, web=web, trace=trace, memo=memo, cancel=cancel,
             deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
@@ -74,14 +73,6 @@ class Contexts(Resources):
             external=lambda name: self.external(name, mode, run),
             asker=asker or Asker(trace=trace, cancel=cancel),
         )  # fmt: skip
-
-    def _deferred(self, corpus: Corpus) -> Embedder:
-        """The corpus' embedder, itself where it is loaded: routes that embed nothing need not wait for it."""
-        name = corpus.info.embedder
-        loading = self.loading(name)
-        if loading.done() and loading.exception() is None:
-            return loading.result()
-        return DeferredEmbedder(name, corpus.info.dim, lambda: self.loading(name))
 
     def _prepared(self, corpus: Corpus, need: Need) -> Any:
         """What was made for a corpus to meet `need`; of fitted weights a function that gives those of a name.

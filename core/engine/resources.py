@@ -69,6 +69,16 @@ class Resources:
         """`embedder` for those who need not wait: begins to load it, unless it is loaded."""
         return self._embedders.begin(name, lambda: self._load_embedder(name))
 
+    def embedder_of(self, corpus: Corpus) -> Embedder:
+        """The embedder of an opened corpus: what embeds nothing with it need not wait until it is loaded."""
+        from core.backends.embedder import DeferredEmbedder
+
+        name = corpus.info.embedder
+        loading = self.loading(name)
+        if loading.done() and loading.exception() is None:
+            return loading.result()
+        return DeferredEmbedder(name, corpus.info.dim, lambda: self.loading(name))
+
     def _load_embedder(self, name: str) -> Embedder:
         from core.backends.embedder import load_embedder
 
@@ -108,7 +118,7 @@ class Resources:
 
         def snapshot() -> WebSearch:
             pages = self.corpus("web")
-            return Snapshot(pages, self.embedder(pages.info.embedder))
+            return Snapshot(pages, self.embedder_of(pages))
 
         if self.settings.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
             return load_web(self.settings, snapshot)
