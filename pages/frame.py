@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from ui.app import corpora, first_start, health, jobs, link
+from ui.app import corpora, first_start, health, jobs, link, tour
 from ui.app.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
@@ -59,6 +59,7 @@ with st.sidebar:
     jobs.draw()
     first_start.draw()
     health.summary()
+tour.show()
 try:
     navigation.run()
 except RouteScopeError as error:  # what a page could not help by itself: it is told, and the others work

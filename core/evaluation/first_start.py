@@ -25,6 +25,7 @@ Report = Callable[[str, int, int], None]  # stage, done, of how many (0: not kno
 Make = Callable[["Engine", Report, threading.Event], BackgroundJob | None]  # a job to wait for, or it is made
 EXAMPLE = "example-support"  # the evaluation, and the label set, that show a newcomer something real
 DOCUMENTS = "support"
+CORPORA = (DOCUMENTS, "web")  # others are built when somebody chooses them
 ENRICHMENTS = ("headings", "children")  # of which the vectors come with the program
 EXAMPLE_QUESTIONS = 12  # in the example label set
 RECORD = "first-start.json"
@@ -45,7 +46,7 @@ def _documents(engine: Engine, report: Report, cancel: threading.Event) -> None:
     from core.corpus import index
     from core.corpus.enrichments import store
 
-    for name in (DOCUMENTS, "web"):
+    for name in CORPORA:
         if _unbuilt(engine, name):
             index.build(None, name, settings=engine.settings, progress=report, cancel=cancel)
     corpus = engine.corpus(DOCUMENTS)
