@@ -34,6 +34,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "memory": "memory",
     "models": "models",
     "module": "module",
+    "questions": "questions",
     "raft": "raft",
     "routes": "routes",
     "serve": "serve",

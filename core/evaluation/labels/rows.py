@@ -12,7 +12,7 @@ from typing import Any
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluation.dataset import Complaint, Question
+from core.evaluation.dataset import Complaint, Generated, Question
 from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled, standing
 from core.store.codec import dumps
 from core.store.rows import bind, parsed, text
@@ -218,6 +218,7 @@ def _document(question: Question) -> dict[str, Any]:
         "text": question.query.text, "history": history, "mode": question.mode, "split": question.split,
         "answer": question.answer, "answers": list(question.answers), "answerable": question.answerable,
         "sql": question.sql, "complaints": [asdict(one) for one in question.complaints],
+        "generated": asdict(question.generated) if question.generated else None,
     }  # fmt: skip
 
 
@@ -225,7 +226,10 @@ def _question(id: str, document: Mapping[str, Any]) -> Question:
     query = Query(document["text"], turns(document["history"], f"question {short(id)}"))
     known = {key: document.get(key) for key in ("mode", "split", "answer", "sql", "answerable")}
     said = tuple(Complaint(**one) for one in document.get("complaints", ()))
-    return Question(id, query, answers=tuple(document["answers"]), complaints=said, **known)
+    made = document.get("generated")
+    generated = Generated.read(made, f"question {short(id)}") if made else None
+    answers = tuple(document["answers"])
+    return Question(id, query, answers=answers, complaints=said, generated=generated, **known)
 
 
 def now() -> str:
