@@ -38,6 +38,7 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     """
     distinct = {route: row for route, row in figures["routes"].items() if "same_as" not in row}
     parts = [
+        *text.generated(figures),
         _head(figures),
         *text.found(figures),
         *text.counted(figures),

@@ -55,7 +55,7 @@ def page(figures: Mapping[str, Any]) -> str:
         figures={"answers": {}, **figures, "by_mode": by_mode},
         routes=routes,
         baseline=baseline,
-        found=[*text.found(figures), *text.counted(figures), *warned],
+        found=[*text.generated(figures), *text.found(figures), *text.counted(figures), *warned],
         quality={name: title(name) for name in QUALITY},
         unjudged=UNJUDGED,
         compared={name: title(name) for name in COMPARED},

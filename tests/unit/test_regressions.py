@@ -223,7 +223,7 @@ def test_a_decision_is_given_the_regressions_of_the_route_it_ships(main_evaluati
 def test_a_set_of_a_corpus_that_has_gone_is_said(engine):
     desks.create(engine.store, "old", "vanished", [replace(one(), complaints=(ANN,))])
     with pytest.raises(
-        BadInput, match="set 'old' is over corpus vanished, which cannot be opened: .*not built"
+        BadInput, match=r"set 'old' is over corpus vanished, which cannot be opened: .*not built"
     ):
         regressions.ask(engine, "old", "bm25", {})
 

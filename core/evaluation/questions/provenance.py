@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from core.evaluation.dataset import Question
 
@@ -12,6 +13,15 @@ def counts(questions: Iterable[Question]) -> tuple[int, int, int]:
     asked = list(questions)
     made = [question.generated for question in asked if question.generated is not None]
     return len(asked), len(made), sum(one.state == "accepted" for one in made)
+
+
+def block(questions: Iterable[Question]) -> dict[str, Any]:
+    """What figures record of it: {} where a person wrote every question."""
+    asked = list(questions)
+    whole, made, accepted = counts(asked)
+    if not made:
+        return {}
+    return {"questions": whole, "written": made, "accepted": accepted, "note": note(asked)}
 
 
 def note(questions: Iterable[Question]) -> str:
