@@ -14,6 +14,7 @@ from core.evaluation import answer_figures, text
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
+from core.evaluation.judge import ranges
 from core.evaluation.outcome import Outcomes
 from core.evaluation.templating import render
 
@@ -47,6 +48,7 @@ def page(figures: Mapping[str, Any]) -> str:
     by_mode = figures.get("by_mode") or {}
     first = COMPARED[0]
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
+    judged = ranges.lines(figures["judge"], first) if "judge" in figures else []
     warned = [f"{warning}." for warning in figures.get("warnings") or ()]
     return render(
         "report.html",
@@ -54,7 +56,7 @@ def page(figures: Mapping[str, Any]) -> str:
         figures={"answers": {}, **figures, "by_mode": by_mode},
         routes=routes,
         baseline=baseline,
-        found=[*text.found(figures), *text.counted(figures), *warned],
+        found=[*text.found(figures), *text.counted(figures), *judged, *warned],
         quality={name: title(name) for name in QUALITY},
         unjudged=UNJUDGED,
         compared={name: title(name) for name in COMPARED},

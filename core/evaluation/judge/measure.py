@@ -80,7 +80,7 @@ class Measuring(BackgroundJob):
     kind = "judge"
 
     def __init__(self, engine: Engine, labels: Labels, count: int, seed: int) -> None:
-        super().__init__(labels.labelled.name, count, engine.settings.home)
+        super().__init__(labels.name, count, engine.settings.home)
         self.record: JudgeRecord | None = None
         self.unscored, self.why = 0, ""
         self._engine, self._labels, self._count, self._seed = engine, labels, count, seed
@@ -116,7 +116,7 @@ def begin(engine: Engine, labels: Labels, *, count: int = COUNT, seed: int = SEE
     if why := engine.llm().status():
         raise Unavailable(f"the model cannot judge: {why}")
     return jobs.begin(
-        Measuring, (str(engine.settings.home), labels.of, labels.labelled.name),
+        Measuring, (str(engine.settings.home), labels.of, labels.name),
         lambda: Measuring(engine, labels, count, seed),
     )  # fmt: skip
 
@@ -137,12 +137,12 @@ def measured(
     """The record: bounds from `chosen`, everything else from `held_out`. BadInput where either lacks relevant
     passages or others.
     """
-    labelled, at = labels.labelled, labels.labelled.relevant_from
+    at = labels.labelled.relevant_from
     for half in (chosen, held_out):
         if len({pair.grade >= at for pair, _ in half}) < 2:
             relevant = sum(pair.grade >= at for pair, _ in half)
             raise BadInput(
-                f"{labelled.name}: {relevant} of {len(half)} passages of one half are relevant; both halves "
+                f"{labels.name}: {relevant} of {len(half)} passages of one half are relevant; both halves "
                 "need relevant passages and others: label more, or give a larger --count"
             )
     top = max(at, *(pair.grade for pair, _ in (*chosen, *held_out)))
@@ -153,7 +153,7 @@ def measured(
     for _, people, judge in graded_pairs:
         confusion[people, judge] += 1
     return JudgeRecord(
-        labels.of, labelled.name, model, JUDGE.name, labels.policy, at, seed, parted.negatives, bounds,
+        labels.of, labels.name, model, JUDGE.name, labels.policy, at, seed, parted.negatives, bounds,
         _part(chosen, at), _part(held_out, at),
         kappa([(q, int(a >= at), int(b >= at)) for q, a, b in graded_pairs], (0, 1)),
         kappa(graded_pairs, levels, "quadratic"),

@@ -30,9 +30,12 @@ Of = Literal["label set", "own labels"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
-    """Labels of people over `corpus`, and the `policy` they followed. `warnings` are about the labels."""
+    """Labels of people over `corpus`, and the `policy` they followed. `name` is that of the label set or the
+    corpus; `warnings` are about the labels.
+    """
 
     of: Of
+    name: str
     labelled: LabelledSet
     corpus: Corpus
     policy: str
@@ -46,7 +49,7 @@ def of_set(engine: Engine, name: str) -> Labels:
     one = desk.load(engine.store, name).set
     corpus = engine.corpus(one.corpus)
     labelled, said = labelled_set(engine.store, name, corpus)
-    return Labels("label set", labelled, corpus, one.guidelines, tuple(said))
+    return Labels("label set", one.name, labelled, corpus, one.guidelines, tuple(said))
 
 
 def of_corpus(engine: Engine, name: str, folder: Path | None) -> Labels:
@@ -54,7 +57,8 @@ def of_corpus(engine: Engine, name: str, folder: Path | None) -> Labels:
     found = sets.read(name, folder, split="all")
     corpus = engine.corpus(name)
     labelled, said = sets.tie(found, corpus)
-    return Labels("own labels", labelled, corpus, own_policy(name, folder, labelled), tuple(said))
+    policy = own_policy(name, folder, labelled.relevant_from)
+    return Labels("own labels", name, labelled, corpus, policy, tuple(said))
 
 
 def of_any(engine: Engine, name: str) -> Labels:
@@ -65,7 +69,7 @@ def of_any(engine: Engine, name: str) -> Labels:
     return of_corpus(engine, origin.name, origin.path)
 
 
-def own_policy(name: str, folder: Path | None, labelled: LabelledSet) -> str:
+def own_policy(name: str, folder: Path | None, relevant_from: int) -> str:
     """guidelines.txt beside a corpus' own questions, else what the grades commonly mean."""
     beside = PROJECT / "data" / name if name in sets.BUILT_IN else folder
     if beside is not None and (beside / GUIDELINES).is_file():
@@ -76,4 +80,4 @@ def own_policy(name: str, folder: Path | None, labelled: LabelledSet) -> str:
         if not 1 <= len(told) <= LONGEST:
             raise BadInput(f"{beside / GUIDELINES}: {len(told):,} characters; give 1 to {LONGEST:,}")
         return told
-    return GRADED if labelled.relevant_from > 1 else BINARY
+    return GRADED if relevant_from > 1 else BINARY
