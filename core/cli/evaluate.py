@@ -186,15 +186,15 @@ def eval_(
             dataset.of_mode(found, mode)
     if files:
         _read_files(engine, files, found, labels)
-    ensure(source, now)
     spec = Spec(
         source.name, applied.routes, applied.parameters, split, mode, queries,
         per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
         answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
     )  # fmt: skip
-    ready = prepare(engine, spec, found, source.path)
     record = filling.record_for(engine, spec, source.path) if judge else None
+    ensure(source, now)
+    ready = prepare(engine, spec, found, source.path)
     bar = Bar("q")
     with stoppable() as asked:
         figures, drawn, outcomes = perform(

@@ -1,7 +1,6 @@
 """A judge of relevance: its agreement with people, when it holds, and the metrics it gives as ranges."""
 
 import json
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,6 @@ from core.analysis.metrics import by_question
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, ModelTimedOut, Unavailable
 from core.domain.types import Query, Turn
-from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.judge import filling, measure, ranges, source, words
 from core.evaluation.judge import record as records
 from core.evaluation.judge.bounds import choose, graded
@@ -23,40 +21,7 @@ from core.evaluation.judge.source import Labels
 from core.evaluation.kappa import kappa
 from core.evaluation.outcome import Outcome
 from tests.fakes import FakeEngine, ScriptedLLM
-
-COUNT = 40
-TEXTS = {f"p{n:02}": f"Parcel number {n} is sent from depot {n} on day {n}." for n in range(COUNT)}
-QUESTIONS = tuple(
-    Question(f"q{n:02}", Query(f"On which day is parcel number {n} sent?")) for n in range(COUNT)
-)
-
-
-def right(request):
-    """Yes where the passage has the number of the question."""
-    text = request.messages[-1].content
-    number = re.search(r"parcel number (\d+) sent", text)[1]
-    return {"Yes": 0.9, "No": 0.1} if f"Parcel number {number} is" in text else {"Yes": 0.2, "No": 0.8}
-
-
-def blind(request):
-    """The same whatever is asked, but for its length."""
-    yes = 0.3 + len(request.messages[-1].content) % 7 / 20
-    return {"Yes": yes, "No": 1 - yes}
-
-
-def labelled(qrels, relevant_from=2, questions=QUESTIONS):
-    return LabelledSet("parcels", questions, qrels, relevant_from)
-
-
-def passages(corpus):
-    """Number -> the id of the passage that names it."""
-    return {int(re.search(r"number (\d+) ", p.text)[1]): p.id for _, p, _ in corpus.everything()}
-
-
-def people(corpus):
-    """Each question's own passage is relevant, two others are not."""
-    ids = passages(corpus)
-    return {f"q{n:02}": {ids[n]: 3, ids[(n + 1) % COUNT]: 0, ids[(n + 2) % COUNT]: 1} for n in range(COUNT)}
+from tests.parcels import COUNT, QUESTIONS, TEXTS, blind, labelled, passages, people, right
 
 
 @pytest.fixture
