@@ -8,8 +8,8 @@ from typing import Any
 
 from core.analysis.metrics import UNJUDGED, title
 from core.cli.text import amount, one_line, table
+from core.evaluation import judged_ranges as ranges
 from core.evaluation import text
-from core.evaluation.judge import ranges
 
 ENDS = (ranges.IRRELEVANT, ranges.JUDGED)
 SHOWN = {  # measures of answers, and what their columns are called

@@ -65,4 +65,4 @@ def _weights(levels: Sequence[int], weights: Weights) -> Table:
     """How much a pair of grades disagrees: 1 if they differ, or the square of their distance."""
     places = np.arange(len(levels))
     apart = np.abs(places[:, None] - places[None])
-    return (apart**2 if weights == "quadratic" else apart > 0).astype(np.float64)
+    return np.asarray(apart**2 if weights == "quadratic" else apart > 0, np.float64)

@@ -11,10 +11,10 @@ from typing import Any
 from core.analysis.metrics import COMPARED, QUALITY, UNJUDGED, title
 from core.domain.trec import qrels_lines, run_lines
 from core.evaluation import answer_figures, text
+from core.evaluation import judged_ranges as ranges
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
-from core.evaluation.judge import ranges
 from core.evaluation.outcome import Outcomes
 from core.evaluation.templating import render
 

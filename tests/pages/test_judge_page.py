@@ -6,8 +6,9 @@ import pytest
 
 from core.domain.background_job import jobs
 from core.evaluation import experiment_store
+from core.evaluation import judged_ranges as ranges
 from core.evaluation.experiment import perform, prepare
-from core.evaluation.judge import filling, measure, ranges
+from core.evaluation.judge import filling, measure
 from core.evaluation.labels import desk as desks
 from core.evaluation.spec import Spec
 from tests.fakes import MemoryCorpus

@@ -13,7 +13,8 @@ from core.analysis.metrics import by_question
 from core.domain.background_job import jobs
 from core.domain.errors import BadInput, ModelTimedOut, Unavailable
 from core.domain.types import Query, Turn
-from core.evaluation.judge import filling, measure, ranges, source, words
+from core.evaluation import judged_ranges as ranges
+from core.evaluation.judge import filling, measure, source, words
 from core.evaluation.judge import record as records
 from core.evaluation.judge.bounds import choose, graded
 from core.evaluation.judge.pairs import part

@@ -7,8 +7,8 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.token_usage import Totals, price
+from core.evaluation import judged_ranges as ranges
 from core.evaluation import leaderboard, leading, text
-from core.evaluation.judge import ranges
 from core.evaluation.naming import named
 from ui.app import help_mark, state
 from ui.app.help_mark import term

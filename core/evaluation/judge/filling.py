@@ -17,8 +17,8 @@ from core.evaluation.judge import record as records
 from core.evaluation.judge import words
 from core.evaluation.judge.bounds import graded
 from core.evaluation.judge.measure import Judging
-from core.evaluation.judge.ranges import IRRELEVANT, JUDGED
 from core.evaluation.judge.source import own_policy
+from core.evaluation.judged_ranges import IRRELEVANT, JUDGED
 from core.evaluation.labels import desk
 from core.evaluation.labels_file import PLACED_FROM
 
