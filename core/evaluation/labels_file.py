@@ -13,6 +13,7 @@ from core.domain.types import Passage
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.files import Qrels, merge
 
+PLACED_FROM = 2  # the grade from which a passage of a quote is relevant
 HALF = 0.5  # a passage that holds at least this share of a quote carries its grade
 
 
@@ -27,7 +28,7 @@ class Documents(Protocol):
     def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
 
 
-def place(written: Written, corpus: Documents, *, relevant_from: int = 2) -> LabelledSet:
+def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FROM) -> LabelledSet:
     """`written` with its quotes turned into passages of the corpus; of two grades for one the higher holds.
 
     Grades are 0-3: 3 answers, 2 answers a part or is a needed hop, 1 is background. Background is worth

@@ -11,6 +11,7 @@ from typing import Any
 from core.analysis.metrics import COMPARED, QUALITY, UNJUDGED, title
 from core.domain.trec import qrels_lines, run_lines
 from core.evaluation import answer_figures, text
+from core.evaluation import judged_ranges as ranges
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
@@ -48,6 +49,7 @@ def page(figures: Mapping[str, Any]) -> str:
     by_mode = figures.get("by_mode") or {}
     first = COMPARED[0]
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
+    judged = ranges.lines(figures["judge"], first) if "judge" in figures else []
     warned = [f"{warning}." for warning in figures.get("warnings") or ()]
     return render(
         "report.html",
@@ -55,7 +57,9 @@ def page(figures: Mapping[str, Any]) -> str:
         figures={"answers": {}, **figures, "by_mode": by_mode},
         routes=routes,
         baseline=baseline,
-        found=[*text.generated(figures), *text.found(figures), *text.counted(figures), *warned],
+        found=[
+            *text.generated(figures), *text.found(figures), *text.counted(figures), *judged, *warned,
+        ],  # fmt: skip
         quality={name: title(name) for name in QUALITY},
         unjudged=UNJUDGED,
         compared={name: title(name) for name in COMPARED},

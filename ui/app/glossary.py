@@ -322,6 +322,21 @@ _ALL = (
         _doi("10.1037/h0026256"),
     ),
     Term(
+        "LLM judge", "LLM judge (of relevance)",
+        "A language model that grades, in place of a person, whether a passage is relevant to a question; "
+        "what its grades are worth is its agreement with people's.",
+        "Thomas, Spielman, Craswell & Mitra 2024, Large Language Models can Accurately Predict Searcher "
+        "Preferences, SIGIR",
+        _arxiv("2309.10621"),
+    ),
+    Term(
+        "unjudged passage", "Unjudged passage",
+        "A passage that a route returned and nobody labelled; metrics count it as not relevant, which may be "
+        "wrong.",
+        "Buckley & Voorhees 2004, Retrieval Evaluation with Incomplete Information, SIGIR",
+        _doi("10.1145/1008992.1009000"),
+    ),
+    Term(
         "BEIR", "BEIR",
         "A benchmark of public retrieval datasets, whose format (corpus, queries and qrels) RouteScope "
         "reads.",

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.token_usage import Totals, price
+from core.evaluation import judged_ranges as ranges
 from core.evaluation import leaderboard, leading, text
 from core.evaluation.naming import named
 from ui.app import help_mark, state
@@ -35,6 +36,12 @@ def draw(look: Look) -> None:
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
     if "queries_judged_by" in found:
         notes.append(f"{found['queries_judged_by']}.")
+    if judge := found.get("judge"):
+        notes.append(
+            f"{_ranged(look.metric)}: from the value with every unjudged passage as not relevant to "
+            f"the value as judged, whichever is lower first. {ranges.said(judge)} "
+            f"{ranges.order_said(judge, look.metric, title)}"
+        )
     notes.append(
         f"Sorted by {by}. Times are for each route on its own, over all questions it completed. Unjudged: "
         "the share of a metric's passages without a label. They count as not relevant, so a route with many "
@@ -63,6 +70,7 @@ def rows(look: Look) -> list[dict[str, Any]]:
         made.append({
             "Route": " = ".join([title(route), *equal.get(route, ())])
             + (" (baseline)" if route == look.baseline else ""),
+            **_range(look, route),
             **{named(name): row.get(name) for name in _order(look.metric)},
             **({named(name): answers[name] for name in ANSWERED} if answers else {}),
             **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
@@ -76,6 +84,20 @@ def rows(look: Look) -> list[dict[str, Any]]:
             "failed": row["failed"],
         })  # fmt: skip
     return made
+
+
+def _range(look: Look, route: str) -> dict[str, str]:
+    """The range of the chosen metric, where a model judged what people left unjudged."""
+    judge = look.figures.get("judge")
+    if not judge or look.metric not in judge["orders"]:
+        return {}
+    ends = ranges.ends_of(judge, route, look.metric)
+    return {_ranged(look.metric): "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"}
+
+
+def _ranged(metric: str) -> str:
+    """The head of the column of ranges."""
+    return f"{named(metric)}, range with judge"
 
 
 def _order(metric: str) -> list[str]:
@@ -105,6 +127,7 @@ def _table(look: Look) -> None:
         column_config={
             **three,
             "Route": st.column_config.TextColumn(pinned=True),
+            _ranged(look.metric): st.column_config.TextColumn(help=term("LLM judge")),
             "p50 ms": st.column_config.NumberColumn(format="%.1f", help=time),
             "p95 ms": st.column_config.NumberColumn(format="%.1f", help=time),
             "tokens a question": st.column_config.NumberColumn(format="%.0f"),
