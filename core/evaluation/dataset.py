@@ -100,6 +100,11 @@ class Question:
     complaints: tuple[Complaint, ...] = ()
     generated: Generated | None = None
 
+    @property
+    def dropped(self) -> bool:
+        """Whether a model wrote it and a person dropped it, so that it is never asked."""
+        return self.generated is not None and self.generated.state == "dropped"
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -246,7 +251,7 @@ def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
             raise BadInput(f"{where}: this question was asked before; give both an id, or remove one")
         if question.id in questions:
             raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
-        if question.generated is not None and question.generated.state == "dropped":
+        if question.dropped:
             continue
         splits.add(question.split or "none")
         if split not in ("all", question.split):

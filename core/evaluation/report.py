@@ -51,15 +51,14 @@ def page(figures: Mapping[str, Any]) -> str:
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
     judged = ranges.lines(figures["judge"], first) if "judge" in figures else []
     warned = [f"{warning}." for warning in figures.get("warnings") or ()]
+    more = [*judged, *warned]
     return render(
         "report.html",
         title=f"{figures['dataset']}: {len(routes)} routes compared",
         figures={"answers": {}, **figures, "by_mode": by_mode},
         routes=routes,
         baseline=baseline,
-        found=[
-            *text.generated(figures), *text.found(figures), *text.counted(figures), *judged, *warned,
-        ],  # fmt: skip
+        found=[*text.generated(figures), *text.found(figures), *text.counted(figures), *more],
         quality={name: title(name) for name in QUALITY},
         unjudged=UNJUDGED,
         compared={name: title(name) for name in COMPARED},

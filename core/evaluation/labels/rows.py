@@ -28,14 +28,17 @@ def every(connection: sqlite3.Connection, *, deleted: bool) -> list[LabelSet]:
     return [_set(row) for row in connection.execute(f"{_SET} WHERE deleted = ?", (deleted,))]
 
 
-def read(connection: sqlite3.Connection, name: str) -> Desk:
-    """As `desk.load`, through a connection."""
+def read(connection: sqlite3.Connection, name: str, *, dropped: bool = False) -> Desk:
+    """As `desk.load`, through a connection; with `dropped` also the generated questions that a person
+    dropped, which nothing but their review is to see.
+    """
     kept = _set(row_of(connection, name))
     key = (bind(kept.name),)
     asked = connection.execute(
         "SELECT id, question FROM label_questions WHERE label_set = ? ORDER BY place", key
     )
-    questions = tuple(_question(text(row["id"]), parsed(row["question"])) for row in asked)
+    every = (_question(text(row["id"]), parsed(row["question"])) for row in asked)
+    questions = tuple(question for question in every if dropped or not question.dropped)
     pool: dict[str, dict[str, Pooled]] = {question.id: {} for question in questions}
     for row in connection.execute(
         "SELECT question, passage, doc_id, title, t.text, start, end, found FROM label_pool p "
@@ -45,8 +48,10 @@ def read(connection: sqlite3.Connection, name: str) -> Desk:
         id, doc, title, words = (text(row[column]) for column in ("passage", "doc_id", "title", "text"))
         passage = Passage(id, doc, title, words, row["start"], row["end"])
         found = tuple((route, rank) for route, rank in parsed(row["found"]))
-        pool[text(row["question"])][passage.id] = Pooled(passage, found)
-    return Desk(kept, questions, pool, tuple(judged(connection, kept.name)))
+        if (question := text(row["question"])) in pool:
+            pool[question][passage.id] = Pooled(passage, found)
+    said = tuple(one for one in judged(connection, kept.name) if one.question in pool)
+    return Desk(kept, questions, pool, said)
 
 
 def version(connection: sqlite3.Connection, name: str) -> tuple[str, str, int, int, int, int, int]:

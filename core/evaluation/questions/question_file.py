@@ -110,7 +110,7 @@ def reviewed(line: Line, state: State, who: str, text: str = "") -> Line:
 
 def states(found: Sequence[Line]) -> dict[str, int]:
     """How many questions are in each state."""
-    counted = dict.fromkeys(STATES, 0)
+    counted: dict[str, int] = dict.fromkeys(STATES, 0)
     for line in found:
         counted[generated(line).state] += 1
     return counted
