@@ -16,8 +16,8 @@ from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Query
 from core.evaluation import dataset
 from core.evaluation.dataset import Generated, Question
-from core.evaluation.labels import desk
-from core.evaluation.questions import checks, draw, provenance, question_file, review
+from core.evaluation.labels import desk, final
+from core.evaluation.questions import checks, draw, job, label_set, provenance, question_file, review
 from core.evaluation.questions.generate import FUTILE, generate
 from core.evaluation.questions.write import KINDS
 from core.store import Store
@@ -341,3 +341,68 @@ def test_every_kind_has_its_prompt_and_is_named_as_in_the_sets():
 
     assert set(PROMPTS) == set(KINDS)
     assert len({prompt.name for prompt in PROMPTS.values()}) == len(KINDS)
+
+
+# ---- in a label set
+
+
+@pytest.fixture
+def place(tmp_path, file):
+    store = Store(tmp_path / "s.sqlite")
+    corpus = engine(tmp_path).corpus("tiny")
+    assert label_set.add(store, "mine", corpus, question_file.read(file)) == 4
+    return store, corpus, file
+
+
+def test_their_labels_come_with_them_and_nothing_comes_twice(place):
+    store, corpus, file = place
+    opened = desk.load(store, "mine")
+    assert len(opened.questions) == 4
+    assert {one.annotator for one in opened.current()} == {label_set.BY}
+    for question in opened.questions:
+        assert bool(opened.pool[question.id]) is (question.answerable is not False)
+    assert label_set.add(store, "mine", corpus, question_file.read(file)) == 0
+    labelled, _ = final.labelled_set(store, "mine", corpus)
+    assert all(labelled.labelled(q.id) for q in labelled.questions if q.answerable is not False)
+
+
+def test_in_a_set_they_are_accepted_changed_dropped_and_put_back(place):
+    store, corpus, _ = place
+    first, second, *_ = label_set.questions(store, "mine")
+    changed = label_set.decide(store, "mine", first, "accepted", "Ada", "How late is it open?")
+    assert desk.load(store, "mine").asked[first.id].query.text == "How late is it open?"
+    assert changed.generated.first == first.query.text
+    dropped = label_set.decide(store, "mine", second, "dropped", "Ada")
+    assert second.id not in desk.load(store, "mine").asked
+    assert second.id in {one.id for one in label_set.questions(store, "mine")}
+    label_set.decide(store, "mine", dropped, "proposed", "Ada")
+    assert second.id in desk.load(store, "mine").asked
+    back = label_set.decide(store, "mine", changed, "proposed", "Ada", first.query.text)
+    assert back == first
+
+
+def test_two_people_who_accept_the_same_question_in_a_set_are_told(place):
+    store, _, _ = place
+    seen = label_set.questions(store, "mine")[0]
+    label_set.decide(store, "mine", seen, "accepted", "Ada")
+    with pytest.raises(label_set.ChangedMeanwhile, match="Ada has changed this question meanwhile") as told:
+        label_set.decide(store, "mine", seen, "accepted", "Bo", "Another text?")
+    assert told.value.now.generated.reviewer == "Ada"
+
+
+def test_a_set_of_another_corpus_is_left_alone(place, tmp_path):
+    store, corpus, file = place
+    desk.create(store, "other", "elsewhere", [Question("q", Query("?"))])
+    with pytest.raises(BadInput, match="over corpus elsewhere"):
+        label_set.add(store, "other", corpus, question_file.read(file))
+    assert len(desk.load(store, "other").questions) == 1
+
+
+def test_a_job_puts_each_question_into_the_set(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    made = FakeEngine(tmp_path, llm=ScriptedLLM(dict(REPLIES)), texts=TEXTS, store=store)
+    running = job.begin(made, "mine", "tiny", 3, ("plain",))
+    assert running.wait(30)
+    assert running.error is None
+    assert len(label_set.questions(store, "mine")) == 3
+    assert running.found.per_question is not None

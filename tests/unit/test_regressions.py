@@ -152,7 +152,7 @@ def test_the_gate_names_what_broke_again_and_exits_with_1(main_evaluation, engin
     set_evaluation(tmp_path, None)
     code, out, _ = call("gate", "main", "--regressions", "again")
     assert code == 1
-    assert "Regressions in set: BM25 passes 0 of 1 question, 1 broke again." in out
+    assert "Regression set set: BM25 passes 0 of 1 question, 1 broke again." in out
     assert "Broke again: q0 “where is it?”: gold is not found" in out
     assert "(reported as ranked too low by ann)" in out
     code, out, _ = call("gate", "main", "--regressions", "again", "--json")

@@ -29,7 +29,7 @@ from ui.charts.release import draws, ranked
 from ui.components import settle
 from ui.release import against as against_view
 from ui.release import criteria as criteria_view
-from ui.release import ladder, module, table, worse
+from ui.release import ladder, module, regressions, table, worse
 
 
 def draw() -> None:
@@ -54,11 +54,13 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
     )
     with verdict:
         _verdict(decision, evaluation)
+        regressions.summary(measured, decision)
     tabs(
         {
             "Criteria": partial(_table, measured, decision),
             "How sure": partial(_sure, decision),
             "What it does worse": partial(worse.draw, measured, decision),
+            "Regressions": partial(regressions.draw, measured, decision),
             "Ladder": partial(ladder.draw, measured, decision),
             "Against a release": partial(against_view.draw, measured, decision),
             "Report and build": partial(_taken, measured, decision),

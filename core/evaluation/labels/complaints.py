@@ -13,10 +13,10 @@ from core.evaluation.dataset import Complaint, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import rows
 from core.evaluation.labels.origins import id_of
-from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled
+from core.evaluation.labels.types import MODEL, Desk, Judgement, LabelSet, Pooled
 from core.store import Store
 from core.store.rows import bind
-from core.store.run_annotations import clean_note
+from core.store.run_annotations import MAX_TAG, clean_note
 
 GRADE = 3  # of the passage that should have been there: it answers the question
 UNANSWERABLE = "should have abstained"
@@ -46,7 +46,8 @@ class Report:
 class Kept:
     """What was made of a report: the set, the question and the complaint. `before` is the question as it was,
     None where it is new; `others` are the people who had complained of it. `judgement`: whether its passage
-    was graded for it.
+    was graded for it. `again`: the same person had said the same, and nothing was added. `checkable`: whether
+    the question has a passage or an answer to be checked by.
     """
 
     set: str
@@ -56,24 +57,27 @@ class Kept:
     others: tuple[str, ...]
     judgement: bool
     again: bool = False
+    checkable: bool = True
 
     def in_words(self) -> str:
         """What happened, in a sentence."""
         if self.again:
             return f"You have reported this in {self.set} already; nothing was added."
         if self.before is None:
-            return f"Saved: the question is a new test in {self.set}."
-        if not self.others:
-            return f"Saved: added to your earlier complaint in {self.set}."
-        return (
-            f"Saved: {', '.join(self.others)} had reported this question in {self.set}; it keeps both "
-            "complaints."
-        )
+            told = f"Saved: the question is a new test in {self.set}."
+        elif not self.others:
+            told = f"Saved: added to your earlier complaint in {self.set}."
+        else:
+            known = ", ".join(self.others)
+            told = f"Saved: {known} had reported this question in {self.set}; it keeps both complaints."
+        if not self.checkable:
+            told += " It has no passage and no answer to check yet: report one, or label it on Label."
+        return told
 
 
 def default_name(corpus: str) -> str:
     """What the set of regressions of a corpus is called unless somebody says otherwise."""
-    return f"regressions {corpus}"[: desks.MAX_TAG]
+    return f"regressions {corpus}"[:MAX_TAG]
 
 
 def report(store: Store, name: str, said: Report) -> Kept:
@@ -103,7 +107,10 @@ def report(store: Store, name: str, said: Report) -> Kept:
         others = (
             dict.fromkeys(one.who for one in before.complaints if one.who != complaint.who) if before else {}
         )
-        return Kept(name, question.id, complaint, before, tuple(others), judged)
+        checkable = bool(question.answers or question.answerable is False) or any(
+            one.passage for one in question.complaints
+        )
+        return Kept(name, question.id, complaint, before, tuple(others), judged, checkable=checkable)
 
     return store.write(work)
 
@@ -152,8 +159,8 @@ def _checked(said: Report) -> tuple[Complaint, str]:
     if len(answer) > MAX_ANSWER:
         raise BadInput(f"the gold answer has {len(answer):,} characters; give at most {MAX_ANSWER:,}")
     who = desks.clean_name(said.who, "annotator")
-    if who.startswith(desks.MODEL):
-        raise BadInput(f"annotator {short(who)}: names that begin with {desks.MODEL!r} are those of models")
+    if who.startswith(MODEL):
+        raise BadInput(f"annotator {short(who)}: names that begin with {MODEL!r} are those of models")
     passage = said.passage.id if said.passage else ""
     note = clean_note(said.note)
     return Complaint(who, said.failure, said.run.id, said.route, passage, note, rows.now()), answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from core.evaluation.release.measured import Measured
 from core.evaluation.release.regressions import Regressions
 
 if TYPE_CHECKING:
+    from core.domain.settings import Settings
     from core.engine.engine import Engine
+    from core.evaluation.experiment_store import Evaluation
 
 
 def with_regressions(
@@ -45,6 +48,22 @@ def with_regressions(
             corpus=measured.figures.get("corpus"), progress=progress, ended=ended,
         )  # fmt: skip
     return replace(decision, regressions=found)
+
+
+def newest(settings: Settings, name: str, route: str) -> Evaluation | None:
+    """The saved evaluation of a regression set in which a route was asked last; None where there is none."""
+    for saved in experiment_store.names(settings):
+        folder = experiment_store.place(settings, saved)
+        try:
+            document = json.loads((folder / experiment_store.LABELLED).read_text(encoding="utf-8"))
+            if document["spec"].get("labels") != name:
+                continue
+            opened = experiment_store.opened(folder)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, BadInput):
+            continue  # damaged: the list of evaluations says so
+        if route in opened.routes and opened.outcomes:
+            return opened
+    return None
 
 
 def _evaluated(engine: Engine, given: str, route: str) -> Regressions | None:

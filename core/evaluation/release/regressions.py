@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.domain.errors import BadInput
+from core.domain.errors import BadInput, RouteScopeError
 from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle
 from core.evaluation.answers import Given, correct
@@ -75,7 +75,7 @@ class Regressions:
         open_ = len(self.of("cannot be told"))
         rest = f"; {open_} cannot be determined" if open_ else ""
         return (
-            f"Regressions in {self.name}: {title} passes {len(self.of('passed'))} of "
+            f"Regression set {self.name}: {title} passes {len(self.of('passed'))} of "
             f"{count(len(self.results))}, {len(self.broken)} broke again{rest}."
         )
 
@@ -113,21 +113,29 @@ def ask(
 ) -> Regressions:
     """Ask each question of the label set `name` of a route now, with answers where `style` says how.
 
-    BadInput for a set that is not there, has no question that can be checked, is over another corpus than
+    BadInput for a set that is not there, is over another corpus than
     `corpus`, or whose corpus has gone; Unavailable where the route cannot run. Stopped by `ended`, questions
     that were not asked cannot be told.
     """
     from core.engine.request import Request
     from core.evaluation.labels import desk as desks
-    from core.evaluation.labels.final import labelled_set
+    from core.evaluation.labels.final import final, tie
     from core.evaluation.labels.pool import store_of
     from core.evaluation.runner import outcomes_of
 
     store = store_of(engine)
-    over = desks.load(store, name).set.corpus
+    desk = desks.load(store, name)
+    over = desk.set.corpus
     if corpus not in (None, over):
         raise BadInput(f"regression set {name!r} is over corpus {over}, and the evaluation over {corpus}")
-    labelled, _ = labelled_set(store, name, engine.corpus(over))
+    try:
+        opened = engine.corpus(over)
+    except RouteScopeError as error:
+        raise BadInput(
+            f"regression set {name!r} is over corpus {over}, which cannot be opened: {error}"
+        ) from None
+    tied = tie(desk, final(desk), opened)
+    labelled = LabelledSet(desk.set.name, desk.questions, tied.qrels, desk.set.relevant_from)
     results: list[Regression] = []
     ids = Ids()
     for question in labelled.questions:
