@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backends.base import LLMRequest
+from core.corpus import index
 from core.domain.errors import BadInput, ModelFailed, Unavailable
 from core.domain.types import Query
 from core.evaluation import dataset
@@ -21,7 +22,7 @@ from core.evaluation.questions import checks, draw, job, label_set, provenance, 
 from core.evaluation.questions.generate import FUTILE, generate
 from core.evaluation.questions.write import KINDS
 from core.store import Store
-from tests.fakes import FakeEngine, ScriptedLLM
+from tests.fakes import FakeEngine, HashEmbedder, ScriptedLLM
 
 CITIES = ("Lindow", "Marlow", "Ostend", "Padua", "Quedlin", "Riga", "Sintra", "Trier", "Ulm", "Vevey")
 TEXTS = {
@@ -346,10 +347,24 @@ def test_every_kind_has_its_prompt_and_is_named_as_in_the_sets():
 # ---- in a label set
 
 
+def indexed(made: FakeEngine) -> FakeEngine:
+    """The engine over a real index of the same texts: labels are tied to the words of documents."""
+    folder = made.settings.home / "documents"
+    folder.mkdir(parents=True)
+    for id, text in TEXTS.items():
+        (folder / f"{id.split(':')[0]}.txt").write_text(text)
+    built = index.build("tiny", folder, settings=made.settings, embedder=HashEmbedder())
+    built.embedder = HashEmbedder()  # as the engine over memory has it
+    made.fakes["tiny"] = built
+    return made
+
+
 @pytest.fixture
-def place(tmp_path, file):
+def place(tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    corpus = engine(tmp_path).corpus("tiny")
+    made, file = indexed(engine(tmp_path / "real")), tmp_path / "q.jsonl"
+    generate(made, "tiny", file, 4)
+    corpus = made.corpus("tiny")
     assert label_set.add(store, "mine", corpus, question_file.read(file)) == 4
     return store, corpus, file
 
@@ -367,7 +382,7 @@ def test_their_labels_come_with_them_and_nothing_comes_twice(place):
 
 
 def test_in_a_set_they_are_accepted_changed_dropped_and_put_back(place):
-    store, corpus, _ = place
+    store, _, _ = place
     first, second, *_ = label_set.questions(store, "mine")
     changed = label_set.decide(store, "mine", first, "accepted", "Ada", "How late is it open?")
     assert desk.load(store, "mine").asked[first.id].query.text == "How late is it open?"
@@ -400,7 +415,7 @@ def test_a_set_of_another_corpus_is_left_alone(place, tmp_path):
 
 def test_a_job_puts_each_question_into_the_set(tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    made = FakeEngine(tmp_path, llm=ScriptedLLM(dict(REPLIES)), texts=TEXTS, store=store)
+    made = indexed(FakeEngine(tmp_path / "real", llm=ScriptedLLM(dict(REPLIES)), texts=TEXTS, store=store))
     running = job.begin(made, "mine", "tiny", 3, ("plain",))
     assert running.wait(30)
     assert running.error is None

@@ -19,6 +19,7 @@ AT = "generated_at"  # the id of the question that is shown
 KIND = "generated_kind"  # "", or the kind or state that is listed
 SAID = "generated_said"
 DONE = "generated_done"  # (set, question as it is now, its state and text before), for Undo
+TEXT = "generated_text"  # of a question, as it is being changed
 OPEN, EASY, EVERY = "not reviewed", "easy", "all"
 LOOK_S = 1.0
 
@@ -172,12 +173,12 @@ def _question(desk: Desk, question: Question, at: int, of: int) -> None:
 
 def _keys(desk: Desk, listed: list[Question], at: int) -> None:
     question = listed[at]
-    text = st.text_input("Question", question.query.text, key=f"generated_text:{question.id}", max_chars=2000)
+    st.text_input("Question", question.query.text, key=f"{TEXT}:{question.id}", max_chars=2000)
     with st.container(horizontal=True):
         st.button("Accept", key="generated_accept", type="primary", shortcut="a", on_click=_decide,
-                  args=(desk, listed, at, "accepted", text))  # fmt: skip
+                  args=(desk, listed, at, "accepted"))  # fmt: skip
         st.button("Drop", key="generated_drop", shortcut="d", on_click=_decide,
-                  args=(desk, listed, at, "dropped", ""))  # fmt: skip
+                  args=(desk, listed, at, "dropped"))  # fmt: skip
         st.button("Skip", key="generated_skip", shortcut="s", on_click=_go, args=(listed, at + 1))
         st.button("Back", key="generated_back", shortcut="b", on_click=_go, args=(listed, at - 1))
         _undo_button()
@@ -188,8 +189,9 @@ def _undo_button() -> None:
         st.button("Undo", key="generated_undo", shortcut="u", on_click=_undo)
 
 
-def _decide(desk: Desk, listed: list[Question], at: int, to: State, text: str) -> None:
+def _decide(desk: Desk, listed: list[Question], at: int, to: State) -> None:
     before = listed[at]
+    text = str(st.session_state.get(f"{TEXT}:{before.id}") or "") if to == "accepted" else ""
     try:
         now = label_set.decide(store(), desk.set.name, before, to, annotator(), text)
     except RouteScopeError as error:
