@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+# A full stop that ends no sentence, at the end of what is searched.
+ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|approx|ca|cf|Dr|etc|Inc|Ltd|Mr|Mrs|Ms|No|St|vs))\.$")
+
 
 def searchable(title: str, text: str) -> str:
     """What of a passage is searched, by words and by meaning: its document's title and its text."""

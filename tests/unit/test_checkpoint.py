@@ -102,7 +102,7 @@ class Counting(HashEmbedder):
         return super().embed(texts)
 
 
-def vectors(folder, model, former=None):
+def vectors(folder, model, former=()):
     return Vectors("hash", "hash", lambda: model, former, Checkpoint(folder, "hash"))
 
 
@@ -163,7 +163,7 @@ def test_an_index_that_holds_objects_is_not_read(tmp_path, name):
 
 
 def test_without_a_text_no_model_is_loaded_and_both_files_are_there(tmp_path):
-    made = Vectors("m", "m", lambda: pytest.fail("loaded"), None, Checkpoint(tmp_path, "m"))
+    made = Vectors("m", "m", lambda: pytest.fail("loaded"), (), Checkpoint(tmp_path, "m"))
     assert made.write(Texts(), tmp_path, lambda *_: None) == (0, 0)
     assert (np.load(tmp_path / VECTORS).shape, np.load(tmp_path / KEYS).shape) == ((0, 0), (0, 16))
 
