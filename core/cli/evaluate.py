@@ -94,6 +94,12 @@ _FILE = click.Path(path_type=Path)
     metavar="N",
     help="Call the language model N times with different seeds, to measure stability.",
 )
+@click.option(
+    "--chunkings",
+    metavar="A,B",
+    help="Also measure the source cut in these ways (256, 512/64, headings, sentences, whole), or in all that "
+    "are indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
+)
 @click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
 @output_options
@@ -121,6 +127,7 @@ def eval_(
     out: Path | None,
     keep: str | None,
     repeats: int,
+    chunkings: str | None,
     fresh: bool,
     retry_failed: bool,
     as_json: bool,
@@ -134,6 +141,7 @@ def eval_(
     With --answers all, answers are compared with gold answers, citations with relevant passages, and
     abstentions with the questions that the documents do not answer. No model judges them.
     """
+    from core.cli import chunkings as several
     from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
@@ -158,6 +166,7 @@ def eval_(
     if labels is not None and (questions or qrels):
         raise BadInput("--labels cannot be combined with --questions or --qrels")
     source = catalogue.source(target, settings=now, name=name)
+    others = several.sources(source, chunkings, now, run_files) if chunkings is not None else []
     engine = shared_engine()
     files = [from_file(one) for one in run_files]
     for pipeline in files:
@@ -182,7 +191,15 @@ def eval_(
         per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
         answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
+        chunkings=tuple(one.chunking.key for one in others),
     )  # fmt: skip
+    if others:
+        for other in others:
+            ensure(other, now)
+        place_ = out or several.free_place(now, source.name)
+        return several.measure(
+            engine, spec, found, source, place_, fresh=fresh, retry=retry_failed, as_json=as_json
+        )
     ready = prepare(engine, spec, found, source.path)
     bar = Bar("q")
     with stoppable() as asked:
