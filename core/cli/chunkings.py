@@ -10,6 +10,7 @@ from core.cli.common import Bar, emit, note, stoppable
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
 from core.domain.format import size
+from core.evaluation.chunkings.report import rows
 
 if TYPE_CHECKING:
     from core.corpus.source import Source
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MARKS = {"better": "+", "worse": "-", "no difference shown": "="}
 KEY = (
     "* best of its row; + better, - worse than {base}, = no difference shown (paired randomisation, "
-    "Holm-adjusted over all {n} comparisons)"
+    "Holm-adjusted over all routes and {n} chunkings; the mean of the routes by itself)"
 )
 
 
@@ -78,6 +79,8 @@ def measure(
 
 def in_words(figures: Mapping[str, Any], out: Path) -> str:
     """The chunkings, the table routes x chunkings, and what else was measured."""
+    from core.evaluation.chunkings.text import findings
+
     names, budget = list(figures["chunkings"]), figures["budget"]
     parts = [
         f"{one_line(figures['dataset'])}: {figures['queries']} questions, {figures['labelled']} of them with "
@@ -89,16 +92,9 @@ def in_words(figures: Mapping[str, Any], out: Path) -> str:
         f"At most {amount(figures['reachable'], 3)} can be reached.",
         _coverage(figures, names),
     ]
-    compared = sum(row["vs_base"] is not None for by in figures["routes"].values() for row in by.values())
-    parts += [KEY.format(base=figures["base"], n=compared), "", *findings(figures), "", _more(figures, names)]
+    key = KEY.format(base=figures["base"], n=len(names) - 1)
+    parts += [key, "", *findings(figures), "", _more(figures, names)]
     return "\n".join([*parts, "", f"Written to {out}/"])
-
-
-def findings(figures: Mapping[str, Any]) -> list[str]:
-    """What was shown of each route, in a line each."""
-    from core.evaluation.chunkings.text import findings
-
-    return findings(figures)
 
 
 def _corpora(figures: Mapping[str, Any]) -> str:
@@ -114,17 +110,21 @@ def _corpora(figures: Mapping[str, Any]) -> str:
 
 
 def _coverage(figures: Mapping[str, Any], names: Sequence[str]) -> str:
-    rows = [
-        (route, *(_cell(by.get(name), figures, route, name) for name in names))
-        for route, by in figures["routes"].items()
-    ]
-    return table(("route", *(figures["chunkings"][name]["chunking"] for name in names)), rows)
+    lines = [
+        (
+            route, *(_cell(by.get(name), figures, route, name) for name in names),
+            max((row["n"] for row in by.values()), default=0),
+        )
+        for route, by in rows(figures).items()
+    ]  # fmt: skip
+    heads = ("route", *(figures["chunkings"][name]["chunking"] for name in names), "n")
+    return table(heads, lines, right=[len(heads) - 1])
 
 
 def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str, name: str) -> str:
     if row is None or row[figures["metric"]] is None:
         return "-"
-    ends = f" [{amount(row['ci95'][0])}, {amount(row['ci95'][1])}]" if row["ci95"] else ""
+    ends = f" [{row['ci95'][0]:.2f}, {row['ci95'][1]:.2f}]" if row["ci95"] else ""
     best = figures["best"][route]["chunking"] == name
     mark = MARKS.get(row["vs_base"]["verdict"], "") if row["vs_base"] else ""
     return f"{amount(row[figures['metric']], 3)}{ends} {mark}{'*' if best else ''}".rstrip()
@@ -132,12 +132,12 @@ def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str,
 
 def _more(figures: Mapping[str, Any], names: Sequence[str]) -> str:
     """What is read with the budget, as means over the routes where there are several."""
-    route = next(iter(figures["routes"]))
+    route, by = next(iter(rows(figures).items()))
     shown = ("area", "density", "documents", "passages", "tokens a passage")
-    rows = [
+    lines = [
         (figures["chunkings"][name]["chunking"], *(amount(row[one], 3) for one in shown), row["n"])
         for name in names
-        if (row := figures["routes"][route].get(name)) is not None
+        if (row := by.get(name)) is not None
     ]
     headers = (route, "area", "labelled share", "documents found", "passages read", "tokens a passage", "n")
-    return table(headers, rows, right=range(1, len(headers)))
+    return table(headers, lines, right=range(1, len(headers)))

@@ -76,8 +76,8 @@ def corpora_(as_json: bool) -> int:
 @click.option(
     "--chunkings",
     metavar="A,B",
-    help="Also index the source cut in other ways, each as a corpus NAME@CHUNKING: sizes in characters (256), "
-    "with overlap (512/64), headings, sentences, whole.",
+    help="Also index the source cut in other ways, each a corpus NAME@CHUNKING: sizes in characters (256), with "
+    "overlap (512/64), headings, sentences, whole.",
 )
 @click.option(
     "--remove-chunkings", "removed", metavar="A,B", help="Delete the indexes of these chunkings, or of all."
@@ -133,8 +133,8 @@ def index_(
         kept.setdefault(name, catalogue.source(name, settings=now))
     corpus = build(source, now)
     made = enriching.make(corpus, wanted, now)
-    refreshed = [catalogue.source(variants.of_source(source, one.chunking), settings=now) for one in kept.values()]
-    built = build_each(sorted(refreshed, key=lambda one: variants.in_order(one.name)), now)
+    cuts = [kept[name].chunking for name in sorted(kept, key=variants.in_order)]
+    built = build_each([variants.of_source(source, one) for one in cuts], now)
     made += [one for variant in built for one in enriching.make(variant, wanted, now)]
     document = {
         **_info(corpus.info),
@@ -211,7 +211,10 @@ def indexed(given: str, settings: Settings) -> str:
 
 
 def _info(info: CorpusInfo) -> dict[str, Any]:
-    return {**asdict(info), "chunking": {**asdict(info.chunking), "key": info.chunking.key, "label": info.chunking.label()}}
+    return {
+        **asdict(info),
+        "chunking": {**asdict(info.chunking), "key": info.chunking.key, "label": info.chunking.label()},
+    }
 
 
 def _built(info: CorpusInfo) -> str:
@@ -225,7 +228,9 @@ def _built(info: CorpusInfo) -> str:
 
 def _what(one: dict[str, Any]) -> str:
     """What a corpus is; of a chunking how it is cut."""
-    return f"{one['chunking_of']}: {one['index']['chunking']['label']}" if one["chunking_of"] else one["title"]
+    return (
+        f"{one['chunking_of']}: {one['index']['chunking']['label']}" if one["chunking_of"] else one["title"]
+    )
 
 
 def _text(listed: list[dict[str, Any]]) -> str:

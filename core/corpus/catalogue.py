@@ -66,7 +66,8 @@ class Known:
 
 
 def known(settings: Settings) -> list[Known]:
-    """Every corpus, built-in ones first, its chunkings behind each; states are told by names, sizes and times, reading no index.
+    """Every corpus, built-in ones first, its chunkings behind each; states are told by names, sizes and
+    times, reading no index.
 
     One that is damaged, or of another copy of the program, is listed with what is wrong and the way out: it
     is never the reason why the others are not.
@@ -232,8 +233,8 @@ def _check_name(wanted: Source, settings: Settings) -> None:
     """A name means one source, cut as it says: another one must not take it over unnoticed."""
     if (key := variants.key_of(wanted.name)) not in (None, wanted.chunking.key):
         raise BadInput(
-            f"{wanted.name!r} is the name of {variants.base_of(wanted.name)} cut as {key}; for other chunkings: "
-            f"{COMMAND} index {variants.base_of(wanted.name)} --chunkings 256,512"
+            f"{wanted.name!r} is the name of {variants.base_of(wanted.name)} cut as {key}; for other "
+            f"chunkings: {COMMAND} index {variants.base_of(wanted.name)} --chunkings 256,512"
         )
     if (standard := BUILT_IN.get(wanted.name)) is not None:
         if standard.path != wanted.path:

@@ -64,7 +64,6 @@ class Chunking:
             f"up to {self.size} characters, {self.overlap} overlapping, at paragraph and sentence boundaries"
         )
 
-
     @property
     def key(self) -> str:
         """The name it goes by: 512, 512-64 (with overlap), whole, headings, sentences."""
@@ -83,7 +82,8 @@ NAMED: dict[str, int] = {"headings": 2000, "sentences": 300}  # and the characte
 WHOLE = Chunking(0)
 KEY = re.compile(r"[0-9]{2,6}(?:-[0-9]{1,6})?|whole|headings|sentences")
 ALLOWED = (
-    "a size in characters from 50 to 100000 (512), a size and an overlap (512/64), headings, sentences or whole"
+    "a size in characters from 50 to 100000 (512), a size and an overlap (512/64), headings, sentences or "
+    "whole"
 )
 
 

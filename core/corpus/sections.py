@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from core.corpus.types import Span
 from core.domain.text import ABBREVIATED
@@ -12,10 +13,8 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?:[^\S\n]|$)")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _UNDERLINE = re.compile(r"(?:={3,}|-{3,}|~{3,})")
 LONGEST_TITLE = 120  # characters of a line that is taken for a heading because it is underlined
-# A sentence ends at its full stop and at an empty line, and before a heading, a row of a table or a list item.
-_END = re.compile(
-    r"(?<=[.!?…])[\"'”’)\]]{0,3}\s+|\n[^\S\n]*\n\s*|\n(?=[^\S\n]*(?:[#|*+-]|\d{1,3}[.)]))"
-)
+# A sentence ends at its full stop, at an empty line, and before a heading, a row of a table or a list item.
+_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]{0,3}\s+|\n[^\S\n]*\n\s*|\n(?=[^\S\n]*(?:[#|*+-]|\d{1,3}[.)]))")
 
 
 def sections(text: str, *, markdown: bool) -> list[Span]:
@@ -30,7 +29,7 @@ def sections(text: str, *, markdown: bool) -> list[Span]:
     bodies = dict(starts)
     found: list[Span] = []
     begin: int | None = None
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         begin = start if begin is None else begin
         alone = start in bodies and not text[bodies[start] : end].strip()
         if alone and end < len(text):

@@ -94,7 +94,9 @@ def from_path(
     """
     path = path.expanduser().resolve()
     found = readable_files(path)
-    called = slug(name if name is not None else (path.stem if path.is_file() else path.name).replace("@", "-"))
+    called = slug(
+        name if name is not None else (path.stem if path.is_file() else path.name).replace("@", "-")
+    )
     whole = is_beir(path) or found[0].suffix.lower() in DATABASES
     cut = chunking if chunking is not None else WHOLE if whole else Chunking()
     return Source(called, "indexed", path, cut, language, reading=NEW)

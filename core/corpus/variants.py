@@ -1,7 +1,7 @@
-"""One source indexed in several ways: corpora called SOURCE@CHUNKING, such as support@256 and support@headings.
+"""One source indexed in several ways: corpora called SOURCE@CHUNKING, such as support@256.
 
-Each is a corpus of its own, opened like any other. It follows its source: path, language and reading are those
-of the corpus that it is named after.
+Each is a corpus of its own, opened like any other. It follows its source: path, language and reading are
+those of the corpus that it is named after.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def check(source: Source) -> None:
 
 
 def existing(source: Source, settings: Settings, given: str = ALL) -> list[Source]:
-    """The chunkings of `source` that `given` names, all that are indexed for "all"; BadInput where none is."""
+    """The chunkings of `source` that `given` names, for "all" those that are indexed; BadInput for none."""
     if given.strip().lower() != ALL:
         return wanted(source, given)
     check(source)
@@ -101,4 +101,3 @@ def remark(info: CorpusInfo) -> str | None:
     if info.chunking.size and info.passages == info.documents:
         return "no document is long enough to be cut: each is one passage, as if kept whole"
     return None
-

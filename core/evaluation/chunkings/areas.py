@@ -108,4 +108,3 @@ def of_people(store: Store, name: str, corpus: Documents) -> tuple[Written, int,
         desk.set.relevant_from,
         lost,
     )
-

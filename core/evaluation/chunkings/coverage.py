@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 BUDGETS = (250, 500, 1000, 2000, 4000)
 BUDGET = 1000  # tokens that the other figures are about
 COVERAGE = f"coverage@{BUDGET}"
-METRICS = (*(f"coverage@{n}" for n in BUDGETS), "area", "density", "documents", "passages", "tokens a passage")
+METRICS = (
+    *(f"coverage@{n}" for n in BUDGETS),
+    "area",
+    "density",
+    "documents",
+    "passages",
+    "tokens a passage",
+)
 Range = tuple[str, int, int]  # a document, its first token and the one behind the last
 Gains = NDArray[np.bool_]
 KEPT = 4096  # documents whose tokens are remembered
@@ -100,8 +107,26 @@ def measures(labelled: Sequence[Range], ranking: Sequence[Range]) -> dict[str, f
     }
 
 
+def passage_by_passage(
+    labelled: Sequence[Range], ranking: Sequence[Range], budget: int = BUDGET
+) -> list[tuple[int, float]]:
+    """For each passage that is begun within the budget: how many of its tokens are read, and the coverage
+    behind it.
+    """
+    total = sum(map(len, united(labelled).values()))
+    read = gains(labelled, ranking, budget)
+    found, at = [], 0
+    for _, first, last in ranking:
+        if at >= len(read):
+            break
+        end = min(at + last - first, len(read))
+        found.append((end - at, float(read[:end].sum()) / total if total else 0.0))
+        at = end
+    return found
+
+
 def reachable(labelled: Sequence[Range], budget: int = BUDGET) -> float:
-    """The coverage that a perfect ranking would reach: below 1 where more is labelled than the budget holds."""
+    """The coverage of a perfect ranking: below 1 where more is labelled than the budget holds."""
     total = sum(map(len, united(labelled).values()))
     return min(1.0, budget / total) if total else 0.0
 

@@ -1,4 +1,4 @@
-"""An evaluation of one source in several chunkings: the same questions, routes and labelled text over each."""
+"""An evaluation of one source in several chunkings: the same questions, routes and labels over each."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Group:
 def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path | None = None) -> Group:
     """Check `spec`, whose chunkings must be indexed; see core.evaluation.experiment.prepare.
 
-    Raises BadInput for a set without any labelled text, and Unavailable where a route that is named cannot run
-    over one of the chunkings; without names, those routes are measured that can run over all.
+    Raises BadInput for a set without any labelled text, and Unavailable where a route that is named cannot
+    run over one of the chunkings; without names, those routes are measured that can run over all.
     """
     source = catalogue.source(spec.corpus, settings=engine.settings, known_only=True)
     variants.check(source)
@@ -76,7 +76,8 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     placed = areas(written, base, relevant_from)
     parts = {}
     for name in names:
-        own = replace(spec, corpus=name, routes=routes, chunkings=spec.chunkings if name == spec.corpus else ())
+        own = replace(spec, routes=routes)
+        own = own if name == spec.corpus else replace(own, corpus=name, chunkings=())
         given = found
         if isinstance(found, LabelledSet) and name != spec.corpus:
             qrels = place(written, engine.corpus(name), relevant_from=relevant_from).qrels
@@ -89,7 +90,9 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
             f"{written.name}: none of its {len(asked)} questions has labelled text, so coverage cannot be "
             "measured; give questions with relevant documents or quotes"
         )
-    said = [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"] if lost else []
+    said = (
+        [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"] if lost else []
+    )
     return Group(replace(spec, routes=routes), parts, placed, tuple(said))
 
 
@@ -156,7 +159,7 @@ def measured(
     corpus: Corpus,
     texts: Tokens,
 ) -> report.Values:
-    """Route -> question -> metric -> value, of the questions with labelled text at which the route ended well."""
+    """Route -> question -> metric -> value, where text is labelled and the route ended well."""
     values: report.Values = {}
     for route in routes:
         rankings: dict[str, list[Range]] = {}
@@ -188,9 +191,7 @@ def _routes(engine: Engine, spec: Spec, names: Sequence[str]) -> tuple[str, ...]
     return tuple(route.name for route in pick(list(spec.routes)))
 
 
-def _written(
-    engine: Engine, spec: Spec, found: Found | None, base: Corpus
-) -> tuple[Written, int, list[str]]:
+def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> tuple[Written, int, list[str]]:
     """The labels as places in documents, from which grade they count, and what was lost of them."""
     if spec.labels is not None:
         if engine.store is None:

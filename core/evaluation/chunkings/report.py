@@ -62,18 +62,26 @@ def document(
 def table(
     values: ByChunking, base: str, metric: str, failed: Mapping[str, Mapping[str, int]] | None = None
 ) -> dict[str, Any]:
-    """Under "routes" for each route and chunking the means of METRICS with the interval of `metric`, and under
-    "vs_base" what its difference from `base` shows in `metric`: one Holm family of all routes and chunkings,
-    and one of the mean of the routes. "best" is the chunking of the highest mean, and whether that was shown.
+    """Under "routes" for each route and chunking the means of METRICS with the interval of `metric`, and
+    under "vs_base" what its difference from `base` shows in `metric`: one Holm family of all routes and chunkings.
+    "mean" has the same of the mean over the routes, None with a single one: a family of its own. "best" is
+    the chunking of the highest mean, and whether that was shown.
     """
     routes = list(dict.fromkeys(route for by in values.values() for route in by))
-    mean = {name: {MEAN: _mean(by)} for name, by in values.items()} if len(routes) > 1 else {}
-    rows = {
-        **(_rows(mean, [MEAN], base, metric, None) if mean else {}),
-        **_rows(values, routes, base, metric, failed),
+    averaged = {name: {MEAN: _mean(by)} for name, by in values.items()}
+    mean = _rows(averaged, [MEAN], base, metric, None)[MEAN] if len(routes) > 1 else None
+    found = {
+        "metric": metric,
+        "base": base,
+        "mean": mean,
+        "routes": _rows(values, routes, base, metric, failed),
     }
-    winners = {route: best(row, base, metric) for route, row in rows.items()}
-    return {"metric": metric, "base": base, "routes": rows, "best": winners}
+    return {**found, "best": {route: best(row, base, metric) for route, row in rows(found).items()}}
+
+
+def rows(figures: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The rows of the table routes x chunkings: the mean of the routes, then each route."""
+    return {**({MEAN: figures["mean"]} if figures["mean"] else {}), **figures["routes"]}
 
 
 def _rows(
@@ -94,14 +102,14 @@ def _rows(
             if name != base and base in values and route in values[base]
         }
     )
-    rows: dict[str, dict[str, Any]] = {route: {} for route in routes}
+    table: dict[str, dict[str, Any]] = {route: {} for route in routes}
     for route, name in keys:
         found = means[route, name]
         row = {**{one: found[one] for one in METRICS}, "n": found["n"], "ci95": found["ci95"][metric]}
         if failed is not None:
             row["failed"] = failed[name].get(route, 0)
-        rows[route][name] = {**row, "vs_base": family.get((route, name))}
-    return rows
+        table[route][name] = {**row, "vs_base": family.get((route, name))}
+    return table
 
 
 def best(row: Mapping[str, Mapping[str, Any]], base: str, metric: str) -> dict[str, Any] | None:
@@ -137,7 +145,7 @@ def of_corpus(corpus: Corpus) -> dict[str, Any]:
 def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: Areas) -> None:
     """Write chunkings.json, and the figures and the labelled places of each question: a line each."""
     ids = dict.fromkeys(id for by in values.values() for row in by.values() for id in row)
-    rows: Iterable[dict[str, Any]] = (
+    lines: Iterable[dict[str, Any]] = (
         {
             "question": id,
             "areas": [asdict(area) for area in placed.get(id, ())],
@@ -152,7 +160,7 @@ def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: 
         }
         for id in ids
     )
-    whole_lines(folder / QUESTIONS, (json.dumps(row) + "\n" for row in rows))
+    whole_lines(folder / QUESTIONS, (json.dumps(row) + "\n" for row in lines))
     whole_lines(folder / FIGURES, [json.dumps(figures, indent=1, allow_nan=False) + "\n"])
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.evaluation import finding
-from core.evaluation.chunkings.report import IN_USE, MEAN
+from core.evaluation.chunkings.report import IN_USE, MEAN, rows
 
 
 def findings(figures: Mapping[str, Any], title: Callable[[str], str] = str) -> list[str]:
     """A sentence for each route, the mean of the routes first: whether its best chunking was shown to be
     better than the corpus as it is.
     """
-    return [_of_route(figures, route, title) for route in figures["routes"] if figures["best"].get(route)]
+    return [_of_route(figures, route, title) for route in rows(figures) if figures["best"].get(route)]
 
 
 def _of_route(figures: Mapping[str, Any], route: str, title: Callable[[str], str]) -> str:
@@ -21,10 +21,11 @@ def _of_route(figures: Mapping[str, Any], route: str, title: Callable[[str], str
     name = "The mean of the routes" if route == MEAN else title(route)
     if top["verdict"] == IN_USE:
         return f"{name}: no chunking covers more than {base} as it is."
-    row = figures["routes"][route][top["chunking"]]
+    row = rows(figures)[route][top["chunking"]]
     found = finding.compared(row["vs_base"], top["chunking"], base, metric)
     if found.shown:
         return f"{name}: {finding.sentence(found)}"
     if found.estimate is None:
         return f"{name}: {top['chunking']} covers most; it was not compared with {base}."
-    return f"{name}: {top['chunking']} covers most, not shown to be better than {base}: {finding.figures(found)}."
+    most = f"{name}: {top['chunking']} covers most, not shown to be better than {base}"
+    return f"{most}: {finding.figures(found)}."
