@@ -76,8 +76,8 @@ def corpora_(as_json: bool) -> int:
 @click.option(
     "--chunkings",
     metavar="A,B",
-    help="Also index the source cut in other ways, each a corpus NAME@CHUNKING: sizes in characters (256), with "
-    "overlap (512/64), headings, sentences, whole.",
+    help="Also index the source cut in other ways, each a corpus NAME@CHUNKING: sizes in characters (256), "
+    "with overlap (512/64), headings, sentences, whole.",
 )
 @click.option(
     "--remove-chunkings", "removed", metavar="A,B", help="Delete the indexes of these chunkings, or of all."

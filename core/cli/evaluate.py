@@ -97,8 +97,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--chunkings",
     metavar="A,B",
-    help="Also measure the source cut in these ways (256, 512/64, headings, sentences, whole), or all that are "
-    "indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
+    help="Also measure the source cut in these ways (256, 512/64, headings, sentences, whole), or all that "
+    "are indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
 )
 @click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")

@@ -74,7 +74,7 @@ def check(source: Source) -> None:
     """BadInput for a source that has no chunkings."""
     if base_of(source.name) != source.name:
         raise BadInput(
-            f"{source.name} is itself a chunking; name its source: {COMMAND} index {base_of(source.name)}"
+            f"{source.name} is itself a chunking of {base_of(source.name)}; name that corpus instead"
         )
     if source.path is not None and readable_files(source.path)[0].suffix.lower() in DATABASES:
         raise BadInput(

@@ -20,6 +20,7 @@ from core.evaluation.chunkings.coverage import Range, Tokens, by_question
 from core.evaluation.dataset import Found, LabelledSet, Written
 from core.evaluation.experiment import Prepared, Progress
 from core.evaluation.experiment_store import LABELLED, opened, write_labelled
+from core.evaluation.journal import Journal
 from core.evaluation.labels_file import place
 from core.evaluation.outcome import Outcomes
 from core.evaluation.runner import Ended
@@ -116,7 +117,7 @@ def perform(
     first = group.parts[base]
     warnings = dict.fromkeys((*group.warnings, *first.warnings))
     if out is not None:
-        _begin(out, first, fresh=fresh)
+        _begin(engine, out, first, fresh=fresh)
     texts = Tokens(engine.corpus(base))
     labelled = {
         id: [texts.range(area.doc, area.start, area.end) for area in found]
@@ -204,14 +205,13 @@ def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> t
     return found, 2, []
 
 
-def _begin(out: Path, first: Prepared, *, fresh: bool) -> None:
-    """Put the evaluation on the list before the first chunking is asked; BadInput where there is another."""
+def _begin(engine: Engine, out: Path, first: Prepared, *, fresh: bool) -> None:
+    """Put the evaluation on the list before the first chunking is asked, so that it can be resumed; BadInput
+    where there is another, or the corpus has changed since.
+    """
     if (out / LABELLED).is_file() and not fresh:
         before = Spec.read(opened(out).spec)
         if before != Spec.read(first.spec.document()):
             raise BadInput(f"{out} holds another evaluation; give another name, or --fresh to replace it")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"--out {out} cannot be written: {error.strerror or error}") from None
-    write_labelled(out, first.labelled, first.spec.document())
+    with Journal.open(out, experiment.conditions_of(first.plan, engine), fresh=fresh):
+        write_labelled(out, first.labelled, first.spec.document())

@@ -63,9 +63,9 @@ def table(
     values: ByChunking, base: str, metric: str, failed: Mapping[str, Mapping[str, int]] | None = None
 ) -> dict[str, Any]:
     """Under "routes" for each route and chunking the means of METRICS with the interval of `metric`, and
-    under "vs_base" what its difference from `base` shows in `metric`: one Holm family of all routes and chunkings.
-    "mean" has the same of the mean over the routes, None with a single one: a family of its own. "best" is
-    the chunking of the highest mean, and whether that was shown.
+    under "vs_base" what its difference from `base` shows in `metric`: one Holm family of all routes and
+    chunkings. "mean" has the same of the mean over the routes, None with a single one: a family of its own.
+    "best" is the chunking of the highest mean, and whether that was shown.
     """
     routes = list(dict.fromkeys(route for by in values.values() for route in by))
     averaged = {name: {MEAN: _mean(by)} for name, by in values.items()}
