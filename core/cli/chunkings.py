@@ -100,13 +100,13 @@ def in_words(figures: Mapping[str, Any], out: Path) -> str:
 def _corpora(figures: Mapping[str, Any]) -> str:
     rows = [
         (
-            name, row["label"], f"{row['passages']:,}", amount(row["tokens"], 1), size(row["bytes"]),
-            amount(row["seconds"], 1), f"{row['reused']:.0%}",
+            name, f"{row['passages']:,}", amount(row["tokens"], 1), size(row["bytes"]),
+            amount(row["seconds"], 1), f"{row['reused']:.0%}", row["label"],
         )
         for name, row in figures["chunkings"].items()
     ]  # fmt: skip
-    headers = ("corpus", "cut", "passages", "tokens each", "on disk", "index s", "reused")
-    return table(headers, rows, right=range(2, 7))
+    headers = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
+    return table(headers, rows, right=range(1, 6))
 
 
 def _coverage(figures: Mapping[str, Any], names: Sequence[str]) -> str:

@@ -181,7 +181,7 @@ def test_a_best_that_is_not_shown_is_told_so():
     assert found["mean"] is None
     assert found["best"]["a"] == {"chunking": "s@1", "verdict": "no difference shown"}
     (said,) = text.findings(found)
-    assert "a: s@1 covers most, not shown to be better than s: +.125" in said
+    assert "a: s@1 covers most, not shown to be better than s: +.125 coverage by 1,000 tokens" in said
 
 
 def test_judgements_of_documents_and_of_passages_hold_for_every_chunking(engine, folder, tmp_path):
@@ -318,6 +318,26 @@ def test_the_commands_keep_their_contract(engine, folder, questions, call):
     code, out, _ = call("index", "shop", "--remove-chunkings", "100,120-20", "--json")
     assert (code, json.loads(out)["removed"]) == (0, ["shop@100", "shop@120-20"])
     assert variants.made("shop", engine.settings) == ["shop@headings"]
+
+
+def test_from_python_it_is_a_table(engine, folder, questions):
+    from core import api
+
+    built(engine, folder)
+    made = api.evaluate(
+        "shop", ["bm25", "dense"], questions=questions, chunkings="all", keep="py", progress=False
+    )
+    table = made.chunkings
+    assert set(table.index.get_level_values("corpus")) == {"shop", "shop@100", "shop@headings"}
+    row = report.read(made.folder)["routes"]["bm25"]["shop@100"]
+    assert table.loc[("bm25", "shop@100"), "coverage"] == row[COVERAGE]
+    assert table.loc[("bm25", "shop@100"), "p"] == row["vs_base"]["p_holm"]
+    assert set(made.routes) == {"bm25", "dense"}
+    one = api.evaluate("shop", ["bm25"], questions=questions, keep="one", progress=False)
+    with pytest.raises(BadInput, match="measured one chunking"):
+        _ = one.chunkings
+    with pytest.raises(BadInput, match="chunkings need out or keep"):
+        api.evaluate("shop", ["bm25"], questions=questions, chunkings=["100"], progress=False)
 
 
 def test_a_refresh_of_the_source_refreshes_its_chunkings(engine, folder, call):

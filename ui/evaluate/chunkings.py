@@ -14,7 +14,6 @@ from core.domain.errors import RouteScopeError
 from core.domain.program import COMMAND
 from core.evaluation import background, experiment_index, experiment_store
 from core.evaluation.chunkings import report, text
-from core.evaluation.chunkings.coverage import BUDGETS
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import Spec
 from ui.app import state
@@ -29,12 +28,6 @@ from ui.evaluate.saved import BEGUN
 from ui.evaluate.view import Look, sentences
 
 FIGURE = "evaluate_chunkings_figure"
-FIGURES = {
-    **{f"coverage@{n}": f"Coverage by {n:,} tokens" for n in BUDGETS},
-    "area": "Area under coverage",
-    "density": "Coverage per token",
-    "documents": "Labelled documents found",
-}
 
 
 @dataclass(frozen=True)
@@ -54,8 +47,9 @@ def draw(look: Look) -> None:
         _nothing(evaluation)
         return
     usual = found.document["metric"]
-    metric = choice("figure", FIGURE, "Figure", list(FIGURES), usual=usual, width=250,
-                    format_func=FIGURES.__getitem__, help=term("coverage"))  # fmt: skip
+    metric = choice("figure", FIGURE, "Figure", list(text.NAMES), usual=usual, width=250,
+                    help=term("coverage"),
+                    format_func=lambda name: text.NAMES[name].capitalize())  # fmt: skip
     figures = _figures(str(evaluation.folder), _stamp(evaluation.folder), metric, found)
     if figures["interrupted"]:
         st.warning("This evaluation was stopped before its end. Resume it for all chunkings and questions.")

@@ -171,6 +171,7 @@ def _passage(rank: int, passage: Passage, count: int, gained: float, places: Pla
         tag("span", str(rank), css="rank"),
         tag("span", cut(passage.title or passage.doc_id, 90), css="title", dir="auto"),
         tag("span", gain, tag("span", f"{count} tokens"), css="score"),
+        tag("span", css="move"),
         tag("span", cut(passage.text, 160), css="snip", dir="auto"),
     )
     full = tag("div", passage.text if text is None else text, css="full", dir="auto")

@@ -13,7 +13,11 @@ from ui.app.routes import title
 
 SHOWN = {"better": "better", "worse": "worse", "no difference shown": "no difference shown"}
 IN_FORCE = " (in use)"
-BEST = {IN_USE: "best, in use", "better": "best", "no difference shown": "best, not shown to be better"}
+BEST = {
+    IN_USE: "best, in use",
+    "better": "best, shown to be better",
+    "no difference shown": "best, not shown to be better",
+}
 
 
 def heat_table(figures: Mapping[str, Any]) -> Markup:

@@ -112,6 +112,23 @@ def _rows(
     return table
 
 
+def flat(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A record for each route and chunking, for tables."""
+    metric = figures["metric"]
+    return [
+        {
+            "route": route, "corpus": name, "chunking": figures["chunkings"][name]["chunking"],
+            "coverage": row[metric], "low": (row["ci95"] or (None, None))[0],
+            "high": (row["ci95"] or (None, None))[1],
+            "delta": row["vs_base"]["delta"] if row["vs_base"] else None,
+            "p": row["vs_base"]["p_holm"] if row["vs_base"] else None,
+            **{one: row[one] for one in ("area", "density", "documents", "passages")}, "questions": row["n"],
+        }
+        for route, by in rows(figures).items()
+        for name, row in by.items()
+    ]  # fmt: skip
+
+
 def best(row: Mapping[str, Mapping[str, Any]], base: str, metric: str) -> dict[str, Any] | None:
     """The chunking of the highest mean, and what its difference from the corpus as it is shows: "better", "no
     difference shown", or "in use" where it is that; None where nothing was measured.

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.evaluation import finding
+from core.evaluation.chunkings.coverage import BUDGETS
 from core.evaluation.chunkings.report import IN_USE, MEAN, rows
+
+NAMES = {
+    **{f"coverage@{n}": f"coverage by {n:,} tokens" for n in BUDGETS},
+    "area": "area under coverage",
+    "density": "coverage per token",
+    "documents": "share of the labelled documents",
+}
 
 
 def findings(figures: Mapping[str, Any], title: Callable[[str], str] = str) -> list[str]:
@@ -22,7 +30,7 @@ def _of_route(figures: Mapping[str, Any], route: str, title: Callable[[str], str
     if top["verdict"] == IN_USE:
         return f"{name}: no chunking covers more than {base} as it is."
     row = rows(figures)[route][top["chunking"]]
-    found = finding.compared(row["vs_base"], top["chunking"], base, metric)
+    found = finding.compared(row["vs_base"], top["chunking"], base, NAMES[metric])
     if found.shown:
         return f"{name}: {finding.sentence(found)}"
     if found.estimate is None:
