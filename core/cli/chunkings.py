@@ -79,7 +79,7 @@ def measure(
 
 def in_words(figures: Mapping[str, Any], out: Path) -> str:
     """The chunkings, the table routes x chunkings, and what else was measured."""
-    from core.evaluation.chunkings.text import findings
+    from core.evaluation.chunkings.text import WHOLE, findings
 
     names, budget = list(figures["chunkings"]), figures["budget"]
     parts = [
@@ -90,6 +90,7 @@ def in_words(figures: Mapping[str, Any], out: Path) -> str:
         "",
         f"Coverage: the share of the labelled text among the first {budget:,} tokens, with 95 % intervals. "
         f"At most {amount(figures['reachable'], 3)} can be reached.",
+        *([WHOLE] if "whole" in figures["labels"] else []),
         _coverage(figures, names),
     ]
     key = KEY.format(base=figures["base"], n=len(names) - 1)

@@ -17,6 +17,9 @@ NAMES = {
 }
 
 
+WHOLE = "Where a whole document is labelled, all of its text counts, so that long ones weigh more."
+
+
 def findings(figures: Mapping[str, Any], title: Callable[[str], str] = str) -> list[str]:
     """A sentence for each route, the mean of the routes first: whether its best chunking was shown to be
     better than the corpus as it is.
