@@ -85,6 +85,20 @@ def test_more_are_begun_in_the_background(view, shop, monkeypatch):
     assert (base, [one.name for one in sources]) == ("shop", ["shop@sentences", "shop@256"])
 
 
+def test_outdated_ones_are_refreshed_together(view, shop, monkeypatch, tmp_path):
+    begun = []
+    monkeypatch.setattr(builds, "start_chunkings", lambda *given: begun.append(given))
+    app = view("corpus.py", "Chunkings", corpus="shop")
+    assert "chunkings_refresh" not in [button.key for button in app.button]
+    (tmp_path / "shop" / "new.md").write_text("One more.")
+    monkeypatch.setattr(catalogue, "LOOK_AGAIN_S", 0.0)
+    app = view("corpus.py", "Chunkings", corpus="shop")
+    assert "shop@100: the source has changed since it was indexed" in shown(app)
+    app.button(key="chunkings_refresh").click().run()
+    ((_, sources, _),) = begun
+    assert [one.name for one in sources] == ["shop@100", "shop@headings"]
+
+
 def test_what_is_no_chunking_is_told(view, shop):
     app = view("corpus.py", "Chunkings", corpus="shop")
     app.session_state["chunkings_new"] = ["tiny"]

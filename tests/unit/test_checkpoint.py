@@ -131,9 +131,9 @@ def test_a_build_that_was_stopped_and_one_before_it_give_what_they_have(tmp_path
 
     model = Counting()
     with pytest.raises(Cancelled):
-        vectors(new, model, former).write(texts, new, stop)
+        vectors(new, model, [former]).write(texts, new, stop)
     assert sum(map(len, model.asked)) == 64
-    assert vectors(new, model, former).write(texts, new, lambda *_: None) == (64, 66)
+    assert vectors(new, model, [former]).write(texts, new, lambda *_: None) == (64, 66)
     assert [len(one) for one in model.asked] == [64, 6]
     np.testing.assert_array_equal(np.load(new / VECTORS), HashEmbedder().embed(texts.all))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from core.corpus import builds, catalogue, index, variants
@@ -42,7 +44,7 @@ def draw(name: str) -> None:
     plot(chart.token_lengths(lengths, dark=dark()), "chunkings_lengths", chart.in_words(lengths))
     st.caption("Dot: median. Thick line: the middle half. Thin line: from the 5th to the 95th percentile.")
     _links(known)
-    _make(source)
+    _make(source, [item.name for item in known if item.chunking_of and item.state != "ready"])
     _delete(base, [item.name for item in known[1:]])
 
 
@@ -83,7 +85,7 @@ def _links(known: list[Known]) -> None:
         st.page_link("evaluate.py", label="Compare them on Evaluate", query_params={"tab": "Chunkings"})
 
 
-def _make(source: Source) -> None:
+def _make(source: Source, outdated: Sequence[str]) -> None:
     st.markdown("#### Index more chunkings")
     settings = state.engine().settings
     job = builds.get(builds.chunkings_of(source.name))
@@ -102,6 +104,9 @@ def _make(source: Source) -> None:
         )  # fmt: skip
         if st.button("Index", key="chunkings_make", type="primary", disabled=not chosen):
             _begin(source, ",".join(chosen))
+        if outdated and st.button(f"Refresh {len(outdated)} outdated", key="chunkings_refresh"):
+            keys = ",".join(str(variants.key_of(name)) for name in outdated)
+            _begin(source, keys)
     st.caption(
         "Reads the source again for each. Texts that another chunking has embedded are not embedded again."
     )

@@ -90,8 +90,9 @@ def _about(figures: Mapping[str, Any]) -> str:
     whole = f"{text.WHOLE} " if "whole" in figures["labels"] else ""
     return (
         f"Over {figures['labelled']} of {figures['queries']} questions, those with labelled text: "
-        f"{figures['labels']}. {whole}A token is a word or a punctuation mark. With {figures['budget']:,} tokens a "
-        f"perfect ranking covers {figures['reachable']:.3f}. In brackets: 95% interval. Better and worse are "
+        f"{figures['labels']}. {whole}A token is a word or a punctuation mark. With "
+        f"{figures['budget']:,} tokens a perfect ranking covers {figures['reachable']:.3f}. In brackets: 95% "
+        "interval. Better and worse are "
         f"against {figures['base']} (paired randomisation test, Holm-adjusted over all routes and chunkings, "
         "and for the mean of the routes by itself)."
     )
