@@ -1,4 +1,6 @@
-"""The vectors of an index: taken over where a text was embedded before, else made, in steps that are kept."""
+"""The vectors of an index: taken over where a text was embedded before, or comes with its vector; else made,
+in steps that are kept.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.backends import array_files
 from core.backends.base import Embedder, Matrix
+from core.corpus import shipped_vectors
 from core.domain.errors import ModelFailed
 
 VECTORS, KEYS = "vectors.npy", "keys.npy"
@@ -101,7 +104,7 @@ class Vectors:
         OSError where there is none, and ModelFailed, Cancelled.
         """
         wanted = keys(store, self.identity)
-        known = dict(self.checkpoint.read())
+        known = shipped_vectors.read(self.identity) | dict(self.checkpoint.read())
         for index in self.former:
             known |= _vectors_of(index)
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]

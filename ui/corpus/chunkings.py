@@ -67,7 +67,7 @@ def _table(known: list[Known]) -> None:
             "Corpus": st.column_config.TextColumn(pinned=True),
             "Cut": st.column_config.TextColumn(width=330),
             "Vectors reused": st.column_config.NumberColumn(
-                format="%.0f %%", help="The share of vectors that another chunking, or an earlier build, had"
+                format="%.0f %%", help="The share of vectors that were there already: of another chunking, of an earlier build, or shipped"
             ),
         },
         alt="Chunkings of the corpus with their size and cost",
