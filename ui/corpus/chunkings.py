@@ -54,20 +54,20 @@ def _table(known: list[Known]) -> None:
         info = item.info
         rows.append({
             "Corpus": item.name,
-            "Cut": info.chunking.label() if info else "",
             "Index": item.state,
             "Passages": info.passages if info else None,
             "On disk": size(info.bytes) if info else "",
             "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
             "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
+            "Cut": info.chunking.label() if info else "",
         })  # fmt: skip
     tables.show(
         rows, hide_index=True, width="stretch", height="content", key="chunkings_table",
         column_config={
             "Corpus": st.column_config.TextColumn(pinned=True),
-            "Cut": st.column_config.TextColumn(width=330),
+            "Cut": st.column_config.TextColumn(width=420),
             "Vectors reused": st.column_config.NumberColumn(
-                format="%.0f %%", help="The share of vectors that were there already: of another chunking, of an earlier build, or shipped"
+                format="%.0f %%", help="Vectors of equal texts that were there already"
             ),
         },
         alt="Chunkings of the corpus with their size and cost",

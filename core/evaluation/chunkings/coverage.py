@@ -61,22 +61,29 @@ def united(ranges: Iterable[Range]) -> dict[str, NDArray[np.int64]]:
     found: dict[str, list[int]] = {}
     for document, first, last in ranges:
         found.setdefault(document, []).extend(range(first, last))
-    return {document: np.unique(numbers) for document, numbers in found.items()}
+    return {document: np.unique(np.array(numbers, np.int64)) for document, numbers in found.items()}
 
 
 def gains(labelled: Iterable[Range], ranking: Iterable[Range], most: int | None = None) -> Gains:
     """For each token as it is read, the first passage first: whether it is labelled and read for the first
     time. Shape (tokens read,), at most `most`. Text that comes again is read again and gains nothing.
     """
-    wanted = {document: set(numbers.tolist()) for document, numbers in united(labelled).items()}
-    read: list[bool] = []
+    left: dict[str, Gains] = {}  # of each document, whether a token is labelled and not read yet
+    for document, numbers in united(labelled).items():
+        left[document] = np.zeros(numbers[-1] + 1 if len(numbers) else 0, bool)
+        left[document][numbers] = True
+    read, count = [np.zeros(0, bool)], 0
     for document, first, last in ranking:
-        left = wanted.get(document, set())
-        read += [token in left for token in range(first, last)]
-        left.difference_update(range(first, last))
-        if most is not None and len(read) >= most:
+        piece = np.zeros(last - first, bool)
+        if document in left:
+            part = left[document][first:last]
+            piece[: len(part)] = part
+            part[:] = False
+        read.append(piece)
+        count += len(piece)
+        if most is not None and count >= most:
             break
-    return np.array(read[:most], bool)
+    return np.concatenate(read)[:most]
 
 
 def measures(labelled: Sequence[Range], ranking: Sequence[Range]) -> dict[str, float] | None:
