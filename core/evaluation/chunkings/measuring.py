@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.corpus import catalogue, variants
 from core.corpus.chunk import chunking_of
+from core.corpus.source import Source
 from core.corpus.variants import AT
 from core.domain.errors import BadInput, Unavailable
 from core.domain.program import COMMAND
@@ -59,13 +60,7 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
     variants.check(source)
     if spec.runs:
         raise BadInput("replies from a file (--run) are of one corpus; measure chunkings without them")
-    keys = dict.fromkeys(chunking_of(key).key for key in spec.chunkings)
-    names = [spec.corpus, *(f"{spec.corpus}{AT}{key}" for key in keys if key != source.chunking.key)]
-    if len(names) == 1:
-        raise BadInput(
-            f"{spec.corpus} is compared with no other chunking; make some: "
-            f"{COMMAND} index {spec.corpus} --chunkings 256,512,headings"
-        )
+    names = _names(source, spec.chunkings)
     routes = _routes(engine, spec, names)
     base = engine.corpus(spec.corpus)
     if spec.labels is None and found is None:
@@ -75,14 +70,14 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
         )  # fmt: skip
     written, relevant_from, lost = _written(engine, spec, found, base)
     placed = areas(written, base, relevant_from)
-    parts = {}
-    for name in names:
-        own = replace(spec, routes=routes)
-        own = own if name == spec.corpus else replace(own, corpus=name, chunkings=())
+    whole = replace(spec, routes=routes)
+    parts = {spec.corpus: experiment.prepare(engine, whole, found, folder or source.path)}
+    for name in names[1:]:
         given = found
-        if isinstance(found, LabelledSet) and name != spec.corpus:
+        if isinstance(found, LabelledSet):
             qrels = place(written, engine.corpus(name), relevant_from=relevant_from).qrels
             given = replace(found, qrels=qrels)
+        own = replace(whole, corpus=name, chunkings=())
         parts[name] = experiment.prepare(engine, own, given, folder or source.path)
     asked = [question.id for question in parts[spec.corpus].labelled.questions]
     placed = {id: placed[id] for id in asked if id in placed}
@@ -91,10 +86,10 @@ def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path
             f"{written.name}: none of its {len(asked)} questions has labelled text, so coverage cannot be "
             "measured; give questions with relevant documents or quotes"
         )
-    said = (
-        [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"] if lost else []
-    )
-    return Group(replace(spec, routes=routes), parts, placed, tuple(said))
+    said = []
+    if lost:
+        said = [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"]
+    return Group(whole, parts, placed, tuple(said))
 
 
 def perform(
@@ -175,6 +170,18 @@ def measured(
             ]
         values[route] = by_question(rankings, labelled)
     return values
+
+
+def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
+    """The corpora to measure, that of the source first; BadInput where it would be alone."""
+    keys = dict.fromkeys(chunking_of(key).key for key in chunkings)
+    names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if key != source.chunking.key)]
+    if len(names) == 1:
+        raise BadInput(
+            f"{source.name} is compared with no other chunking; make some: "
+            f"{COMMAND} index {source.name} --chunkings 256,512,headings"
+        )
+    return names
 
 
 def _routes(engine: Engine, spec: Spec, names: Sequence[str]) -> tuple[str, ...]:
