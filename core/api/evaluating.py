@@ -243,7 +243,8 @@ def evaluate(
 
 def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:
     """The chunkings to measure beside `origin`; BadInput where there is none."""
-    if not isinstance(given, str) and not all(isinstance(one, str) for one in given):
+    names = given if isinstance(given, Sequence) else (None,)
+    if not all(isinstance(one, str) for one in names):
         raise BadInput(f"chunkings={given!r}; give all, or names such as 256 and headings")
     found = variants.existing(origin, settings, given if isinstance(given, str) else ",".join(given))
     if not found:

@@ -155,6 +155,8 @@ def _remove(source: Source, given: str, settings: Settings) -> list[str]:
 
     there = variants.made(source.name, settings)
     names = [one.name for one in variants.existing(source, settings, given)]
+    if not names:
+        raise BadInput(f"{source.name} is cut as {source.chunking.key} itself, which is no other chunking")
     if missing := [name for name in names if name not in there]:
         raise BadInput(f"no index of {', '.join(missing)}; there are: {', '.join(there) or 'none'}")
     for name in names:

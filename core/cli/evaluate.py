@@ -196,9 +196,9 @@ def eval_(
     if others:
         for other in others:
             ensure(other, now)
-        place_ = out or several.free_place(now, source.name)
+        folder = out or several.free_place(now, source.name)
         return several.measure(
-            engine, spec, found, source, place_, fresh=fresh, retry=retry_failed, as_json=as_json
+            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json
         )
     ready = prepare(engine, spec, found, source.path)
     bar = Bar("q")

@@ -87,6 +87,14 @@ ALLOWED = (
 )
 
 
+def is_key(key: str) -> bool:
+    """Whether a chunking is called so."""
+    try:
+        return bool(KEY.fullmatch(key)) and chunking_of(key).key == key
+    except BadInput:
+        return False
+
+
 def chunking_of(key: str) -> Chunking:
     """The chunking called `key`; BadInput lists what there is."""
     name = key.strip().lower().replace("/", "-")
@@ -134,17 +142,18 @@ def spans(document: Document, chunking: Chunking) -> list[Span]:
 
 def _within_sections(text: str, chunking: Chunking, markdown: bool) -> list[Span]:
     """The passages of a document none of which holds parts of two sections."""
+    most = max(chunking.size, NAMED["headings"]) if chunking.by == "sentences" else chunking.size
     found: list[Span] = []
     for start, end in sections.sections(text, markdown=markdown):
         parts = [(start, end)]
         if chunking.by == "sentences":
             parts = sections.packed(sections.sentences(text, start, end), chunking.size)
         for first, last in parts:
-            if last - first <= NAMED["headings"]:
+            if last - first <= most:
                 found.append((first, last))
                 continue
-            cut = pieces(text[first:last], NAMED["headings"], markdown=markdown)
-            joined = _joined(list(cut), NAMED["headings"] // SMALLEST)
+            cut = pieces(text[first:last], most, markdown=markdown)
+            joined = _joined(list(cut), most // SMALLEST)
             found += [(first + a, first + b) for a, b in joined]
     return found
 

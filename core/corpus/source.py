@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.corpus import endings
-from core.corpus.chunk import KEY, WHOLE, Chunking, spans
+from core.corpus.chunk import WHOLE, Chunking, is_key, spans
 from core.corpus.load import is_beir, readable_files
 from core.corpus.load_report import LoadReport
 from core.corpus.reading import read
@@ -107,7 +107,7 @@ def slug(name: str) -> str:
     @ stands how the corpus is cut, where it is one of several chunkings of a source.
     """
     base, at, key = name.partition("@")
-    if at and KEY.fullmatch(key):
+    if at and is_key(key):
         return f"{slug(base)}@{key}"
     cut = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:LONGEST_NAME]
     if not cut:

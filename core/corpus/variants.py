@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.corpus import index_record
-from core.corpus.chunk import ALLOWED, KEY, Chunking, chunking_of
+from core.corpus.chunk import ALLOWED, Chunking, chunking_of, is_key
 from core.corpus.load import readable_files
 from core.corpus.manifest import CorpusInfo
 from core.corpus.source import Source
@@ -25,7 +25,7 @@ ALL = "all"
 def base_of(name: str) -> str:
     """The corpus that a chunking is of; the name itself for one that is none."""
     base, at, key = name.rpartition(AT)
-    return base if at and KEY.fullmatch(key) else name
+    return base if at and is_key(key) else name
 
 
 def key_of(name: str) -> str | None:

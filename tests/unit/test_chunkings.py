@@ -355,6 +355,7 @@ def test_a_refresh_of_the_source_refreshes_its_chunkings(engine, folder, call):
         (("index", "shop", "--chunkings", "100,colour"), "unknown chunking 'colour'; give a size"),
         (("index", "shop", "--chunkings", "10"), "chunk size 10 must be from 50"),
         (("index", "shop", "--remove-chunkings", "300"), "no index of shop@300; there are: none"),
+        (("index", "shop", "--remove-chunkings", "700"), "is cut as 700 itself"),
         (("index", "shop", "--remove-chunkings", "all"), "has no other chunking"),
         (("eval", "shop", "--chunkings", "all"), "has no other chunking to compare; make some"),
         (("eval", "shop", "--chunkings", "colour"), "unknown chunking 'colour'"),

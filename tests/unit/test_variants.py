@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from pathlib import Path
 
@@ -63,6 +64,14 @@ def test_names_say_the_source_and_the_chunking() -> None:
     assert slug("me@home") == "me-home"
     names = ["b", "a@headings", "a@1024", "a", "a@256"]
     assert sorted(names, key=variants.in_order) == ["a", "a@256", "a@1024", "a@headings", "b"]
+
+
+def test_a_folder_that_is_called_like_none_hides_no_corpus(
+    folder: Path, settings: Settings, model: Counting
+) -> None:
+    build(folder, settings, "100")
+    shutil.copytree(settings.home / "indexes" / "shop@100", settings.home / "indexes" / "shop@20")
+    assert [one.name for one in catalogue.known(settings)] == ["shop", "shop@100"]
 
 
 def test_a_folder_with_an_at_sign_is_no_chunking(tmp_path: Path) -> None:
