@@ -82,7 +82,8 @@ def _links(known: list[Known]) -> None:
         for item in known:
             if item.chunking_of and item.info is not None:
                 st.page_link("corpus.py", label=md(f"Open {item.name}"), query_params={"corpus": item.name})
-        st.page_link("evaluate.py", label="Compare them on Evaluate", query_params={"tab": "Chunkings"})
+        if len(known) > 1:
+            st.page_link("evaluate.py", label="Compare them on Evaluate", query_params={"tab": "Chunkings"})
 
 
 def _make(source: Source, outdated: Sequence[str]) -> None:
