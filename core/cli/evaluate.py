@@ -99,6 +99,12 @@ _FILE = click.Path(path_type=Path)
     is_flag=True,
     help="Also grade unjudged passages by the language model, and show each metric as a range.",
 )
+@click.option(
+    "--chunkings",
+    metavar="A,B",
+    help="Also measure the source cut in these ways (256, 512/64, headings, sentences, whole), or all that "
+    "are indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
+)
 @click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
 @output_options
@@ -127,6 +133,7 @@ def eval_(
     keep: str | None,
     repeats: int,
     judge: bool,
+    chunkings: str | None,
     fresh: bool,
     retry_failed: bool,
     as_json: bool,
@@ -143,6 +150,7 @@ def eval_(
     With --judge, metrics are given twice: with every unjudged passage as not relevant, and as the language
     model grades it. It is refused unless `labels judge` has shown that the model agrees with people.
     """
+    from core.cli import chunkings as several
     from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
@@ -168,6 +176,7 @@ def eval_(
     if labels is not None and (questions or qrels):
         raise BadInput("--labels cannot be combined with --questions or --qrels")
     source = catalogue.source(target, settings=now, name=name)
+    others = several.sources(source, chunkings, now, run_files) if chunkings is not None else []
     engine = shared_engine()
     files = [from_file(one) for one in run_files]
     for pipeline in files:
@@ -191,8 +200,18 @@ def eval_(
         per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
         answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
+        chunkings=tuple(one.chunking.key for one in others),
     )  # fmt: skip
+    if judge and others:
+        raise BadInput("--judge and --chunkings cannot be combined; give one")
     record = filling.record_for(engine, spec, source.path) if judge else None
+    if others:
+        for other in others:
+            ensure(other, now)
+        folder = out or several.free_place(now, source.name)
+        return several.measure(
+            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json
+        )
     ensure(source, now)
     ready = prepare(engine, spec, found, source.path)
     bar = Bar("q")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from core.corpus.types import Document
+from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from core.evaluation.dataset import Evidence, LabelledSet, Written
@@ -56,14 +56,23 @@ def holding(entry: Evidence, text: str, passages: Sequence[Passage]) -> list[str
     """
     if entry.quote is None:
         return [passage.id for passage in passages]
+    start, end = located(entry, text)
+    held = {p.id: max(0, min(end, p.end) - max(start, p.start)) / max(1, end - start) for p in passages}
+    return [id for id, share in held.items() if share >= HALF] or [max(held, key=lambda id: (held[id], id))]
+
+
+def located(entry: Evidence, text: str) -> Span:
+    """Where the quote stands in its document's `text`, all of it without a quote; BadInput where it is not
+    there. White space is not compared.
+    """
+    if entry.quote is None:
+        return 0, len(text)
     found = re.search(r"\s+".join(map(re.escape, entry.quote.split())), text)
     if found is None:
         raise BadInput(
             f"{entry.where}: {entry.doc!r} as indexed does not hold the quote {entry.quote[:60]!r}"
         )
-    start, end = found.span()
-    held = {p.id: max(0, min(end, p.end) - max(start, p.start)) / max(1, end - start) for p in passages}
-    return [id for id, share in held.items() if share >= HALF] or [max(held, key=lambda id: (held[id], id))]
+    return found.span()
 
 
 def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledSet, set[str]]:

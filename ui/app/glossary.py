@@ -36,10 +36,29 @@ _MANNING = (
     "Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, Cambridge University Press"
 )
 _ALCE = "Gao, Yen, Yu & Chen 2023, Enabling Large Language Models to Generate Text with Citations, EMNLP"
+_CHUNKING = "Smith & Troynikov 2024, Evaluating Chunking Strategies for Retrieval, Chroma Technical Report"
 _POWER = "Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, 2nd edition, Routledge"
 
 _ALL = (
     # Metrics of rankings
+    Term(
+        "chunking", "Chunking",
+        "A way to cut the documents of a source into passages: up to a size, at headings or at sentences.",
+        f"{_MANNING}, section 2.1.2", f"{_BOOK}/choosing-a-document-unit-1.html",
+    ),
+    Term(
+        "coverage", "Coverage",
+        "The share of a question's labelled text that is among the first n tokens of a ranking, whatever "
+        "passages the documents are cut into; a token is a word or a punctuation mark.",
+        f"{_CHUNKING} (token-wise recall)",
+        "https://research.trychroma.com/evaluating-chunking",
+    ),
+    Term(
+        "coverage per token", "Coverage per token",
+        "The share of the tokens read, up to the budget, that are labelled text read for the first time.",
+        f"{_CHUNKING} (token-wise precision)",
+        "https://research.trychroma.com/evaluating-chunking",
+    ),
     Term(
         "nDCG", "nDCG (normalized discounted cumulative gain)",
         "Adds up the relevance grades of a ranking, counting lower ranks less, and divides by the sum that "
