@@ -52,7 +52,7 @@ def test_it_prints_the_kappa_the_confusion_and_what_is_left_open(engine, call):
     assert "judge: 3" in out
     assert "Cohen's kappa of judge and people is 1.00 [1.00, 1.00] (almost perfect)" in out
     assert "The judge misses 0 of" in out
-    assert "It may fill unjudged passages (eval --judge): the interval lies above 0.4." in out
+    assert "It may grade unjudged passages (eval --judge): the interval lies above 0.4." in out
     code, out, _ = call("labels", "judge", "one", "--count", 80, "--json")
     told = json.loads(out)
     assert (code, told["shown"], told["binary"]["value"]) == (0, True, 1.0)
@@ -95,7 +95,7 @@ def test_eval_gives_each_metric_as_a_range_and_never_mixes_them(engine, call, tm
     assert "scripted judged" in (tmp_path / "evaluations" / "kept" / "report.html").read_text()
     code, out, _ = call(*args, "--judge")
     assert "with unjudged passages as not relevant / as judged:" in out
-    assert "The order of the routes by nDCG@10 is the same at both ends." in out
+    assert "The order of the routes is the same at both ends by nDCG@10" in out
 
 
 def test_a_judge_that_does_not_agree_is_refused_with_its_kappa(engine, call):
@@ -104,7 +104,7 @@ def test_a_judge_that_does_not_agree_is_refused_with_its_kappa(engine, call):
     code, out, err = call("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25", "--judge")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "may not fill unjudged passages of one: the lower end of the interval of kappa is" in err
+    assert "may not grade unjudged passages of one: the lower end of the interval of kappa is" in err
     assert "Cohen's kappa of judge and people is" in err
     assert "The judge misses" in err
 
