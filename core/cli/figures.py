@@ -88,7 +88,7 @@ def _judged(judge: Mapping[str, Any]) -> list[str]:
         ranges.said(judge),
         "with unjudged passages as not relevant / as judged:",
         table(headers, rows, right=range(1, len(headers))),
-        *(ranges.order_said(judge, metric) for metric in metrics),
+        *ranges.orders_said(judge),
     ]
 
 

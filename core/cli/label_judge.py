@@ -9,6 +9,7 @@ import click
 from core.cli.common import emit, note, output_options
 from core.cli.following import ended, followed
 from core.cli.text import table
+from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.evaluation.judge.record import JudgeRecord
@@ -25,15 +26,29 @@ COUNT, SEED = 100, 1
 def judge_(target: str, count: int, seed: int, as_json: bool) -> int:
     """Measure how far the language model's judgement of relevance agrees with people's labels.
 
-    SET is a label set, or a corpus with labels of its own. The labelling guidelines stand in the prompt. One
-    half of the questions chooses the bounds of the grades, the other is held out for Cohen's kappa with its
-    interval. `eval --judge` uses the result. The model's replies are cached, so a stopped command goes on.
+    SET is a label set, or a corpus with labels of its own, as `eval` takes it. The labelling guidelines stand
+    in the prompt. One half of the questions chooses the bounds of the grades, the other is held out for
+    Cohen's kappa with its interval. `eval --judge` uses the result. The model's replies are cached, so a
+    stopped command goes on.
     """
+    from core.cli.corpora import ensure
+    from core.corpus import catalogue
+    from core.domain import settings
     from core.engine.engine import shared_engine
     from core.evaluation.judge import measure, source
 
     engine = shared_engine()
-    labels = source.of_any(engine, target)
+    measure.check_model(engine)
+    if target in source.label_sets(engine):
+        labels = source.of_set(engine, target)
+    else:
+        try:
+            origin = catalogue.source(target, settings=settings.current())
+        except BadInput as error:
+            known = ", ".join(source.label_sets(engine)) or "none"
+            raise BadInput(f"{error}; label sets: {known}") from None
+        ensure(origin, settings.current())
+        labels = source.of_corpus(engine, origin.name, origin.path)
     for warning in labels.warnings:
         note(f"warning: {warning}")
     under_way = measure.begin(engine, labels, count=count, seed=seed)

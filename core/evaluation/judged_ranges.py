@@ -11,11 +11,11 @@ IRRELEVANT, JUDGED = "unjudged_irrelevant", "as_judged"  # the ends of a range, 
 
 
 def ends_of(judge: Mapping[str, Any] | None, route: str, metric: str) -> tuple[float, float] | None:
-    """(lower, higher) of a route's metric; None where there is no range. Judging can lower a metric, too:
-    what a route did not find is then missed.
+    """A route's metric with unjudged passages as not relevant, and as judged; None where there is no range.
+    The second may be the lower one: what a route did not find is missed once it is known to be relevant.
     """
     found = (judge or {}).get("routes", {}).get(route, {}).get(metric)
-    return None if found is None else (min(found.values()), max(found.values()))
+    return None if found is None else (found[IRRELEVANT], found[JUDGED])
 
 
 def order_said(judge: Mapping[str, Any], metric: str, name: Callable[[str], str] = str) -> str:
@@ -28,6 +28,16 @@ def order_said(judge: Mapping[str, Any], metric: str, name: Callable[[str], str]
     first, *others = (f"{name(a)} and {name(b)}" for a, b in swapped)
     more = f", and {len(others)} more pairs" if others else ""
     return f"The order of the routes by {title(metric)} changes within the ranges: {first} swap places{more}."
+
+
+def orders_said(judge: Mapping[str, Any]) -> list[str]:
+    """The same of every metric, those whose order holds in one line."""
+    same = [metric for metric, one in judge["orders"].items() if not one["swapped"]]
+    held = f"The order of the routes is the same at both ends by {', '.join(map(title, same))}."
+    return [
+        *([held] if same else []),
+        *(order_said(judge, metric) for metric in judge["orders"] if metric not in same),
+    ]
 
 
 def said(judge: Mapping[str, Any]) -> str:

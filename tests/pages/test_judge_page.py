@@ -40,20 +40,20 @@ def test_the_judge_is_measured_and_what_it_allows_is_said(visit, parcels):
     app = measured(visit, parcels)
     text = html(app)
     assert "Cohen&#39;s kappa of judge and people is 1.00 [1.00, 1.00]" in text
-    assert "It may fill unjudged passages (eval --judge)" in text
+    assert "It may grade unjudged passages (eval --judge)" in text
     assert desks.DEFAULT.splitlines()[0] in text, "the guidelines it was shown"
     assert "prompt judge/1" in shown(app)
     assert app.button(key="label_judge").label == "Measure the judge again"
     desks.set_guidelines(parcels.store, "one", "Something else.")
     again = visit("label.py", set="one", tab="Agreement")
     assert "Not calibrated for these guidelines: the guidelines have changed" in shown(again)
-    assert "It may fill" not in html(again)
+    assert "It may grade" not in html(again)
 
 
 def test_a_judge_that_does_not_agree_is_refused_on_the_page(visit, parcels):
     parcels.fake_llm.replies = {"judge": blind}
     app = measured(visit, parcels)
-    assert "It may not fill unjudged passages: the lower end of the interval of kappa is" in html(app)
+    assert "It may not grade unjudged passages: the lower end of the interval of kappa is" in html(app)
 
 
 def test_it_can_be_stopped_and_a_failure_is_told(visit, parcels):

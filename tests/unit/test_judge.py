@@ -175,14 +175,14 @@ def test_a_judge_that_is_right_is_shown_and_one_that_is_blind_is_not(engine):
     assert not set(good.chosen.questions) & set(good.held_out.questions)
     assert sum(map(sum, good.confusion)) == good.held_out.pairs
     assert (good.two_by_two[0][1], good.two_by_two[1][0]) == (0, 0)
-    assert "may fill unjudged passages" in words.use(good)
+    assert "may grade unjudged passages" in words.use(good)
     engine.fake_llm.replies = {"judge": blind}
     job = run(engine, labels(engine))
     bad = job.record
     assert bad.binary.ci95[0] < 0.4
     assert not bad.shown
     assert "The interval contains 0" in words.leaves_open(bad)
-    assert "may not fill unjudged passages: the lower end" in words.use(bad)
+    assert "may not grade unjudged passages: the lower end" in words.use(bad)
 
 
 def test_figures_are_of_the_held_out_half_alone(engine):
@@ -349,8 +349,9 @@ def test_both_ends_are_the_metrics_over_the_labels_of_people_and_of_both(engine)
     assert block["orders"]["precision@5"]["swapped"] == []
     assert block["orders"]["recall@10"]["swapped"] == []
     assert (block["judged"], block["relevant"]) == (filled.judged, 20)
-    low, high = ranges.ends_of(block, "a", "recall@10")
-    assert (low, high) == (0.5, 1.0), "what a route does not find is missed once it is known to be relevant"
+    assert ranges.ends_of(block, "a", "recall@10") == (1.0, 0.5), (
+        "what a route does not find is missed once it is known to be relevant"
+    )
     assert ranges.ends_of(block, "a", "map") is None
     assert ranges.ends_of(None, "a", "ndcg@10") is None
     assert "kappa with people is 1.00 [1.00, 1.00]" in ranges.said(block)

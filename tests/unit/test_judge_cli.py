@@ -12,12 +12,12 @@ from core.domain import settings as settings_module
 from core.domain.background_job import jobs
 from core.domain.settings import Settings
 from core.engine import engine as engine_module
-from core.evaluation import experiment_store, leaderboard
+from core.evaluation import experiment_store, leaderboard, sets
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.types import Judgement
 from core.store import Store
 from tests.fakes import FakeEngine, ScriptedLLM
-from tests.parcels import QUESTIONS, TEXTS, blind, label, passages, right
+from tests.parcels import QUESTIONS, TEXTS, blind, label, labelled, passages, people, right
 
 
 @pytest.fixture
@@ -52,12 +52,30 @@ def test_it_prints_the_kappa_the_confusion_and_what_is_left_open(engine, call):
     assert "judge: 3" in out
     assert "Cohen's kappa of judge and people is 1.00 [1.00, 1.00] (almost perfect)" in out
     assert "The judge misses 0 of" in out
-    assert "It may fill unjudged passages (eval --judge): the interval lies above 0.4." in out
+    assert "It may grade unjudged passages (eval --judge): the interval lies above 0.4." in out
     code, out, _ = call("labels", "judge", "one", "--count", 80, "--json")
     told = json.loads(out)
     assert (code, told["shown"], told["binary"]["value"]) == (0, True, 1.0)
     assert told["chosen"]["pairs"] + told["held_out"]["pairs"] == 80
     assert told["policy"] == desks.DEFAULT
+
+
+def test_the_labels_of_a_corpus_are_a_set_too_and_eval_goes_by_them(engine, call, monkeypatch):
+    found = labelled(people(engine.corpus("tiny")), relevant_from=2)
+    monkeypatch.setattr(sets, "read", lambda *_, **__: found)
+    code, out, err = call("labels", "judge", "tiny", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["of"], told["name"], told["policy"]) == ("own labels", "tiny", desks.DEFAULT)
+    args = ("eval", "tiny", "--split", "all", "--routes", "bm25", "--json")
+    code, out, err = call(*args, "--judge")
+    assert (code, json.loads(out)["judge"]["by"]) == (0, "scripted"), err
+    code, out, err = call(*args, "--labels", "one", "--judge")
+    assert code == 2, "what holds for the labels of the corpus says nothing of a label set"
+    assert "never measured" in err
+    engine.fake_llm.missing = "no model is set"
+    code, _, err = call("labels", "judge", "tiny")
+    assert (code, "no model is set" in err) == (1, True)
 
 
 def test_a_set_that_is_not_there_and_one_without_labels_are_told(engine, call):
@@ -95,7 +113,7 @@ def test_eval_gives_each_metric_as_a_range_and_never_mixes_them(engine, call, tm
     assert "scripted judged" in (tmp_path / "evaluations" / "kept" / "report.html").read_text()
     code, out, _ = call(*args, "--judge")
     assert "with unjudged passages as not relevant / as judged:" in out
-    assert "The order of the routes by nDCG@10 is the same at both ends." in out
+    assert "The order of the routes is the same at both ends by nDCG@10" in out
 
 
 def test_a_judge_that_does_not_agree_is_refused_with_its_kappa(engine, call):
@@ -104,7 +122,7 @@ def test_a_judge_that_does_not_agree_is_refused_with_its_kappa(engine, call):
     code, out, err = call("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25", "--judge")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "may not fill unjudged passages of one: the lower end of the interval of kappa is" in err
+    assert "may not grade unjudged passages of one: the lower end of the interval of kappa is" in err
     assert "Cohen's kappa of judge and people is" in err
     assert "The judge misses" in err
 

@@ -36,18 +36,20 @@ def draw(look: Look) -> None:
     by = f"{name} ({measure} of ir_measures)" if measure not in (None, name) else name
     if "queries_judged_by" in found:
         notes.append(f"{found['queries_judged_by']}.")
-    if judge := found.get("judge"):
-        notes.append(
-            f"{_ranged(look.metric)}: from the value with every unjudged passage as not relevant to "
-            f"the value as judged, whichever is lower first. {ranges.said(judge)} "
-            f"{ranges.order_said(judge, look.metric, title)}"
-        )
     notes.append(
         f"Sorted by {by}. Times are for each route on its own, over all questions it completed. Unjudged: "
         "the share of a metric's passages without a label. They count as not relevant, so a route with many "
         "of them may be better than its score."
     )
     st.caption(md(" ".join(notes)))
+    if judge := found.get("judge"):
+        st.caption(
+            md(
+                f"{_ranged(look.metric)}: from every unjudged passage as not relevant to as judged. All "
+                f"other figures are by people's labels alone. {ranges.said(judge)} "
+                f"{ranges.order_said(judge, look.metric, title)}"
+            )
+        )
 
 
 def rows(look: Look) -> list[dict[str, Any]]:
@@ -70,7 +72,6 @@ def rows(look: Look) -> list[dict[str, Any]]:
         made.append({
             "Route": " = ".join([title(route), *equal.get(route, ())])
             + (" (baseline)" if route == look.baseline else ""),
-            **_range(look, route),
             **{named(name): row.get(name) for name in _order(look.metric)},
             **({named(name): answers[name] for name in ANSWERED} if answers else {}),
             **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},
@@ -82,6 +83,7 @@ def rows(look: Look) -> list[dict[str, Any]]:
             "scored": row["n"],
             "not scored": row.get("not_scored", look.figures["unlabelled"]),
             "failed": row["failed"],
+            **_range(look, route),
         })  # fmt: skip
     return made
 
@@ -114,6 +116,8 @@ def _table(look: Look) -> None:
     frame = frame.drop(columns=empty)
     if look.metric in ANSWERED and named(look.metric) in frame:
         frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
+    if _ranged(look.metric) in frame:  # beside the metric
+        frame.insert(2, _ranged(look.metric), frame.pop(_ranged(look.metric)))
     helps = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)}
     three = {
         name: st.column_config.NumberColumn(format="%.3f", help=helps.get(name, help_mark.metric(name)))

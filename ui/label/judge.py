@@ -25,7 +25,7 @@ def draw(desk: Desk) -> None:
     """Draw what was measured last for the set, and the button that measures."""
     st.markdown("**The language model as a judge**", help=term("LLM judge"))
     st.caption(
-        "A judge may fill passages that nobody labelled, if it agrees with people. To check that, the model "
+        "A judge may grade passages that nobody labelled, if it agrees with people. To check that, the model "
         "judges passages with a final grade by the guidelines of this set: one half of the questions chooses "
         "its thresholds, and the other half is held out for the figures."
     )

@@ -75,7 +75,7 @@ def record_for(engine: Engine, spec: Spec, folder: Path | None) -> JudgeRecord:
 
 
 def allowed(engine: Engine, of: Of, name: str, policy: str) -> JudgeRecord:
-    """The record by which the model in use may fill unjudged passages of a set. BadInput where there is none
+    """The record by which the model in use may grade unjudged passages of a set. BadInput where there is none
     for this model, prompt and `policy`, or agreement with people is not shown.
     """
     model = engine.llm().model
@@ -85,7 +85,7 @@ def allowed(engine: Engine, of: Of, name: str, policy: str) -> JudgeRecord:
         raise BadInput(str(why))
     if not record.shown:
         raise BadInput(
-            f"the judge {model} may not fill unjudged passages of {name}: {words.refusal(record)}. "
+            f"the judge {model} may not grade unjudged passages of {name}: {words.refusal(record)}. "
             f"{words.agreement(record)} {words.leaves_open(record)}"
         )
     return record

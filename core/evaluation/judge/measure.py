@@ -33,14 +33,19 @@ MOST_FAILURES = 3  # one after the other: the model is gone, and each failure ma
 Scored = tuple[LabelledPair, float]
 
 
+def check_model(engine: Engine) -> None:
+    """Unavailable, with what to do, where there is no model."""
+    if why := engine.llm().status():
+        raise Unavailable(f"the model cannot judge: {why}")
+
+
 class Judging:
     """Scores passages with the model in use and the guidelines `policy`; what was asked before is cached."""
 
     def __init__(
         self, engine: Engine, corpus: Corpus, policy: str, relevant_from: int, cancel: threading.Event
     ) -> None:
-        if why := engine.llm().status():
-            raise Unavailable(f"the model cannot judge: {why}")
+        check_model(engine)
         self._engine, self._corpus, self._cancel = engine, corpus, cancel
         self._policy, self._relevant_from = policy, relevant_from
         self._failed = 0
@@ -113,8 +118,7 @@ class Measuring(BackgroundJob):
 
 def begin(engine: Engine, labels: Labels, *, count: int = COUNT, seed: int = SEED) -> Measuring:
     """Begin to measure; asked again meanwhile, the one under way. Unavailable where there is no model."""
-    if why := engine.llm().status():
-        raise Unavailable(f"the model cannot judge: {why}")
+    check_model(engine)
     return jobs.begin(
         Measuring, (str(engine.settings.home), labels.of, labels.name),
         lambda: Measuring(engine, labels, count, seed),

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 FOLDER = "judges"  # in the home
-# Above "fair" in the bands of Landis and Koch (1977): about as people agree with each other on relevance, and
-# the lower end of the interval must reach it, not the estimate, so that few labels never suffice by luck.
+# Where "moderate" begins in the bands of Landis and Koch (1977). The lower end of the interval must be above
+# it, not the estimate, so that few labels never suffice by luck.
 ENOUGH = 0.4
 Table = tuple[tuple[int, ...], ...]
 

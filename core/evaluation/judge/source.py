@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from core.corpus import catalogue
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
 from core.evaluation import sets
@@ -61,12 +60,9 @@ def of_corpus(engine: Engine, name: str, folder: Path | None) -> Labels:
     return Labels("own labels", name, labelled, corpus, policy, tuple(said))
 
 
-def of_any(engine: Engine, name: str) -> Labels:
-    """The label set of that name, else the labels of that corpus."""
-    if engine.store is not None and any(one.name == name for one in desk.sets(engine.store)):
-        return of_set(engine, name)
-    origin = catalogue.source(name, settings=engine.settings, known_only=True)
-    return of_corpus(engine, origin.name, origin.path)
+def label_sets(engine: Engine) -> tuple[str, ...]:
+    """The label sets there are; none where nothing is stored."""
+    return tuple(one.name for one in desk.sets(engine.store)) if engine.store is not None else ()
 
 
 def own_policy(name: str, folder: Path | None, relevant_from: int) -> str:

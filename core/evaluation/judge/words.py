@@ -50,8 +50,8 @@ def leaves_open(record: JudgeRecord) -> str:
 def use(record: JudgeRecord) -> str:
     """What the judge may be used for."""
     if not record.shown:
-        return f"It may not fill unjudged passages: {refusal(record)}."
-    return f"It may fill unjudged passages (eval --judge): the interval lies above {ENOUGH:g}."
+        return f"It may not grade unjudged passages: {refusal(record)}."
+    return f"It may grade unjudged passages (eval --judge): the interval lies above {ENOUGH:g}."
 
 
 def refusal(record: JudgeRecord) -> str:
@@ -61,7 +61,10 @@ def refusal(record: JudgeRecord) -> str:
     if record.binary.ci95 is None:
         return "its kappa has no interval"
     low = record.binary.ci95[0]
-    return f"the lower end of the interval of kappa is {low:.2f}, and it must be above {ENOUGH:g}"
+    return (
+        f"the lower end of the interval of kappa is {low:.2f}; it must be above {ENOUGH:g}, where "
+        "moderate agreement begins"
+    )
 
 
 def not_calibrated(record: JudgeRecord | None, model: str, policy: str, name: str) -> str | None:
