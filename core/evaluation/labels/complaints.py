@@ -19,7 +19,7 @@ from core.store.rows import bind
 from core.store.run_annotations import MAX_TAG, clean_note
 
 GRADE = 3  # of the passage that should have been there: it answers the question
-UNANSWERABLE = "should have abstained"
+UNANSWERABLE, ANSWERABLE = "should have abstained", "should have answered"
 MAX_ANSWER = 2000  # characters of a gold answer
 GUIDELINES = (
     "Questions that people complained of. A passage that somebody named as missing answers its question.\n"
@@ -47,7 +47,7 @@ class Kept:
     """What was made of a report: the set, the question and the complaint. `before` is the question as it was,
     None where it is new; `others` are the people who had complained of it. `judgement`: whether its passage
     was graded for it. `again`: the same person had said the same, and nothing was added. `checkable`: whether
-    the question has a passage or an answer to be checked by.
+    the question has a passage or an answer to be checked by. `answer` is the right one that was given.
     """
 
     set: str
@@ -58,6 +58,7 @@ class Kept:
     judgement: bool
     again: bool = False
     checkable: bool = True
+    answer: str = ""
 
     def in_words(self) -> str:
         """What happened, in a sentence."""
@@ -97,7 +98,7 @@ def report(store: Store, name: str, said: Report) -> Kept:
         before = _asked(desk, said.run.query) if desk else None
         if before and (same := _same(before, complaint, answer)):
             return Kept(name, before.id, same, before, (), judgement=False, again=True)
-        question = _with(before or Question(id_of(said.run.query), said.run.query), complaint, answer)
+        question = _with(before or _new(desk, said.run.query), complaint, answer)
         desks.clean_questions([question])
         if desk is None:
             rows.insert(connection, fresh, [question])
@@ -108,9 +109,11 @@ def report(store: Store, name: str, said: Report) -> Kept:
             dict.fromkeys(one.who for one in before.complaints if one.who != complaint.who) if before else {}
         )
         checkable = bool(question.answers or question.answerable is False) or any(
-            one.passage for one in question.complaints
+            one.passage or one.failure == ANSWERABLE for one in question.complaints
         )
-        return Kept(name, question.id, complaint, before, tuple(others), judged, checkable=checkable)
+        return Kept(
+            name, question.id, complaint, before, tuple(others), judged, checkable=checkable, answer=answer
+        )
 
     return store.write(work)
 
@@ -130,10 +133,7 @@ def undo(store: Store, kept: Kept) -> None:
         if kept.before is None and not left and said <= {kept.complaint.who}:
             rows.drop_question(connection, kept.set, kept.question)
             return
-        answers = now.answers if left else (kept.before.answers if kept.before else ())
-        answerable = now.answerable if left else (kept.before.answerable if kept.before else None)
-        question = replace(now, complaints=left, answers=answers, answerable=answerable)
-        rows.keep_question(connection, kept.set, question)
+        rows.keep_question(connection, kept.set, _without(now, left, kept))
         if kept.judgement:
             withdrawn = Judgement(
                 kept.question, kept.complaint.passage, kept.complaint.who, "person", "withdrawn"
@@ -141,6 +141,15 @@ def undo(store: Store, kept: Kept) -> None:
             rows.append(connection, kept.set, [withdrawn])
 
     store.write(work)
+
+
+def _without(now: Question, left: tuple[Complaint, ...], kept: Kept) -> Question:
+    """The question without a complaint: as it was before, where nobody complained after it."""
+    before = kept.before or replace(now, complaints=(), answers=(), answer=None, answerable=None)
+    if left == before.complaints:
+        return before
+    answers = tuple(one for one in now.answers if one != kept.answer or one in before.answers)
+    return replace(now, complaints=left, answers=answers, answer=next(iter(answers), None))
 
 
 def of_sets(store: Store, corpus: str | None = None) -> list[Desk]:
@@ -194,6 +203,18 @@ def _asked(desk: Desk, query: Query) -> Question | None:
     return next((question for question in desk.questions if question.query == query), None)
 
 
+def _new(desk: Desk | None, query: Query) -> Question:
+    """A question for the set, with an id that no other of its questions has."""
+    if desk is not None and len(desk.questions) >= desks.MAX_QUESTIONS:
+        raise BadInput(
+            f"label set {short(desk.set.name)} has {desks.MAX_QUESTIONS:,} questions, and no more are allowed"
+        )
+    id = id_of(query)
+    while desk is not None and id in desk.asked:
+        id += "+"
+    return Question(id, query)
+
+
 def _same(question: Question, new: Complaint, answer: str) -> Complaint | None:
     """A complaint that says the same, where the new one adds neither an answer nor a note."""
     if (answer and answer not in question.answers) or new.note:
@@ -208,7 +229,7 @@ def _with(question: Question, complaint: Complaint, answer: str) -> Question:
     answerable = question.answerable
     if complaint.failure == UNANSWERABLE:
         answerable = False
-    elif answer or complaint.passage:
+    elif answer or complaint.passage or complaint.failure == ANSWERABLE:
         answerable = True
     return replace(
         question, answers=answers, answer=question.answer or answer or None, answerable=answerable,

@@ -86,7 +86,7 @@ def _of_sessions(store: Store, desk: Desk, one: str, other: str) -> dict[Questio
     runs = {
         row.id: store.load(row.id) for row in found if {one, other} <= {*row.routes} and row.status == "done"
     }
-    fresh = [run for run in runs.values() if run.query not in known]
+    fresh = [run for run in runs.values() if run.query not in known and id_of(run.query) not in desk.asked]
     asked = {}
     for item in label_next.of_runs(fresh, one, other)[:SESSIONS]:
         run = runs[item.id]

@@ -202,10 +202,10 @@ def _state(
     if right is False:
         return "broken", _wrong(question, outcome)
     if right:
-        told.append("its answer is right")
+        told.append("its answer is right" if question.answers else _rightly(outcome))
     if told:
         return "passed", " and ".join(told)
-    if question.answers or question.answerable is False:
+    if question.answers or question.answerable is not None:
         return "cannot be told", "no answer was written to check"
     return "cannot be told", "no passage and no gold answer is given; add one on Label"
 
@@ -219,7 +219,13 @@ def _answered(question: Question, outcome: Outcome) -> bool | None:
     given = Given(outcome.answer, outcome.citations, outcome.abstained, outcome.wrong)
     if question.answerable is False:
         return outcome.abstained
-    return correct(given, question.answers, question.answerable) if question.answers else None
+    if question.answers:
+        return correct(given, question.answers, question.answerable)
+    return not outcome.abstained if question.answerable else None
+
+
+def _rightly(outcome: Outcome) -> str:
+    return "it abstained, as it should" if outcome.abstained else "it answered, as it should"
 
 
 def _wrong(question: Question, outcome: Outcome) -> str:
