@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,15 @@ def evaluation(
     baseline: str | None = None,
     asked: LabelledSet | None = None,
     more: Mapping[str, Any] | None = None,
+    alike: bool = False,
 ) -> Evaluation:
-    """Write an evaluation to `folder` as `eval --out` does, and open it."""
+    """Write an evaluation to `folder` as `eval --out` does, and open it. Routes find other passages than each
+    other besides "gold", so that none are equal, unless they are `alike`.
+    """
     count = len(next(iter(by_route.values())))
     found = asked or labelled(count)
     outcomes: Outcomes = {
-        question.id: {route: by[n] for route, by in by_route.items()}
+        question.id: {route: by[n] if alike else _apart(by[n], route) for route, by in by_route.items()}
         for n, question in enumerate(found.questions)
     }
     with Journal.open(folder, {"corpus": "tiny"}) as journal:
@@ -75,6 +79,11 @@ def evaluation(
     }
     report.write(folder, figures, found, outcomes)
     return experiment_store.opened(folder)
+
+
+def _apart(one: Outcome, route: str) -> Outcome:
+    hits = tuple((id if id == "gold" else f"{route}-{id}", score) for id, score in one.hits)
+    return replace(one, hits=hits)
 
 
 def figures_of(folder: Path) -> dict[str, Any]:

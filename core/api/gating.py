@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from core.api import html
-from core.api.arguments import File, flag, path, text
+from core.api.arguments import File, flag, listed, path, text
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
+from core.engine import engine as engines
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release import text as words
 from core.evaluation.release.against import Against
@@ -17,6 +19,7 @@ from core.evaluation.release.against import compare as compare_with
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import Measured, find, of_evaluation
+from core.evaluation.release.regression_source import with_regressions
 from core.evaluation.release.snapshot import read
 
 if TYPE_CHECKING:
@@ -33,10 +36,11 @@ class GateDecision(Decision):
 
     @property
     def ok(self) -> bool:
-        """Whether a route passes and, with an earlier release, no regression is shown."""
-        return self.chosen is not None and (
-            self.against is None or self.against.state == "no regression shown"
-        )
+        """Whether a route passes, no question of the regressions broke again and, with an earlier release, no
+        regression is shown.
+        """
+        steady = self.against is None or self.against.state == "no regression shown"
+        return self.chosen is not None and steady and not self.broken
 
     def __bool__(self) -> bool:
         return self.ok
@@ -81,7 +85,7 @@ class GateDecision(Decision):
         )  # fmt: skip
 
     def _sentences(self) -> list[str]:
-        told = [words.headline(self), *words.why(self), words.sure(self)]
+        told = words.every(self)
         told.append(f"Required: {'; '.join(words.asked(self.criteria))}")
         return told if self.against is None else [*told, self.against.told, *self.against.notes]
 
@@ -99,6 +103,8 @@ def gate(
     max_unjudged: float | None = None,
     allow_loss: bool = False,
     cheapest: bool = True,
+    planned: str | Sequence[str] | None = None,
+    regressions: File | None = None,
     against: File | None = None,
 ) -> GateDecision:
     """Decide which route of an evaluation to ship, as the command `gate` does.
@@ -108,7 +114,10 @@ def gate(
     1,000 questions at the prices in the settings, `max_tokens` and `max_calls` for one question, `max_failed`
     and `max_unjudged` are shares. Without `allow_loss` no route passes that is shown to be worse than the
     baseline on a kind of question. `cheapest`: the cheapest route not shown to be worse than the best, else
-    the best. `against` is the snapshot of an earlier release. A criterion without a figure does not pass.
+    the best. `planned`: the routes that alone are compared with the baseline; None for all that were
+    measured. `regressions`: a label set of complaints, whose questions the route to ship is asked now, or an
+    evaluation of one, by name or folder. `against` is the snapshot of an earlier release. A criterion without
+    a figure does not pass.
 
     The decision is true where there is a route to ship. Raises BadInput.
     """
@@ -124,7 +133,12 @@ def gate(
         except OSError as error:
             raise BadInput(f"against={str(file)!r} cannot be read: {error.strerror or error}") from None
     found = _measured(measured)
+    if planned is not None:
+        found = found.planned(listed(planned))
     decision = decide(found, criteria)
+    if regressions is not None:
+        given = regressions if isinstance(regressions, str) else str(path(regressions, "regressions"))
+        decision = with_regressions(engines.shared_engine(), text(given, "regressions"), found, decision)
     change = compare_with(before, found, decision) if before is not None else None
     return GateDecision(**{one.name: getattr(decision, one.name) for one in fields(Decision)}, against=change)
 

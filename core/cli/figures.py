@@ -33,17 +33,20 @@ SHORT = {  # of the columns of means, so that they fit a terminal
 
 
 def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
-    """The findings, the differences from the baseline, the figures by kind of question, and the errors."""
+    """The findings, the differences from the baseline, the figures by kind of question, and the errors. Of
+    routes that returned the same one stands for all, but where times and calls are listed.
+    """
+    distinct = {route: row for route, row in figures["routes"].items() if "same_as" not in row}
     parts = [
         _head(figures),
         *text.found(figures),
         *text.counted(figures),
         "",
-        _overall(figures["routes"]),
+        _overall(distinct),
         "",
         _use(figures["routes"]),
     ]
-    against = _against(figures["routes"])
+    against = _against(distinct)
     if against:
         parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", KEY, against]
     if best := text.oracle(figures.get("oracle")):
@@ -51,8 +54,8 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     if rounds := text.rounds(figures):
         parts += ["", "Stability over rounds", *rounds]
     if figures.get("answers"):
-        parts += ["", "Answers", _answers(figures["routes"]), figures["answers"]["support"]]
-        of_answers = _against({route: row.get("answers", {}) for route, row in figures["routes"].items()})
+        parts += ["", "Answers", _answers(distinct), figures["answers"]["support"]]
+        of_answers = _against({route: row.get("answers", {}) for route, row in distinct.items()})
         parts += ["", f"Answers against {figures['baseline']}", of_answers] if of_answers else []
     if any("extra" in row for row in figures["routes"].values()):
         parts += ["", _extra(figures["routes"])]
@@ -182,7 +185,7 @@ def _against(routes: Mapping[str, Any]) -> str:
 
 
 def _by_mode(figures: Mapping[str, Any]) -> str:
-    routes = list(figures["routes"])
+    routes = [route for route, row in figures["routes"].items() if "same_as" not in row]
     rows = [
         (mode, by[routes[0]]["n"], *(amount(by[route]["ndcg@10"], 3) for route in routes))
         for mode, by in figures["by_mode"].items()

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from core.cli.common import emit, note, output_options
+from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.text import amount, one_line, table
 from core.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from core.evaluation.release.against import Against
     from core.evaluation.release.gate import Candidate, Decision
+    from core.evaluation.release.measured import Measured
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SHARE = click.FloatRange(0, 1)
@@ -37,6 +38,11 @@ _AMOUNT = click.FloatRange(min=0)
               help="Reject or allow routes shown worse than the baseline on a kind of question.")  # fmt: skip
 @click.option("--cheapest/--best", default=True, show_default=True,
               help="Ship the cheapest route not shown to be worse than the best, or the best.")  # fmt: skip
+@click.option("--planned", metavar="A,B",
+              help="Compare only these routes with the baseline; others are no candidates.")  # fmt: skip
+@click.option("--regressions", metavar="SET",
+              help="Fail if a question of this label set of complaints broke again; asks them now, or reads "
+              "an evaluation of the set.")  # fmt: skip
 @click.option("--against", type=_FILE, metavar="SNAPSHOT",
               help="Also fail if the route is worse than this earlier release.")  # fmt: skip
 @click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
@@ -55,6 +61,8 @@ def gate_(
     max_unjudged: float | None,
     no_loss: bool,
     cheapest: bool,
+    planned: str | None,
+    regressions: str | None,
     against: Path | None,
     report_to: Path | None,
     keep_in: Path | None,
@@ -63,9 +71,10 @@ def gate_(
     """Decide which route of an evaluation to ship. METRICS is the folder of `eval --out`, the metrics.json in
     it, or the name of a saved evaluation.
 
-    Exits with 0 if a route meets every criterion (and, with --against, no regression is shown), 1 if none
-    does, 2 on invalid input. A criterion without a figure does not pass. From a metrics.json alone, the
-    certainty of the choice and differences between routes other than the baseline cannot be determined.
+    Exits with 0 if a route meets every criterion (and, with --against, no regression is shown; with
+    --regressions, no question broke again), 1 if none does, 2 on invalid input. A criterion without a figure
+    does not pass. From a metrics.json alone, the certainty of the choice and differences between routes other
+    than the baseline cannot be determined.
     """
     from dataclasses import asdict
 
@@ -87,7 +96,11 @@ def gate_(
     measured = find(settings.current(), metrics)
     if measured.evaluation is None:
         note("warning: metrics.json alone lacks the values of each question, so some results are missing")
+    if planned is not None:
+        measured = measured.planned([name.strip() for name in planned.split(",") if name.strip()])
     decision = decide(measured, criteria)
+    if regressions is not None:
+        decision = _regressions(regressions, measured, decision)
     change = compare(before, measured, decision) if before is not None else None
     if report_to is not None:
         _write(
@@ -96,20 +109,47 @@ def gate_(
         )
     if keep_in is not None:
         _write(keep_in, snapshot(measured, decision))
-    document: dict[str, Any] = decision.document()
+    document: dict[str, Any] = {**decision.document(), "label_next": _label_next(measured, decision)}
     if change is not None:
         document["against"] = asdict(change)
-    emit(document, lambda: _text(decision, change), as_json=as_json)
+    emit(document, lambda: _text(decision, change, document["label_next"]), as_json=as_json)
     good = decision.chosen is not None and (change is None or change.state == "no regression shown")
-    return 0 if good else 1
+    return 0 if good and not decision.broken else 1
 
 
-def _text(decision: Decision, change: Against | None) -> str:
+def _regressions(given: str, measured: Measured, decision: Decision) -> Decision:
+    from core.engine.engine import shared_engine
+    from core.evaluation.release.regression_source import with_regressions
+
+    bar = Bar("q")
+    with stoppable() as asked:
+        found = with_regressions(
+            shared_engine(), given, measured, decision, ended=asked.is_set,
+            progress=lambda done, total: bar("regressions", done, total),
+        )  # fmt: skip
+    bar.close()
+    return found
+
+
+def _label_next(measured: Measured, decision: Decision) -> list[dict[str, Any]]:
+    """The questions whose labels decide most between the two routes that the decision hinges on."""
+    from core.evaluation.labels import label_next
+
+    found = decision.labels
+    if found is None or measured.evaluation is None or found.state not in ("more", "no number"):
+        return []
+    return [one.document() for one in label_next.of_evaluation(measured.evaluation, found.route, found.other)]
+
+
+def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]]) -> str:
     from core.evaluation.release import text as words
 
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
-    sentences = [words.headline(decision), *words.why(decision), words.sure(decision)]
+    sentences = words.every(decision)
     sentences += [change.told, *change.notes] if change is not None else []
+    if next_:
+        ids = ", ".join(one["id"] for one in next_[:5])
+        sentences.append(f"Label next, the most decisive first: {ids} (of {len(next_)}; all with --json).")
     lines = [one_line(text) for text in sentences]
     lines += ["", f"Required: {'; '.join(words.asked(decision.criteria))}", _table(ordered, decision)]
     return "\n".join(lines)

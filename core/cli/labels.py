@@ -45,14 +45,14 @@ def list_(as_json: bool) -> int:
 
     store = open_store()
     found = [_summary(desk.load(store, one.name)) for one in desk.sets(store)]
-    head = ("set", "corpus", "questions", "passages", "graded", "annotators")
+    head = ("set", "corpus", "questions", "passages", "graded", "regressions", "annotators")
     emit(
         {"sets": found},
         lambda: (
             table(
                 head,
                 [(*(row[key] for key in head[:-1]), ", ".join(row["annotators"]) or "-") for row in found],
-                right=(2, 3, 4),
+                right=(2, 3, 4, 5),
             )
             if found
             else "There are no label sets; create one with: labels create NAME --corpus CORPUS"
@@ -230,6 +230,7 @@ def _summary(opened: Desk) -> dict[str, Any]:
         "passages": sum(map(len, opened.pool.values())),
         "graded": sum(one.grade is not None for one in counted),
         "annotators": list(opened.annotators()), "models": list(opened.models()),
+        "regressions": sum(bool(question.complaints) for question in opened.questions),
         "relevant_from": opened.set.relevant_from, "created": opened.set.created,
     }  # fmt: skip
 

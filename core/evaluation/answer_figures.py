@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED, Given, Measured, measure
-from core.evaluation.comparison import compared, counted
+from core.evaluation.comparison import NOBODY, compared, counted
 from core.evaluation.dataset import LabelledSet, Question
 from core.evaluation.outcome import Outcome, Outcomes
 
@@ -31,18 +31,22 @@ def measured(labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str]) -
 
 
 def blocks(
-    labelled: LabelledSet, outcomes: Outcomes, routes: Sequence[str], baseline: str
+    labelled: LabelledSet,
+    outcomes: Outcomes,
+    routes: Sequence[str],
+    baseline: str,
+    same: Mapping[str, str] = NOBODY,
 ) -> dict[str, dict[str, Any]]:
     """The answers of each route in figures; nothing if no route gave any.
 
     Each mean is over the questions its measure applies to, counted under "counts"; "n" have an answer or an
     abstention, "unwritten" ended well without either, at "failed" ones the route or its answer failed. The
-    comparisons with `baseline` are a Holm family of their own.
+    comparisons with `baseline` are a Holm family of their own, in which routes of `same` count once.
     """
     values = measured(labelled, outcomes, routes)
     if not any(values.values()):
         return {}
-    table = compared(values, baseline, ANSWERS, ANSWERS_COMPARED, ANSWERS)
+    table = compared(values, baseline, ANSWERS, ANSWERS_COMPARED, ANSWERS, same)
     for route, row in table.items():
         seen = [outcome for _, outcome in _of(labelled, outcomes, route)]
         abstained = sum(one.abstained for one in seen if one.status == "ok" and one.answer is not None)

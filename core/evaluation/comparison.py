@@ -11,30 +11,56 @@ from core.evaluation.statistics import Key
 Row = Mapping[str, float | None]  # metric -> value for one question, None where it does not apply
 ByQuestion = Mapping[str, Row]
 ByRoute = Mapping[str, ByQuestion]  # route -> question -> metric -> value
+NOBODY: Mapping[str, str] = {}
 
 
 def compared(
-    values: ByRoute, baseline: str, metrics: Sequence[str], of: Sequence[str], intervals: Sequence[str]
+    values: ByRoute,
+    baseline: str,
+    metrics: Sequence[str],
+    of: Sequence[str],
+    intervals: Sequence[str],
+    same: Mapping[str, str] = NOBODY,
 ) -> dict[str, dict[str, Any]]:
-    """The means of each route, and its differences from `baseline` in the metrics `of`: one Holm family."""
+    """The means of each route, and its differences from `baseline` in the metrics `of`: one Holm family.
+
+    `same`: routes that are equal to another (see core.evaluation.equal_routes.standing_for).
+    """
     table = means_of(values, metrics, intervals)
-    for route, found in against(values, baseline, of).items():
+    for route, found in against(values, baseline, of, same).items():
         table[route]["vs_baseline"] = found
     return table
 
 
-def against(values: ByRoute, baseline: str, metrics: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+def against(
+    values: ByRoute, baseline: str, metrics: Sequence[str], same: Mapping[str, str] = NOBODY
+) -> dict[str, dict[str, dict[str, Any]]]:
     """Route -> metric -> what its differences from `baseline` show: see core.evaluation.effects.family.
 
-    Every route but the baseline is there; a metric without a question in common is not. One Holm family.
+    Every route but the baseline is there; a metric without a question in common is not. One Holm family, in
+    which a route of `same` is not tested again: it takes the figures of the one it is equal to.
     """
     others = [route for route in values if route != baseline]
-    found = effects.family(
-        {(route, name): differences(values, route, baseline, name) for route in others for name in metrics}
+    found = distinct_family(
+        {(route, name): differences(values, route, baseline, name) for route in others for name in metrics},
+        {(route, name): (same[route], name) for route in others if route in same for name in metrics},
     )
     return {
         route: {name: found[route, name] for name in metrics if (route, name) in found} for route in others
     }
+
+
+def distinct_family(
+    columns: Mapping[Key, Sequence[float]], same: Mapping[Key, Key]
+) -> dict[Key, dict[str, Any]]:
+    """`effects.family` of what is tested once: a key of `same` takes the figures of the key it stands for.
+    One that is equal to the baseline itself, which has no key, has no difference to test and is a family
+    alone.
+    """
+    found = effects.family({key: column for key, column in columns.items() if key not in same})
+    taken = {key: found[other] for key, other in same.items() if other in found and key in columns}
+    alone = {key: columns[key] for key in same if key in columns and same[key] not in columns}
+    return found | taken | effects.family(alone)
 
 
 def means_of(

@@ -20,9 +20,26 @@ from core.evaluation.files import Qrels, merge, read_qrels
 
 _TURN = re.compile(r"^\|(user|assistant|agent|system)\|:[ \t]*", re.MULTILINE)
 _UNANSWERABLE = ("no_answer", "outside_knowledge")  # kinds of question that the documents do not answer
-_UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
+UNDECIDED = ("no_retrieval", "structured")  # kinds that documents are not asked for
 IDS = ("id", "_id", "qid")
 _NO_GOLD = ("", "NA", "N/A")  # what annotators write who give none
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What somebody said was wrong with what a route returned for a question: see core.evaluation.complaint.
+
+    `failure` is the kind, `who` said so, `run` and `route` returned it, `passage` is the id of the one that
+    should have been there ("": none was named). `created` is ISO 8601, UTC.
+    """
+
+    who: str
+    failure: str
+    run: str
+    route: str
+    passage: str = ""
+    note: str = ""
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,7 @@ class Question:
 
     `answers` are all gold answers, any of which is right; `answer` is what the author wrote first, which may
     be a remark. `answerable`: whether the documents answer it; None where that is not known or not asked.
+    `complaints` are what people reported of it: a question with some is a regression test.
     """
 
     id: str
@@ -41,6 +59,7 @@ class Question:
     sql: str | None = None
     answers: tuple[str, ...] = ()
     answerable: bool | None = None
+    complaints: tuple[Complaint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +259,7 @@ def _written_golds(item: Mapping[str, Any]) -> dict[str, Any]:
     """
     golds, mode, said = _golds(item), item.get("mode"), item.get("answerable")
     known = said if isinstance(said, bool) else False if mode in _UNANSWERABLE else None
-    if known is None and golds and mode not in _UNDECIDED:
+    if known is None and golds and mode not in UNDECIDED:
         known = True
     remark = mode == "no_retrieval" or (known is False and not item.get("web"))
     return {"answers": () if remark else golds, "answerable": known}

@@ -16,7 +16,9 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
     are, else made again of its outcomes. BadInput for a route that is not among its routes.
     """
     known = evaluation.figures
-    if known.get("baseline") == baseline and "leader" in known:  # else written by an earlier version
+    if (
+        known.get("baseline") == baseline and {"leader", "equal"} <= known.keys()
+    ):  # else written by an earlier version
         return known
     fresh = summary.summarise(evaluation.labelled, evaluation.outcomes, evaluation.routes, baseline=baseline)
     before = known.get("routes", {})
@@ -27,7 +29,7 @@ def against(evaluation: Evaluation, baseline: str) -> Figures:
 
 def _without_differences(row: Figures) -> dict[str, Any]:
     """A route's figures without what compares it with the baseline of before."""
-    kept = {key: value for key, value in row.items() if key != "vs_baseline"}
+    kept = {key: value for key, value in row.items() if key not in ("vs_baseline", "same_as")}
     if "extra" in kept:
         kept["extra"] = {key: value for key, value in kept["extra"].items() if key != "vs_baseline"}
     return kept
@@ -66,3 +68,8 @@ def ranked(figures: Figures, metric: str) -> list[str]:
         return found is None, -(found or 0.0), name
 
     return sorted(figures["routes"], key=place)
+
+
+def distinct(figures: Figures, metric: str) -> list[str]:
+    """`ranked`, with one route for those that returned the same: see core.evaluation.equal_routes."""
+    return [name for name in ranked(figures, metric) if "same_as" not in figures["routes"][name]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.evaluation.comparison import ByRoute, against, means_of
+from core.evaluation.more_labels import MoreLabels, between
 
 LEAST = 0.5  # share of the questions that a route must be scored on to lead
 
@@ -18,7 +19,8 @@ class Leader:
 
     `others`: every other route against the leader, route -> figures of core.evaluation.effects.family, None
     without a question in common; the family is these comparisons. `behind` are shown to be worse, `level` are
-    not. The leader was chosen on the same questions, so it leads by a little less elsewhere.
+    not. `labels`: how many more would tell the leader from the next one of those; None where there is none.
+    The leader was chosen on the same questions, so it leads by a little less elsewhere.
     """
 
     route: str
@@ -27,6 +29,7 @@ class Leader:
     ci95: tuple[float, float] | None
     n: int
     others: Mapping[str, dict[str, Any] | None]
+    labels: MoreLabels | None = None
 
     @property
     def behind(self) -> tuple[str, ...]:
@@ -56,10 +59,25 @@ def leader(values: ByRoute, metric: str) -> Leader | None:
     first = able[0]
     found = against(values, first, [metric])
     ends = table[first]["ci95"][metric]
-    return Leader(
+    others = {route: found[route].get(metric) for route in ranked if route != first}
+    lead = Leader(
         first, metric, table[first][metric], (ends[0], ends[1]) if ends else None, scored[first],
-        {route: found[route].get(metric) for route in ranked if route != first},
+        others,
     )  # fmt: skip
+    if lead.shown:
+        return lead
+    mine, theirs = (
+        {q: value for q, row in values[route].items() if (value := row.get(metric)) is not None}
+        for route in (first, lead.level[0])
+    )
+    needed = between(mine, theirs, first, lead.level[0], comparisons=len(others))
+    return replace(lead, labels=needed)
+
+
+def labels_of(found: Mapping[str, Any]) -> MoreLabels | None:
+    """The `labels` of a leader's block; None where there are none, or it is of an earlier version."""
+    one = found.get("labels")
+    return MoreLabels(**{**one, "ci95": tuple(one["ci95"]) if one["ci95"] else None}) if one else None
 
 
 def block(found: Leader | None) -> dict[str, Any] | None:
@@ -71,4 +89,5 @@ def block(found: Leader | None) -> dict[str, Any] | None:
         "ci95": list(found.ci95) if found.ci95 else None, "n": found.n,
         "shown": found.shown, "behind": list(found.behind), "level": list(found.level),
         "others": dict(found.others),
+        "labels": found.labels.document() if found.labels else None,
     }  # fmt: skip

@@ -54,6 +54,7 @@ class Outcome:
     began: str = ""  # when that run began, ISO 8601, UTC
     decided: tuple[Taken, ...] = ()  # in the order of the steps
     asked: tuple[Asked, ...] = ()  # the model calls, those of steps that another route did with them
+    steps: int = 0  # spans of the route; 0 where that was not written down
 
 
 Outcomes = dict[str, dict[str, Outcome]]  # question id -> route -> outcome

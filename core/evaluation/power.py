@@ -25,28 +25,7 @@ def needed(delta: float, sd: float, *, alpha: float = ALPHA, power: float = POWE
     return float(((ndtri(1 - alpha / 2) + ndtri(power)) * sd / delta) ** 2)
 
 
-def more(n: int, delta: float, sd: float) -> float:
-    """The questions to label beyond the `n` at hand, rounded up; 0 where there are enough, and infinite from
-    FEASIBLE on.
-    """
-    lacking = needed(delta, sd) - n
-    return inf if lacking > FEASIBLE else max(0, ceil(lacking))
-
-
-def more_in_words(n: int, delta: float, sd: float, between: str) -> str:
-    """One sentence on `more`; "" where the questions at hand are enough."""
-    lacking = more(n, delta, sd)
-    if lacking == inf:
-        return (
-            f"No feasible number of labels (up to {FEASIBLE:,} more questions) can decide between {between}."
-        )
-    if not lacking:
-        return ""
-    count = _rounded(int(lacking))
-    return f"Label about {count:,} more question{'s' * (count != 1)} to decide between {between}."
-
-
-def _rounded(count: int) -> int:
-    """Two digits, upwards: more would claim what a rough figure does not know."""
+def rounded(count: int) -> int:
+    """Two digits, upwards: more would claim what a rough figure does not know. `count` is 1 or more."""
     step: int = 10 ** max(0, floor(log10(count)) - 1)
     return ceil(count / step) * step

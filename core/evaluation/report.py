@@ -43,7 +43,8 @@ def write(folder: Path, figures: Mapping[str, Any], labelled: LabelledSet, outco
 
 def page(figures: Mapping[str, Any]) -> str:
     """The figures as one HTML page that needs nothing else; every name in it is escaped."""
-    routes, baseline = figures["routes"], figures["baseline"]
+    baseline = figures["baseline"]
+    routes = {route: row for route, row in figures["routes"].items() if "same_as" not in row}
     by_mode = figures.get("by_mode") or {}
     first = COMPARED[0]
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
@@ -69,7 +70,7 @@ def page(figures: Mapping[str, Any]) -> str:
         queried_metrics=list(
             dict.fromkeys(name for row in routes.values() for name in row.get("extra", {}).get("ci95", {}))
         ),
-        modes=list(next(iter(by_mode.values()), ())),
+        modes=[route for route in next(iter(by_mode.values()), ()) if route in routes],
     )
 
 

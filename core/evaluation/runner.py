@@ -168,6 +168,7 @@ def _outcome(
         said=_said(result.spans),
         decided=tuple(taken for span in result.spans if (taken := _taken(span))),
         asked=tuple(call for span in result.spans for call in _asked(span, run)),
+        steps=len(result.spans),
     )
 
 

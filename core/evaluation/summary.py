@@ -11,9 +11,19 @@ from core.backends import question_classifier
 from core.domain import settings
 from core.domain.errors import BadInput, Unavailable
 from core.domain.types import Status
-from core.evaluation import answer_figures, effects, leading, oracle, pareto, routing, stability, statistics
+from core.evaluation import (
+    answer_figures,
+    effects,
+    equal_routes,
+    leading,
+    oracle,
+    pareto,
+    routing,
+    stability,
+    statistics,
+)
 from core.evaluation.answers import ANSWERS, JUDGED_BY
-from core.evaluation.comparison import compared, differences, means_of
+from core.evaluation.comparison import compared, differences, distinct_family, means_of
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.outcome import Outcome, Outcomes
 
@@ -37,7 +47,8 @@ def summarise(
 
     Means are over the questions with a relevant passage (graded `relevant_from` or more) at which the route
     ended well; the others are counted beside them ("unlabelled", "failed"), never as zero. Differences are
-    over the questions at which both routes ended well; p-values are adjusted over all routes and metrics.
+    over the questions at which both routes ended well; p-values are adjusted over all routes and metrics,
+    routes that returned the same counted once ("equal", and "same_as" of those that another stands for).
     `again` are further rounds of the routes that ask a model, which tell how stable their figures are.
     A route's "answers" are there if some route gave answers. `extra` has further measures, which are averaged
     and compared in the same way under "extra"; a question without a value is not counted there.
@@ -47,9 +58,11 @@ def summarise(
     values = {route: _values(labels, outcomes, route, labelled.relevant_from) for route in routes}
     modes = _modes(labelled, outcomes)
     asked = [q for q in labelled.questions if q.id in outcomes]
-    table = compared(values, baseline, METRICS, COMPARED, QUALITY)
-    written = answer_figures.blocks(labelled, outcomes, routes, baseline)
-    more = _extra(extra, baseline) if extra else {}
+    equal = equal_routes.find(outcomes, routes)
+    same = equal_routes.standing_for(equal, baseline)
+    table = compared(values, baseline, METRICS, COMPARED, QUALITY, same)
+    written = answer_figures.blocks(labelled, outcomes, routes, baseline, same)
+    more = _extra(extra, baseline, same) if extra else {}
     for route, row in table.items():
         row |= _of_route(o[route] for o in outcomes.values() if route in o)
         row |= {"scored": row["n"], "not_scored": _not_scored(labels, outcomes, route)}
@@ -63,7 +76,10 @@ def summarise(
             )
             if (seen := routing.seen_in_training(labelled.name, _made())) is not None:
                 row["routing"]["trained_on"] = seen
-    against = {route: row["vs_baseline"] for route, row in table.items() if route != baseline}
+        if route in same:
+            row["same_as"] = same[route]
+    against = {r: row["vs_baseline"] for r, row in table.items() if r != baseline and r not in same}
+    distinct = {route: by for route, by in values.items() if route not in same}
     return {
         "dataset": labelled.name,
         "queries": len(asked),
@@ -85,16 +101,17 @@ def summarise(
             "alpha": statistics.ALPHA,
         },
         **({"answers": JUDGED_BY} if written else {}),
-        "leader": leading.block(leading.leader(values, HEADLINE)),
+        "equal": equal_routes.document(equal),
+        "leader": leading.block(leading.leader(distinct, HEADLINE)),
         "detectable": {name: effects.smallest(against, name) for name in COMPARED},
-        "oracle": oracle.block(oracle.oracle(values, HEADLINE)),
+        "oracle": oracle.block(oracle.oracle(distinct, HEADLINE)),
         "fronts": {
             cost: list(pareto.front(pareto.points({"routes": table}, HEADLINE, cost)))
             for cost in pareto.COSTS
         },
         **({"stability": _stability(labelled, outcomes, values, again, baseline)} if again else {}),
         "routes": table,
-        "by_mode": _by_mode(values, modes, baseline),
+        "by_mode": _by_mode(values, modes, baseline, same),
     }
 
 
@@ -187,13 +204,17 @@ def _not_scored(labels: Mapping[str, Any], outcomes: Outcomes, route: str) -> in
     )
 
 
-def _extra(extra: Extra, baseline: str) -> dict[str, dict[str, Any]]:
+def _extra(extra: Extra, baseline: str, same: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     names = list(dict.fromkeys(name for by in extra.values() for row in by.values() for name in row))
-    return compared(extra, baseline, names, names, names)
+    return compared(extra, baseline, names, names, names, same)
 
 
-def _by_mode(values: ByRoute, modes: Mapping[str, list[str]], baseline: str) -> dict[str, Any]:
-    """Two metrics for each kind of question; all kinds are one Holm family."""
+def _by_mode(
+    values: ByRoute, modes: Mapping[str, list[str]], baseline: str, same: Mapping[str, str]
+) -> dict[str, Any]:
+    """Two metrics for each kind of question; all kinds are one Holm family, in which equal routes count
+    once.
+    """
     within = {
         mode: {route: {q: by[q] for q in questions if q in by} for route, by in values.items()}
         for mode, questions in modes.items()
@@ -202,15 +223,15 @@ def _by_mode(values: ByRoute, modes: Mapping[str, list[str]], baseline: str) -> 
         {(mode, route): by for mode, some in within.items() for route, by in some.items()},
         MODE_METRICS, MODE_METRICS,
     )  # fmt: skip
-    found = effects.family(
-        {
-            (mode, route, name): differences(some, route, baseline, name)
-            for mode, some in within.items()
-            for route in some
-            if route != baseline
-            for name in MODE_METRICS
-        }
-    )
+    columns = {
+        (mode, route, name): differences(some, route, baseline, name)
+        for mode, some in within.items()
+        for route in some
+        if route != baseline
+        for name in MODE_METRICS
+    }
+    twins = {(mode, r, name): (mode, same[r], name) for mode, r, name in columns if r in same}
+    found = distinct_family(columns, twins)
     for (mode, route), row in rows.items():
         if route != baseline:
             row["vs_baseline"] = {

@@ -7,11 +7,11 @@ from typing import Any
 
 from core.analysis.metrics import COMPARED, UNJUDGED
 from core.domain.format import brief
-from core.evaluation import effects
+from core.evaluation import effects, equal_routes, more_labels
 from core.evaluation.finding import compared, count, ends, figures, listed, mean, number, sentence
-from core.evaluation.leaderboard import difference, ranked
+from core.evaluation.leaderboard import difference, distinct
+from core.evaluation.leading import labels_of
 from core.evaluation.naming import named as metric_named
-from core.evaluation.power import more_in_words
 
 Figures = Mapping[str, Any]
 Named = Callable[[str], str]  # a route's title by its name
@@ -25,7 +25,8 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
     """
     first = _leader(figures["leader"], figures, named) if "leader" in figures else []
     rest = _against(figures, metrics, named) if len(figures["routes"]) > 2 or len(metrics) > 1 else []
-    return [*first, *rest, *_detectable(figures, metrics[0])]
+    equal = [equal_routes.sentence(one, named) for one in equal_routes.read(figures)]
+    return [*first, *equal, *rest, *_detectable(figures, metrics[0])]
 
 
 def counted(figures: Figures, named: Named = str, asked: int | None = None) -> list[str]:
@@ -114,11 +115,9 @@ def _leader(block: Mapping[str, Any] | None, figures_: Figures, named: Named) ->
         return [*sentences, f"In {metric} alone, it beats {every} after Holm's correction."]
     some = f"it beats {behind} of the other {others} routes" if behind else "it beats no other route"
     sentences.append(f"In {metric} alone, {some}; no difference from {listed(level)} found.")
-    nearest = block["others"].get(block["level"][0])
-    if nearest and nearest.get("sd") is not None:
-        between = f"it and {level[0]}"
-        sentences.append(more_in_words(nearest["n"], nearest["delta"], nearest["sd"], between))
-    return [one for one in sentences if one]
+    if (more := labels_of(block)) is not None:
+        sentences.append(more_labels.sentence(more, named))
+    return sentences
 
 
 def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str]:
@@ -126,7 +125,7 @@ def _against(figures: Figures, metrics: Sequence[str], named: Named) -> list[str
     base, sentences, none = named(figures["baseline"]), [], []
     for metric in metrics:
         kinds: dict[str, list[str]] = {}
-        for route in ranked(figures, metric):
+        for route in distinct(figures, metric):
             if (one := difference(figures["routes"][route], metric)) is not None:
                 kinds.setdefault(one["verdict"], []).append(named(route))
         parts = [f"{kind} for {listed(kinds[kind])}" for kind in ("better", "worse") if kind in kinds]
@@ -145,7 +144,7 @@ def _detectable(figures: Figures, metric: str) -> list[str]:
     known = {
         route: {metric: one}
         for route, row in figures["routes"].items()
-        if (one := difference(row, metric)) is not None
+        if "same_as" not in row and (one := difference(row, metric)) is not None
     }
     found = effects.smallest(known, metric)
     if found is None:

@@ -21,8 +21,8 @@ from tests.released import evaluation, labelled, outcome
 from tests.runs import HOSTILE, make_run
 
 TABS = (
-    "Criteria", "How sure", "What it does worse", "Ladder", "Against a release", "Report and build",
-    "Python module",
+    "Criteria", "How sure", "What it does worse", "Regressions", "Ladder", "Against a release",
+    "Report and build", "Python module",
 )  # fmt: skip
 
 

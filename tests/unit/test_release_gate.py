@@ -378,22 +378,13 @@ def test_a_clear_choice_is_most_resamples_and_twice_as_many_as_the_next(shares, 
 def test_what_a_choice_is_too_close_to_is_said(three):
     decision = decide(three, OPEN)
     for found, said in (
-        (
-            Call(0.27, "dense", 0.26, 40, 0.05, 0.25),
-            "Dense in 26%. Label about 160 more questions",
-        ),
-        (Call(0.27, "dense", 0.26, 40, 0.0, 0.25), "No feasible number of labels"),
-        (
-            Call(0.27, "dense", 0.26, 400, 0.05, 0.25),
-            "Dense in 26%.",
-        ),  # told apart
+        (Call(0.27, "dense", 0.26, 40, 0.05, 0.25), "Dense in 26%."),
         (Call(0.27, "dense", 0.26), "Dense in 26%."),
         (Call(0.41, None, 0.45), "and in 45% no route passes."),
     ):
         told = headline(replace(decision, call=found))
         assert told.startswith("Too close to call: ")
-        assert said in told
-        assert ("Label about" in told) == ("Label" in said)
+        assert told.endswith(said)
     assert headline(replace(decision, call=None)).endswith("; how sure this is cannot be determined.")
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 COST = {"bm25": 1, "dense": 5, "hybrid_rrf": 10, "rewrite": 100, "crag": 200, "iterative": 400}
 
 
-def measured(ranks):
+def measured(ranks, alike=False):
     """An evaluation in which each route finds the one relevant passage of question n at ranks[route][n], 0:
     not at all.
     """
@@ -34,7 +34,7 @@ def measured(ranks):
     outcomes = {
         f"q{n}": {
             route: Outcome(
-                "ok", float(COST[route]), _hits(at[n]), calls=int(COST[route] >= 100),
+                "ok", float(COST[route]), _hits(at[n], "" if alike else route), calls=int(COST[route] >= 100),
                 prompt_tokens=COST[route] if COST[route] >= 100 else 0,
             )
             for route, at in ranks.items()
@@ -45,8 +45,8 @@ def measured(ranks):
     return of_evaluation(Evaluation("made", Path("made"), {}, labelled, outcomes, figures))
 
 
-def _hits(rank):
-    ids = [f"other{n}" for n in range(1, 12)]
+def _hits(rank, route):
+    ids = [f"{route} other{n}" for n in range(1, 12)]
     if rank:
         ids.insert(rank - 1, "gold")
     return tuple((id, 1 / at) for at, id in enumerate(ids, 1))
@@ -55,6 +55,14 @@ def _hits(rank):
 def ladder(ranks, minimum, metric="mrr@10"):
     found = measured(ranks)
     return climb(found, decide(found, Criteria(metric, minimum=minimum))), found
+
+
+def test_a_rung_whose_route_is_equal_to_another_rungs_says_so():
+    found = measured({"bm25": ALL, "hybrid_rrf": ALL}, alike=True)
+    decision = decide(found, Criteria("mrr@10", minimum=0.5))
+    rungs = climb(found, decision)
+    assert states(rungs)[:2] == ["reached", "equal"]
+    assert "Hybrid (RRF) returned the same rankings as a route on another rung" in in_words(rungs, found)[1]
 
 
 def states(found):

@@ -447,6 +447,43 @@ _ALL = (
         "The smallest true difference that a test on this many questions detects four times in five.",
         f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
     ),
+    Term(
+        "more labels", "How many more labels",
+        "How many more labelled questions would show the measured difference between two routes "
+        "four times in "
+        "five, with an interval from resampling the questions, which has no upper end where the "
+        "difference may "
+        "be 0.",
+        f"{_POWER}, chapter 2", _doi("10.4324/9780203771587"),
+    ),
+    Term(
+        "label next", "What to label next",
+        "Unjudged passages that one of two routes ranks higher than the other: a label of one "
+        "changes which of "
+        "the routes is better, a label of a passage that both rank alike does not.",
+        "Carterette, Allan & Sitaraman 2006, Minimal test collections for retrieval evaluation, SIGIR",
+        _doi("10.1145/1148170.1148219"),
+    ),
+    Term(
+        "regression set", "Regression set",
+        "A label set of questions that people reported as answered wrongly; the gate asks them "
+        "again before each "
+        "release and names those that broke again.",
+        "Regression testing: Rothermel & Harrold 1996, Analyzing regression test selection "
+        "techniques, IEEE TSE"
+        " 22(8)",
+        _doi("10.1109/32.536955"),
+    ),
+    Term(
+        "equal routes", "Equal routes",
+        "Routes that returned the same passages in the same order on every question: they count as "
+        "one result, "
+        "and once in the correction for many comparisons.",
+        "Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal "
+        "of Statistics"
+        " 6(2)",
+        "https://www.jstor.org/stable/4615733",
+    ),
     # Choosing
     Term(
         "threshold", "Threshold",

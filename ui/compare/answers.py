@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from core.analysis.answers import writing
 from core.domain.types import Run
 from core.steps.beam import trees
 from ui.app import opened
 from ui.app.markup import show, tag
 from ui.compare.database_results import queries, tables
+from ui.components import complaint
 from ui.components.citations import answers
 
 
 def draw(run: Run) -> None:
     """The answers side by side, the way to how they were judged, and queries to tables."""
     show(answers(run))
+    with st.container(horizontal=True):
+        for result in run.results:
+            if result.answer_status != "not asked" and run.status != "running":
+                complaint.of_result(run, result, f"wrong_answer_{result.route}")
     if any(writing(result) for result in run.results):
         opened.to("evaluators.py", "View drafts and critiques in Evaluators", tab="Drafts")
     if trees(run):

@@ -22,7 +22,7 @@ from ui.app.tabs import tabs
 from ui.compare import answers as answers_tab
 from ui.compare import late_answer, matches, overlap, ranks
 from ui.compare.steps import steps
-from ui.components import cost, passage
+from ui.components import complaint, cost, passage
 from ui.components.gold import gold_grades
 from ui.components.grid import WHOLE, View, Waiting, dense, drawn, grid, kept, lit
 from ui.components.view import controls
@@ -143,6 +143,8 @@ def _summary(run: Run) -> DeltaGenerator:
         facts.insert(0, f"results for “{cut(run.query.text, 90)}”")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(md(" · ".join(facts)), width="stretch")
+        if run.status != "running":
+            complaint.popover(run, "wrong_ranking")
         with st.popover("Link", type="tertiary", key="link_menu"):
             st.caption("Opens this view with these results. No model needed.")
             exactly = st.empty()

@@ -51,7 +51,7 @@ def draw(look: Look) -> None:
 def compared(look: Look) -> dict[str, Mapping[str, Any]]:
     """Route -> what its difference from the baseline shows, the best route first."""
     rows = look.figures["routes"]
-    order = leaderboard.ranked(look.figures, look.metric)
+    order = leaderboard.distinct(look.figures, look.metric)
     return {
         route: one for route in order if (one := leaderboard.difference(rows[route], look.metric)) is not None
     }

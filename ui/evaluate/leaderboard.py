@@ -13,7 +13,7 @@ from ui.app import help_mark, state
 from ui.app.help_mark import term
 from ui.app.markup import md, show
 from ui.app.routes import title
-from ui.components import tables
+from ui.components import settle, tables
 from ui.components.cost import HOW
 from ui.evaluate.view import Look, leader, sentences
 
@@ -27,6 +27,7 @@ def draw(look: Look) -> None:
     found = look.figures
     top = leading.block(leader(look))
     show(sentences(text.found({**found, "leader": top}, title, [look.metric])))
+    settle.button(look.evaluation, leading.labels_of(top or {}), "evaluate_settle")
     _table(look)
     notes = text.counted(found, title, len(look.evaluation.questions))
     notes += [f"{warning}." for warning in found["warnings"]]
@@ -48,15 +49,20 @@ def rows(look: Look) -> list[dict[str, Any]]:
     prices = settings.llm_price_prompt, settings.llm_price_completion
     table = look.figures["routes"]
     unjudged = look.figures.get("unjudged", {}).get(look.metric, "unjudged@10")
+    equal: dict[str, list[str]] = {}
+    for route, row in table.items():
+        if "same_as" in row:
+            equal.setdefault(row["same_as"], []).append(title(route))
     made = []
-    for route in leaderboard.ranked(look.figures, look.metric):
+    for route in leaderboard.distinct(look.figures, look.metric):
         row = table[route]
         tokens = Totals(prompt=row["prompt_tokens"], completion=row["completion_tokens"])
         cost = price(tokens, *prices)
         answers = row.get("answers")
         seen = max(1, sum(row["statuses"].values()))
         made.append({
-            "Route": title(route) + (" (baseline)" if route == look.baseline else ""),
+            "Route": " = ".join([title(route), *equal.get(route, ())])
+            + (" (baseline)" if route == look.baseline else ""),
             **{named(name): row.get(name) for name in _order(look.metric)},
             **({named(name): answers[name] for name in ANSWERED} if answers else {}),
             **{named(name): row["extra"][name] for name in QUERIED if name in row.get("extra", {})},

@@ -34,7 +34,7 @@ def draw(look: Look) -> None:
         st.caption(md(f"Figures by mode exist for {available}. Shown: {named(metric)}."))
     texts = in_words(look, metric)
     show(sentences(texts))
-    routes = leaderboard.ranked(look.figures, metric)
+    routes = leaderboard.distinct(look.figures, metric)
     names = {route: title(route) + (" (baseline)" if route == look.baseline else "") for route in routes}
     plot(mode_heatmap(by_mode, routes, names, metric, dark=dark()), "evaluate_modes", " ".join(texts))
     left = [mode for mode in by_mode if mode not in modes]
@@ -57,7 +57,7 @@ def in_words(look: Look, metric: str) -> list[str]:
         for route, row in by_mode[mode].items()
         if (one := row.get("vs_baseline", {}).get(metric)) and one["verdict"] in ("better", "worse")
     ]
-    leader = leaderboard.ranked(look.figures, metric)[0]
+    leader = leaderboard.distinct(look.figures, metric)[0]
     best = {mode: v for mode in modes if (v := by_mode[mode][leader].get(metric)) is not None}
     texts = []
     enough = {mode: v for mode, v in best.items() if modes[mode] >= ENOUGH}

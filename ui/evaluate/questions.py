@@ -127,7 +127,7 @@ def _table(look: Look, kept: list[Disagreement], pair: tuple[str, str] | None) -
     import pandas as pd
 
     evaluation, by = look.evaluation, values(look)
-    shown = list(pair) if pair else leaderboard.ranked(look.figures, look.metric)
+    shown = list(pair) if pair else leaderboard.distinct(look.figures, look.metric)
 
     def cells(id: str) -> dict[str, Any]:
         found = {title(route): by.get(route, {}).get(id, {}).get(look.metric) for route in shown}

@@ -84,4 +84,5 @@ def _leader(
     metric: str,
     _look: Look,
 ) -> Leader | None:
-    return leading.leader(values(_look), metric)
+    same = {route for route, row in _look.figures["routes"].items() if "same_as" in row}
+    return leading.leader({r: by for r, by in values(_look).items() if r not in same}, metric)

@@ -9,15 +9,16 @@ import streamlit as st
 
 from core.domain.errors import RouteScopeError, Unavailable
 from core.evaluation.labels import desk as desks
-from core.evaluation.labels import queue
+from core.evaluation.labels import queue, settling
 from core.evaluation.labels.refresh import caught_up
 from core.evaluation.labels.types import Desk, Pair
 from core.store import Store
-from ui.app import address, state
+from ui.app import address, evaluated, state
 from ui.app.markup import md
 
 SET = "label_set"
 WHO = "label_annotator"
+ORDER = "label_order"  # the evaluation and the two routes whose order the labels are to settle
 ME = "me"
 
 
@@ -50,13 +51,34 @@ class Held:
     """A set held in memory between reruns, with the order of its passages for each annotator."""
 
     desk: Desk
-    orders: dict[str, tuple[Pair, ...]] = field(default_factory=dict)
+    orders: dict[tuple[str, str], tuple[Pair, ...]] = field(default_factory=dict)
 
     def order(self, who: str) -> tuple[Pair, ...]:
-        """As `queue.order`, made once: it does not depend on what is judged."""
-        if who not in self.orders:
-            self.orders[who] = queue.order(self.desk, who)
-        return self.orders[who]
+        """As `queue.order`, made once: it stays while somebody labels. With an order in the address the
+        questions that decide most come first.
+        """
+        wanted = str(st.session_state.get(ORDER) or "")
+        if (who, wanted) not in self.orders:
+            self.orders[who, wanted] = queue.order(self.desk, who, _first(self.desk, wanted))
+        return self.orders[who, wanted]
+
+
+def deciding() -> tuple[str, str, str] | None:
+    """The evaluation and the two routes whose order the queue is to settle; None for the usual order."""
+    name, _, routes = str(st.session_state.get(ORDER) or "").partition(settling.ORDER)
+    one, _, other = routes.partition(settling.ORDER)
+    return (name, one, other) if name and one and other else None
+
+
+def _first(desk: Desk, wanted: str) -> tuple[str, ...]:
+    """The questions that decide most; none where the evaluation is gone, which the queue says."""
+    found = deciding() if wanted else None
+    if found is None:
+        return ()
+    try:
+        return settling.order(desk, evaluated.reopened(found[0]), *found[1:])
+    except RouteScopeError:
+        return ()
 
 
 def opened() -> Held:

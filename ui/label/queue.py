@@ -10,9 +10,10 @@ from core.evaluation.labels.next_item import onward
 from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
 from ui.app import address
 from ui.app.markup import cut, md, show, tag
+from ui.app.routes import title
 from ui.label import passage as label_passage
 from ui.label import progress, sets, suggested
-from ui.label.desk import SET, annotator, held, opened, store
+from ui.label.desk import ORDER, SET, annotator, deciding, held, opened, store
 from ui.label.keys import KEYS, SHORT, said
 from ui.label.keys import now as clock
 
@@ -26,6 +27,7 @@ def draw(desk: Desk) -> None:
     """Draw the queue of the set for the annotator; a link may name the question and the passage."""
     question = st.query_params.get("question", "")
     address.take("passage", AT, lambda passage: _known(desk, (question, passage)))
+    address.take("order", ORDER, str)
     address.take("routes", ROUTES, lambda text: text == "1")
     address.take("suggest", suggested.SHOWN, lambda text: text == "1")
     _desk()
@@ -46,6 +48,7 @@ def _desk() -> None:
     if at is None or at[1] not in desk.pool.get(at[0], {}):  # nowhere yet, or in another set
         st.session_state[AT] = at = onward(order, mine)
     with st.container(key="label_desk"):
+        _order()
         with st.container():
             if at is not None:
                 show(label_passage.question(desk.asked[at[0]]))
@@ -66,6 +69,28 @@ def _desk() -> None:
     address.keep("question", at[0] if at else None)
     address.keep("passage", at[1] if at else None)
     address.keep("routes", "1" if st.session_state.get(ROUTES) else None)
+
+
+def _order() -> None:
+    """What the order of the questions is for, where it is not the usual one."""
+    address.keep("order", st.session_state.get(ORDER))
+    if (found := deciding()) is None:
+        return
+    name, one, other = found
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            md(
+                f"The questions that decide most between {title(one)} and {title(other)} in "
+                f"evaluation {name} "
+                "come first; in each, unjudged passages first."
+            )
+        )
+        st.button("Usual order", key="label_usual", type="tertiary", on_click=_usual)
+
+
+def _usual() -> None:
+    st.session_state[ORDER] = None
+    st.session_state.pop(AT, None)
 
 
 def _known(desk: Desk, pair: Pair) -> Pair:

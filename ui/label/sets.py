@@ -14,6 +14,7 @@ from core.evaluation.labels import desk as desks
 from core.evaluation.labels import origins
 from core.evaluation.labels.types import Desk, LabelSet
 from ui.app import address, state
+from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.label.desk import SET, choose_annotator, in_words, store
 
@@ -90,6 +91,15 @@ def undo() -> None:
 def about(desk: Desk) -> None:
     """Draw what the set is, its guidelines to be edited, and Delete; below it sets that were deleted."""
     one = desk.set
+    reported = sum(bool(question.complaints) for question in desk.questions)
+    if reported:
+        st.caption(
+            md(
+                f"A regression set: people reported {reported} of its questions. Release and `gate "
+                f"--regressions '{one.name}'` check them."
+            ),
+            help=term("regression set"),
+        )
     st.caption(
         md(
             f"{len(desk.questions)} questions over corpus {one.corpus}, created on {one.created[:10]}. "

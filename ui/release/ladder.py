@@ -20,6 +20,7 @@ MARKS = {
     "skipped": "– skipped",
     "not needed": "not needed",
     "not measured": "not measured",
+    "equal": "= another rung",
 }
 
 

@@ -26,9 +26,10 @@ from ui.app.markup import md, show
 from ui.app.plot import dark, plot
 from ui.app.tabs import tabs
 from ui.charts.release import draws, ranked
+from ui.components import settle
 from ui.release import against as against_view
 from ui.release import criteria as criteria_view
-from ui.release import ladder, module, table, worse
+from ui.release import ladder, module, regressions, table, worse
 
 
 def draw() -> None:
@@ -52,12 +53,14 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
         str(evaluation.folder), experiment_store.stamp(evaluation.folder), measured.prices, criteria, measured
     )
     with verdict:
-        _verdict(decision)
+        _verdict(decision, evaluation)
+        regressions.summary(measured, decision)
     tabs(
         {
             "Criteria": partial(_table, measured, decision),
             "How sure": partial(_sure, decision),
             "What it does worse": partial(worse.draw, measured, decision),
+            "Regressions": partial(regressions.draw, measured, decision),
             "Ladder": partial(ladder.draw, measured, decision),
             "Against a release": partial(against_view.draw, measured, decision),
             "Report and build": partial(_taken, measured, decision),
@@ -67,11 +70,14 @@ def _decided(measured: Measured, evaluation: Evaluation) -> None:
     )
 
 
-def _verdict(decision: Decision) -> None:
+def _verdict(decision: Decision, evaluation: Evaluation) -> None:
     clear = decision.call is not None and decision.call.clear
     box = st.success if clear else st.error if decision.verdict == "nothing passes" else st.warning
     box(f"**{md(text.headline(decision))}**")
-    for sentence in text.why(decision):
+    if more := text.labels(decision):
+        st.markdown(md(more), help=term("more labels"))
+        settle.button(evaluation, decision.labels, "release_settle")
+    for sentence in (*text.why(decision), *text.equal(decision)):
         st.markdown(md(sentence))
     st.caption(md(text.sure(decision)))
 
@@ -159,4 +165,4 @@ def _losses(
     metric: str,
     _measured: Measured,
 ) -> tuple[Loss, ...] | None:
-    return losses(_measured, metric)
+    return losses(_measured.distinct, metric)

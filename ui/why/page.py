@@ -17,6 +17,7 @@ from core.domain.types import Run
 from ui.app import opened, picked
 from ui.app.choice import choice
 from ui.app.markup import cut, join, md, show, tag
+from ui.components import complaint
 from ui.components.gold import labelled_mode
 from ui.components.view import DEPTHS
 from ui.why import diagnoses, find, rank_steps
@@ -47,6 +48,8 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         chosen = picked.pick(run, gold, none=none, also=beyond)
         depth = _depth()
         find.find(corpus, run)
+        looked_at = {**run.passages, **beyond}.get(chosen or "")
+        complaint.popover(run, "wrong_here", wanted=looked_at)
     view = diagnoses.View(funnels, depth, gold, {**run.passages, **beyond})
     if wanted:
         _diagnosed(run, view, corpus)

@@ -111,9 +111,10 @@ def undo(store: Store, name: str, annotator: str) -> Judgement | None:
     return store.write(lambda connection: rows.take_back(connection, name, who))
 
 
-def version(store: Store, name: str) -> tuple[str, str, int, int, int]:
+def version(store: Store, name: str) -> tuple[str, str, int, int, int, int, int]:
     """Equal as long as nothing of the set was changed by any process: the guidelines, when it was made, the
-    number of its newest judgement, and two numbers that grow with its pool. BadInput if there is none.
+    number of its newest judgement, and two numbers each that change with its pool and with its questions.
+    BadInput if there is none.
     """
     with reading(store.path) as connection:
         return rows.version(connection, name)

@@ -86,14 +86,15 @@ def labelled_set(
     kept = {q.id for q in asked}
     finals = {pair: one for pair, one in final(desk).items() if pair[0] in kept}
     judged = sum(one.grade is not None for one in finals.values())
-    if not judged:
+    answered = any(question.answers or question.answerable is False for question in asked)
+    if not judged and not answered:  # answers can be measured without passages
         of = "" if split == "all" else f" of split {split!r}"
         raise BadInput(
             f"label set {short(name)} has no graded passage{of} yet; judge some on the Label page, or bring "
             "judgements in: labels import"
         )
     tied = tie(desk, finals, corpus)
-    if len(tied.lost) == judged:
+    if judged and len(tied.lost) == judged:
         raise BadInput(
             f"corpus {corpus.name} holds none of the {judged} judged passages of label set {short(name)}, "
             f"for example {short(tied.lost[0][1])}; the set was made over {desk.set.corpus}"

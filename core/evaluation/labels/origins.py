@@ -69,9 +69,10 @@ def of_sessions(store: Store, corpus: str, *, limit: int = NEWEST) -> tuple[Ques
         Query(text(row["text"]), tuple(Turn(role, said[hash]) for role, hash in parsed(row["history"])))
         for row in rows
     )
-    return tuple(Question(_id(query), query) for query in dict.fromkeys(asked) if query.text.strip())
+    return tuple(Question(id_of(query), query) for query in dict.fromkeys(asked) if query.text.strip())
 
 
-def _id(query: Query) -> str:
+def id_of(query: Query) -> str:
+    """The id of a question that was asked, made of its text and the turns before it."""
     whole = dumps([query.text, *([turn.role, turn.text] for turn in query.history)])
     return "asked-" + hashlib.sha256(to_bytes(whole)).hexdigest()[:12]

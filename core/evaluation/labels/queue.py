@@ -31,11 +31,18 @@ class Progress:
         return not self.left and not self.later
 
 
-def order(desk: Desk, annotator: str) -> tuple[Pair, ...]:
+def order(desk: Desk, annotator: str, first: Sequence[str] = ()) -> tuple[Pair, ...]:
     """Every passage found, question by question. Within a question by a hash of set, question, passage and
     annotator: always the same for one person, another for the next, and without a trace of route or rank.
+
+    The questions `first` come before the others, in that order, and in them passages that nobody judged yet.
     """
-    return tuple((q.id, passage) for q in desk.questions for passage in shuffled(desk, q.id, annotator))
+    judged = {one.pair for one in desk.current() if one.source != "model"}
+    begin = [(id, passage) for id in first for passage in shuffled(desk, id, annotator)]
+    places = {id: place for place, id in enumerate(first)}
+    begin.sort(key=lambda pair: (places[pair[0]], pair in judged))
+    rest = [question.id for question in desk.questions if question.id not in places]
+    return (*begin, *((id, passage) for id in rest for passage in shuffled(desk, id, annotator)))
 
 
 def shuffled(desk: Desk, question: str, annotator: str) -> list[str]:

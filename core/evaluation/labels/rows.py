@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from reprlib import repr as short
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluation.dataset import Question
+from core.evaluation.dataset import Complaint, Question
 from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled, standing
 from core.store.codec import dumps
 from core.store.rows import bind, parsed, text
@@ -49,7 +49,7 @@ def read(connection: sqlite3.Connection, name: str) -> Desk:
     return Desk(kept, questions, pool, tuple(judged(connection, kept.name)))
 
 
-def version(connection: sqlite3.Connection, name: str) -> tuple[str, str, int, int, int]:
+def version(connection: sqlite3.Connection, name: str) -> tuple[str, str, int, int, int, int, int]:
     """As `desk.version`, through a connection."""
     row = row_of(connection, name)
     key = (row["name"],)
@@ -58,7 +58,11 @@ def version(connection: sqlite3.Connection, name: str) -> tuple[str, str, int, i
     pooled = connection.execute(
         "SELECT count(*), sum(length(found)) FROM label_pool WHERE label_set = ?", key
     ).fetchone()
-    return text(row["guidelines"]), row["created"], newest or 0, pooled[0], pooled[1] or 0
+    asked = connection.execute(
+        "SELECT count(*), sum(length(question)) FROM label_questions WHERE label_set = ?", key
+    ).fetchone()
+    counts = (pooled[0], pooled[1] or 0, asked[0], asked[1] or 0)
+    return text(row["guidelines"]), row["created"], newest or 0, *counts
 
 
 def insert(connection: sqlite3.Connection, fresh: LabelSet, questions: Sequence[Question]) -> None:
@@ -79,6 +83,27 @@ def insert(connection: sqlite3.Connection, fresh: LabelSet, questions: Sequence[
         [(bind(fresh.name), bind(q.id), place, bind(dumps(_document(q))))
          for place, q in enumerate(questions)],
     )  # fmt: skip
+
+
+def keep_question(connection: sqlite3.Connection, name: str, question: Question) -> None:
+    """Write a question of a set, in the place of the one with its id or behind all others."""
+    key = (bind(name), bind(question.id))
+    connection.execute(
+        "INSERT INTO label_questions (label_set, id, place, question) VALUES (?1, ?2, "
+        "(SELECT coalesce(max(place), -1) + 1 FROM label_questions WHERE label_set = ?1), ?3) "
+        "ON CONFLICT (label_set, id) DO UPDATE SET question = excluded.question",
+        (*key, bind(dumps(_document(question)))),
+    )
+
+
+def drop_question(connection: sqlite3.Connection, name: str, question: str) -> None:
+    """Remove a question with its passages and judgements, and a set that has no other question."""
+    key = (bind(name), bind(question))
+    for table, column in (("judgements", "question"), ("label_pool", "question"), ("label_questions", "id")):
+        connection.execute(f"DELETE FROM {table} WHERE label_set = ? AND {column} = ?", key)
+    left = connection.execute("SELECT 1 FROM label_questions WHERE label_set = ?", key[:1]).fetchone()
+    if left is None:
+        connection.execute("DELETE FROM label_sets WHERE name = ?", key[:1])
 
 
 def pool_all(connection: sqlite3.Connection, name: str, found: Mapping[str, Iterable[Pooled]]) -> int:
@@ -192,14 +217,15 @@ def _document(question: Question) -> dict[str, Any]:
     return {
         "text": question.query.text, "history": history, "mode": question.mode, "split": question.split,
         "answer": question.answer, "answers": list(question.answers), "answerable": question.answerable,
-        "sql": question.sql,
+        "sql": question.sql, "complaints": [asdict(one) for one in question.complaints],
     }  # fmt: skip
 
 
 def _question(id: str, document: Mapping[str, Any]) -> Question:
     query = Query(document["text"], turns(document["history"], f"question {short(id)}"))
     known = {key: document.get(key) for key in ("mode", "split", "answer", "sql", "answerable")}
-    return Question(id, query, answers=tuple(document["answers"]), **known)
+    said = tuple(Complaint(**one) for one in document.get("complaints", ()))
+    return Question(id, query, answers=tuple(document["answers"]), complaints=said, **known)
 
 
 def now() -> str:

@@ -9,11 +9,15 @@ from typing import Any, Literal
 
 from core.domain.errors import BadInput
 from core.evaluation import effects
+from core.evaluation.equal_routes import Equal
+from core.evaluation.more_labels import MoreLabels
 from core.evaluation.release.call import Call, call
 from core.evaluation.release.checks import Check, checks, figures_of
 from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.hinge import labels
 from core.evaluation.release.losses import Loss, losses, paired
 from core.evaluation.release.measured import Measured
+from core.evaluation.release.regressions import Regressions
 from core.evaluation.release.rule import Rival, RouteFigures, choose
 from core.evaluation.release.selection_stability import SelectionStability, sureness
 from core.evaluation.statistics import ALPHA
@@ -43,8 +47,12 @@ class Candidate(RouteFigures):
 class Decision:
     """The route to ship (None: none passes) with all it was decided by.
 
-    `best` is the passing route with the highest mean; `nearest` is there where nothing passes. `call`: how
-    clear the choice is; None without one, or where that cannot be determined.
+    `candidates` are distinct: `equal` names the routes that returned the same as one of them on every
+    question. `best` is the passing route with the highest mean; `nearest` is there where nothing passes.
+    `call`: how clear the choice is; None without one, or where that cannot be determined. `planned`: the
+    routes that alone were to be compared with the baseline, () for all. `labels`: how many more labelled
+    questions would settle it; None where that cannot be determined. `regressions`: the questions people
+    complained of, with the route; None where none were asked for.
     """
 
     name: str
@@ -59,6 +67,10 @@ class Decision:
     losses: tuple[Loss, ...]
     sureness: SelectionStability | None
     call: Call | None = None
+    equal: tuple[Equal, ...] = ()
+    planned: tuple[str, ...] = ()
+    labels: MoreLabels | None = None
+    regressions: Regressions | None = None
 
     def of(self, route: str) -> Candidate:
         """What is known of a route; BadInput for one that was not measured."""
@@ -67,6 +79,11 @@ class Decision:
                 return one
         known = ", ".join(one.route for one in self.candidates)
         raise BadInput(f"route {route!r} was not measured; there are: {known}")
+
+    @property
+    def broken(self) -> bool:
+        """Whether a question that people complained of broke again."""
+        return self.regressions is not None and bool(self.regressions.broken)
 
     def document(self) -> dict[str, Any]:
         """The decision as JSON values, with whether each route passes."""
@@ -81,8 +98,12 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
 
     The best by the metric; with `criteria.cheaper` the cheapest of those not shown to be worse than it
     (paired randomisation test, Holm over the cheaper routes that pass). `known` are the losses in the metric
-    where they were worked out before: no limit changes them. BadInput for a metric that was not measured.
+    where they were worked out before of `measured.distinct`: no limit changes them. Of routes that returned
+    the same on every question the simplest is a candidate, and the others are not. BadInput for a metric that
+    was not measured.
     """
+    equal = measured.equal
+    measured = measured.distinct
     if criteria.metric not in measured.metrics():
         raise BadInput(
             f"metric {criteria.metric!r} was not measured; there are: {', '.join(measured.metrics())}"
@@ -96,6 +117,8 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
     choice = choose(candidates, criteria, against)
     best, chosen = choice.best, choice.chosen
     sure = sureness(measured, criteria)
+    values = measured.values(criteria.metric)
+    called = call(chosen.route, sure.chosen, sure.none, values) if chosen and sure else None
     open_ = any(not one.fails and not one.passes for one in candidates)
     return Decision(
         measured.name,
@@ -109,9 +132,10 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
         choice.rivals,
         found or (),
         sure,
-        call(chosen.route, sure.chosen, sure.none, measured.values(criteria.metric))
-        if chosen and sure
-        else None,
+        called,
+        equal,
+        measured.plan,
+        labels(values, candidates, choice, called),
     )
 
 

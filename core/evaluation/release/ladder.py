@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from core.domain.needs import Family
 from core.evaluation import effects
-from core.evaluation.finding import compared, number, sentence
+from core.evaluation.finding import compared, listed, number, sentence
 from core.evaluation.naming import named
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.losses import paired
@@ -27,7 +27,7 @@ RUNGS: tuple[tuple[str, tuple[Family, ...]], ...] = (
 OWN: tuple[str, tuple[Family, ...]] = ("your own pipelines", ("your pipeline",))
 FOUND = "hit@10"  # a question is taken for answered when this is 1
 
-State = Literal["taken", "skipped", "reached", "not needed", "not measured"]
+State = Literal["taken", "skipped", "reached", "not needed", "not measured", "equal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,11 @@ class Rung:
     """One step up: the route that stands on it, and what it gains on the rung below that was taken.
 
     `state`: taken (it gains, and does not meet the criteria yet), skipped (no gain is shown), reached (it
-    meets them: the ladder ends here), not needed (above that), not measured. `gain` is a row of
-    core.evaluation.effects.family, its p adjusted over the rungs compared; None on the lowest rung and where
-    nothing can be compared. `answered`: the share of questions with a relevant passage in the first ten on
-    this rung or one taken below it. `others` were measured and stand behind the route.
+    meets them: the ladder ends here), not needed (above that), not measured, equal (its routes, `others`,
+    returned the same as a route on another rung). `gain` is a row of core.evaluation.effects.family, its p
+    adjusted over the rungs compared; None on the lowest rung and where nothing can be compared. `answered`:
+    the share of questions with a relevant passage in the first ten on this rung or one taken below it.
+    `others` were measured and stand behind the route.
     """
 
     title: str
@@ -77,14 +78,15 @@ def climb(measured: Measured, decision: Decision) -> Ladder:
     values = measured.values(metric) or {}
     family_of = {one.route: _family(one.route, measured) for one in decision.candidates}
     all_rungs = (*RUNGS, OWN) if OWN[1][0] in family_of.values() else RUNGS
-    standing = [_standing(decision, families, family_of) for _, families in all_rungs]
+    twins = {route: _family(route, measured) for one in decision.equal for route in one.others}
+    standing = [_standing(decision, families, family_of, twins) for _, families in all_rungs]
     compared = _compared([one[0] for one in standing], values)
     rungs: list[Rung] = []
     last: Candidate | None = None
     reached: str | None = None
     for (title, _), (one, others) in zip(all_rungs, standing, strict=True):
         if one is None:
-            rungs.append(Rung(title, "not measured"))
+            rungs.append(Rung(title, "equal" if others else "not measured", others=others))
             continue
         gain = None if last is None else compared.get((one.route, last.route))
         state = _state(one, last, gain, reached)
@@ -104,9 +106,14 @@ def _family(route: str, measured: Measured) -> Family | None:
 
 
 def _standing(
-    decision: Decision, families: Sequence[Family], family_of: Mapping[str, Family | None]
+    decision: Decision,
+    families: Sequence[Family],
+    family_of: Mapping[str, Family | None],
+    twins: Mapping[str, Family | None],
 ) -> tuple[Candidate | None, tuple[str, ...]]:
-    """The route on a rung, and the other measured ones of its families."""
+    """The route on a rung, and the other measured ones of its families. Where none is a candidate: those that
+    are equal to one on another rung.
+    """
     mine = [one for one in decision.candidates if family_of[one.route] in families]
     passing = [one for one in mine if one.passes]
     scored = [one for one in mine if one.mean is not None]
@@ -115,7 +122,7 @@ def _standing(
     elif scored:
         chosen = min(scored, key=lambda one: (-(one.mean or 0.0), one.expense))
     else:
-        return None, ()
+        return None, tuple(route for route, family in twins.items() if family in families)
     return chosen, tuple(one.route for one in mine if one is not chosen)
 
 
@@ -184,6 +191,9 @@ def in_words(ladder: Ladder, measured: Measured) -> list[str]:
 
 def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
     place = rung.title[0].upper() + rung.title[1:]
+    if rung.state == "equal":
+        names = listed([*map(measured.title, rung.others)])
+        return f"{place}: {names} returned the same rankings as a route on another rung."
     if rung.route is None:
         return f"{place}: no route of this kind was measured."
     name = measured.title(rung.route)
@@ -193,6 +203,7 @@ def _sentence(rung: Rung, metric: str, measured: Measured) -> str:
         "skipped": " It is skipped: it shows no gain and does not meet the criteria.",
         "not needed": " It is not needed.",
         "not measured": "",
+        "equal": "",
     }[rung.state]
     if rung.gain is None:
         mean = measured.mean(rung.route, metric)

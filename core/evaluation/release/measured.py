@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from core.analysis.latency_percentiles import NEEDED
 from core.analysis.metrics import METRICS
 from core.domain.errors import BadInput
-from core.evaluation import answer_figures, experiment_store
+from core.evaluation import answer_figures, equal_routes, experiment_store
 from core.evaluation.answers import ANSWERS
+from core.evaluation.equal_routes import Equal
 from core.evaluation.experiment_store import FIGURES, LABELLED, Evaluation
 from core.evaluation.release.figures import check
 from core.evaluation.release.rule import Prices, spent
@@ -27,13 +28,16 @@ LESS_IS_BETTER = ("false_abstention",)  # and every unjudged share
 
 @dataclass(frozen=True)
 class Measured:
-    """Figures as in metrics.json; `evaluation` is None where that file is all there is."""
+    """Figures as in metrics.json; `evaluation` is None where that file is all there is. `plan`: the routes
+    that alone were planned to be compared with the baseline, see `planned`.
+    """
 
     name: str
     figures: Mapping[str, Any]
     evaluation: Evaluation | None = None
     prices: Prices = (None, None)
     titles: Mapping[str, str] = field(default_factory=dict)
+    plan: tuple[str, ...] = ()
 
     @property
     def routes(self) -> tuple[str, ...]:
@@ -55,6 +59,52 @@ class Measured:
         """The kind of each question that has one; {} without the evaluation."""
         asked = self.evaluation.questions if self.evaluation else {}
         return {id: question.mode for id, question in asked.items() if question.mode}
+
+    @cached_property
+    def equal(self) -> tuple[Equal, ...]:
+        """The routes that returned the same on every question, the simplest of each group first."""
+        if self.evaluation is None:
+            return equal_routes.read(self.figures)
+        return equal_routes.find(self.evaluation.outcomes, self.routes)
+
+    @cached_property
+    def distinct(self) -> Measured:
+        """The same with one route, the simplest, for those that returned the same: what a decision is among.
+        Where the baseline is another of them, that one stands for it.
+        """
+        simplest = {route: one.route for one in self.equal for route in one.others}
+        if not simplest:
+            return self
+        kept = [route for route in self.routes if route not in simplest]
+        return self._of(kept, simplest.get(self.baseline, self.baseline))
+
+    def planned(self, names: Sequence[str]) -> Measured:
+        """The baseline and the routes that were planned to be compared with it, and no others; BadInput for
+        none, or one that was not measured.
+        """
+        unknown = [name for name in names if name not in self.routes]
+        if unknown or not names:
+            raise BadInput(
+                f"planned route {unknown[0] if unknown else ''!r} was not measured; "
+                f"there are: {', '.join(self.routes)}"
+            )
+        kept = [route for route in self.routes if route in names or route == self.baseline]
+        return replace(self._of(kept, self.baseline), plan=tuple(route for route in kept if route in names))
+
+    def _of(self, kept: Sequence[str], baseline: str) -> Measured:
+        figures = {
+            **self.figures,
+            "baseline": baseline,
+            "routes": {route: self.figures["routes"][route] for route in kept},
+            "by_mode": {
+                mode: {route: block for route, block in by.items() if route in kept}
+                for mode, by in self.figures["by_mode"].items()
+            },
+            "equal": [
+                one for one in self.figures.get("equal", ()) if {one["route"], *one["others"]} <= {*kept}
+            ],
+        }
+        return replace(self, figures=figures)
 
     def title(self, route: str) -> str:
         """A route's title."""

@@ -68,7 +68,7 @@ def parts(measured: Measured, decision: Decision, against: Against | None = None
     asked = f"Required: {'; '.join(words.asked(decision.criteria))}. Passing routes are listed first."
     spread = "Tokens, model calls and price are totals divided by the questions that the route completed."
     return [
-        Part(texts=(words.headline(decision), *words.why(decision), words.sure(decision))),
+        Part(texts=tuple(words.every(decision))),
         *([Part(f"Against the release of {against.name}", (against.told,), points=against.notes)]
           if against else []),
         Part("Criteria", (asked,), criteria_table(decision)),

@@ -77,6 +77,7 @@ def snapshot(measured: Measured, decision: Decision) -> str:
     metrics = [name for name in (*COMPARED, *ANSWERS_COMPARED) if name in measured.metrics()]
     metrics += [] if decision.criteria.metric in metrics else [decision.criteria.metric]
     columns = {name: values for name in metrics if (values := measured.values(name)) is not None}
+    routes = [one.route for one in decision.candidates]
     document = {
         "kind": KIND,
         "schema": SCHEMA,
@@ -85,16 +86,15 @@ def snapshot(measured: Measured, decision: Decision) -> str:
         "asked": asked_on(measured),
         "corpus": str(measured.figures.get("corpus", "")),
         "fingerprint": str(measured.figures.get("fingerprint", "")),
-        "baseline": measured.baseline,
+        "baseline": decision.baseline,
         "metric": decision.criteria.metric,
         "chosen": decision.chosen,
         "criteria": decision.criteria.document(),
         "decision": decision.document(),
-        "routes": {route: _route(measured, decision, route, metrics) for route in measured.routes},
+        "routes": {route: _route(measured, decision, route, metrics) for route in routes},
         "questions": _questions(measured),
         "values": {
-            route: {name: dict(values[route]) for name, values in columns.items()}
-            for route in measured.routes
+            route: {name: dict(values[route]) for name, values in columns.items()} for route in routes
         },
     }
     return json.dumps(document, allow_nan=False, separators=(",", ":"), sort_keys=True) + "\n"

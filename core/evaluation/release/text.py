@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from core.domain.format import milliseconds
-from core.evaluation.finding import Finding, count, sentence
+from core.evaluation import equal_routes, more_labels
+from core.evaluation.finding import Finding, count, listed, sentence
 from core.evaluation.naming import named
-from core.evaluation.power import more_in_words
 from core.evaluation.release.call import Call
 from core.evaluation.release.checks import LABEL_MORE, NO_LOSS, Check, number, share
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import Candidate, Decision
 from core.evaluation.release.rule import SHOWN
 from core.evaluation.release.selection_stability import SelectionStability
+from core.routes.registry import routes
 
 MOST: Mapping[str, Callable[[float], str]] = {  # criteria whose limit is an upper one, and their figures
     "p95": milliseconds,
@@ -42,6 +43,13 @@ def headline(decision: Decision) -> str:
         why = label_more if _unjudged(decision) else "see the criteria that cannot be determined"
         return f"Not decidable: {why}. No route is known to meet every criterion."
     return "Nothing passes: every route misses at least one criterion."
+
+
+def every(decision: Decision) -> list[str]:
+    """All that is said of a decision, the headline first."""
+    told = [headline(decision), labels(decision), *regressed(decision), *why(decision), *equal(decision)]
+    told.append(sure(decision))
+    return [one for one in told if one]
 
 
 def too_close(decision: Decision) -> bool:
@@ -130,6 +138,46 @@ def sure(decision: Decision) -> str:
     return f"When the questions are resampled, the gate chooses {', '.join(shares)} of resamples."
 
 
+def labels(decision: Decision) -> str:
+    """How many more labelled questions would settle it; "" where there is nothing to settle between routes,
+    or it cannot be determined.
+    """
+    found = decision.labels
+    return "" if found is None else more_labels.sentence(found, lambda route: decision.of(route).title)
+
+
+def regressed(decision: Decision) -> list[str]:
+    """How the questions do that people complained of: a headline, then a sentence for each that is broken."""
+    found = decision.regressions
+    if found is None:
+        return []
+    broken = [f"Broke again: {one.in_words()}." for one in found.broken]
+    untold = [f"Cannot be determined: {one.in_words()}." for one in found.of("cannot be told")]
+    return [found.headline(decision.of(found.route).title), *broken, *untold]
+
+
+def equal(decision: Decision) -> list[str]:
+    """The routes that are one, and those that alone were planned to be compared, a sentence each."""
+    titles = {name: known.title for name, known in routes().items()}
+    titles |= {one.route: one.title for one in decision.candidates}
+
+    def named_(route: str) -> str:
+        return titles.get(route, route)
+
+    texts = [
+        f"{equal_routes.sentence(one, named_)} {named_(one.route)} is the candidate, the simplest by "
+        f"{equal_routes.RULE}."
+        for one in decision.equal
+    ]
+    if decision.planned:
+        texts.append(
+            f"Planned comparison: {listed([*map(named_, decision.planned)])} with "
+            f"{named_(decision.baseline)}. Other measured routes are not candidates and count in no "
+            f"correction."
+        )
+    return texts
+
+
 def asked(criteria: Criteria) -> list[str]:
     """The criteria, one phrase each."""
     phrases = [f"best by {named(criteria.metric)}"]
@@ -160,10 +208,7 @@ def _too_close(decision: Decision, title: str, call: Call) -> str:
     text = f"Too close to call: {title} is chosen in {_percent(call.share)} of resamples"
     if call.rival is None:
         return f"{text}, and in {_percent(call.rival_share)} no route passes."
-    text += f", {decision.of(call.rival).title} in {_percent(call.rival_share)}."
-    if call.n is None or call.delta is None or call.sd is None:
-        return text
-    return f"{text} {more_in_words(call.n, call.delta, call.sd, 'the two')}".rstrip()
+    return f"{text}, {decision.of(call.rival).title} in {_percent(call.rival_share)}."
 
 
 def _rule(decision: Decision, chosen: Candidate, best: Candidate) -> str:

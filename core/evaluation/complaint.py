@@ -1,0 +1,39 @@
+"""The kinds of failure that people report, and which of them a run itself tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.analysis.occurrences import held
+from core.analysis.passage_trace import PassageTrace
+from core.domain.types import Run
+
+DEPTH = 10  # first passages of a ranking that count as shown
+FAILURES: Mapping[str, str] = {
+    "not found": "Not found",
+    "ranked too low": "Ranked too low",
+    "cut by a step": "Cut by a step",
+    "wrong passage on top": "Wrong passage on top",
+    "wrong answer": "Wrong answer",
+    "should have abstained": "Should have abstained",
+    "should have answered": "Should have answered",
+    "wrong citation": "Wrong citation",
+    "other": "Other",
+}
+
+
+def suggested(run: Run, route: str, passage: str | None = None) -> str:
+    """The kind that the run itself shows of a route, for the passage that should have been there: not found
+    by any step, cut by one, or ranked too low. Without a passage: the answer's, where one was written.
+    """
+    result = next((one for one in run.results if one.route == route), None)
+    if result is None:
+        return "other"
+    if passage is None:
+        return "wrong answer" if result.answer and not result.abstained else (
+            "should have answered" if result.abstained else "not found"
+        )  # fmt: skip
+    ranks = {hit.passage.id: at for at, hit in enumerate(result.hits, 1)}
+    if passage in ranks:
+        return "ranked too low" if ranks[passage] > DEPTH else "wrong answer" if result.answer else "other"
+    return "cut by a step" if held([PassageTrace(result)], passage) else "not found"

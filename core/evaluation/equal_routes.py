@@ -1,0 +1,98 @@
+"""Routes that returned the same on every question of an evaluation: one result, to be counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import inf, isnan
+from statistics import median
+from typing import Any
+
+from core.evaluation.finding import count, listed
+from core.evaluation.outcome import Outcome, Outcomes
+
+RULE = "fewer model calls and tokens, then fewer steps, then the lower median time, then the name"
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """`route` and the `others`, which returned the same passages in the same order, and the same answers, on
+    all `questions`; `depth` is the length of the longest ranking compared. `route` is the simplest: see RULE.
+    """
+
+    route: str
+    others: tuple[str, ...]
+    questions: int
+    depth: int
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.route, *self.others
+
+
+def find(outcomes: Outcomes, routes: Sequence[str]) -> tuple[Equal, ...]:
+    """The routes that are equal on every question: in what they ended with, the whole ranking as saved in
+    their run files, the answer and the SQL. Routes that found nothing at all are not called equal.
+    """
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for route in routes:
+        mine = [by[route] for by in outcomes.values() if route in by]
+        if any(one.status == "ok" and one.hits for one in mine):
+            same = tuple((q, _result(by[route])) for q, by in outcomes.items() if route in by)
+            groups.setdefault(same, []).append(route)
+    return tuple(_equal(outcomes, group) for group in groups.values() if len(group) > 1)
+
+
+def document(found: Sequence[Equal]) -> list[dict[str, Any]]:
+    """As the figures of an evaluation hold them."""
+    return [{**asdict(one), "others": list(one.others)} for one in found]
+
+
+def read(figures: Mapping[str, Any]) -> tuple[Equal, ...]:
+    """The opposite; none in figures of an earlier version."""
+    return tuple(
+        Equal(one["route"], tuple(one["others"]), one["questions"], one["depth"])
+        for one in figures.get("equal", ())
+    )
+
+
+def standing_for(found: Sequence[Equal], baseline: str) -> dict[str, str]:
+    """Each route that another stands for in comparisons, and that other: the baseline in its own group, else
+    the simplest.
+    """
+    return {
+        route: one
+        for group in found
+        for one in [baseline if baseline in group.routes else group.route]
+        for route in group.routes
+        if route != one
+    }
+
+
+def sentence(one: Equal, named: Callable[[str], str] = str) -> str:
+    """Which routes are equal, and on what."""
+    return (
+        f"{listed([*map(named, one.others)])} returned the same rankings as {named(one.route)} on all "
+        f"{count(one.questions)} (compared to depth {one.depth}): they count as one result."
+    )
+
+
+def _result(one: Outcome) -> tuple[Any, ...]:
+    ids = tuple(passage for passage, _ in one.hits)
+    return one.status, ids, one.answer, one.abstained, one.citations, one.said.get("sql", "")
+
+
+def _equal(outcomes: Outcomes, group: Sequence[str]) -> Equal:
+    first, *others = sorted(group, key=lambda route: _work(outcomes, route))
+    depth = max(len(by[first].hits) for by in outcomes.values() if first in by)
+    return Equal(first, tuple(others), sum(first in by for by in outcomes.values()), depth)
+
+
+def _work(outcomes: Outcomes, route: str) -> tuple[float, float, float, float, str]:
+    """By RULE, to be compared. Replies read from a file took no step that is known here."""
+    mine = [one for by in outcomes.values() if (one := by.get(route)) is not None and one.status == "ok"]
+    times = [one.ms for one in mine if not isnan(one.ms)]
+    steps = sum(one.steps for one in mine) / len(mine)
+    tokens = sum(one.prompt_tokens + one.completion_tokens for one in mine)
+    return sum(one.calls for one in mine), tokens, steps or inf, median(times) if times else inf, route

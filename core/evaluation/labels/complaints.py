@@ -1,0 +1,233 @@
+"""Complaints about what routes returned, kept as labelled questions of a label set: a set of regressions."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, replace
+from reprlib import repr as short
+
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query, Run
+from core.evaluation.complaint import FAILURES
+from core.evaluation.dataset import Complaint, Question
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import rows
+from core.evaluation.labels.origins import id_of
+from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled
+from core.store import Store
+from core.store.rows import bind
+from core.store.run_annotations import clean_note
+
+GRADE = 3  # of the passage that should have been there: it answers the question
+UNANSWERABLE = "should have abstained"
+MAX_ANSWER = 2000  # characters of a gold answer
+GUIDELINES = (
+    "Questions that people complained of. A passage that somebody named as missing answers its question.\n"
+    + desks.DEFAULT
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A complaint about one route of a run: the `failure` (see core.evaluation.complaint.FAILURES), `who`
+    says so, the `passage` that should have been there, the right `answer` and a `note`, where they are known.
+    """
+
+    run: Run
+    route: str
+    failure: str
+    who: str
+    passage: Passage | None = None
+    answer: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was made of a report: the set, the question and the complaint. `before` is the question as it was,
+    None where it is new; `others` are the people who had complained of it. `judgement`: whether its passage
+    was graded for it.
+    """
+
+    set: str
+    question: str
+    complaint: Complaint
+    before: Question | None
+    others: tuple[str, ...]
+    judgement: bool
+    again: bool = False
+
+    def in_words(self) -> str:
+        """What happened, in a sentence."""
+        if self.again:
+            return f"You have reported this in {self.set} already; nothing was added."
+        if self.before is None:
+            return f"Saved: the question is a new test in {self.set}."
+        if not self.others:
+            return f"Saved: added to your earlier complaint in {self.set}."
+        return (
+            f"Saved: {', '.join(self.others)} had reported this question in {self.set}; it keeps both "
+            "complaints."
+        )
+
+
+def default_name(corpus: str) -> str:
+    """What the set of regressions of a corpus is called unless somebody says otherwise."""
+    return f"regressions {corpus}"[: desks.MAX_TAG]
+
+
+def report(store: Store, name: str, said: Report) -> Kept:
+    """Keep a complaint as a question of the set `name`, made now where there is none: one transaction, on the
+    disk on return. The same question, after the same turns, is one question with every complaint.
+
+    BadInput for a set over another corpus or a deleted one, a route that the run does not have, a kind of
+    failure or a text that is not allowed.
+    """
+    complaint, answer = _checked(said)
+    name = desks.clean_name(name, "label set")
+    fresh = LabelSet(name, said.run.corpus, GUIDELINES, desks.RELEVANT_FROM, rows.now())
+
+    def work(connection: sqlite3.Connection) -> Kept:
+        _check_run(connection, said.run.id)
+        desk = _desk(connection, fresh)
+        before = _asked(desk, said.run.query) if desk else None
+        if before and (same := _same(before, complaint, answer)):
+            return Kept(name, before.id, same, before, (), judgement=False, again=True)
+        question = _with(before or Question(id_of(said.run.query), said.run.query), complaint, answer)
+        desks.clean_questions([question])
+        if desk is None:
+            rows.insert(connection, fresh, [question])
+        else:
+            rows.keep_question(connection, name, question)
+        judged = said.passage is not None and _judge(connection, name, question.id, said, complaint)
+        others = (
+            dict.fromkeys(one.who for one in before.complaints if one.who != complaint.who) if before else {}
+        )
+        return Kept(name, question.id, complaint, before, tuple(others), judged)
+
+    return store.write(work)
+
+
+def undo(store: Store, kept: Kept) -> None:
+    """Take a complaint back, with the grade that it gave. The question goes where nobody else said anything
+    of it, and the set where that was its only question. BadInput where somebody removed it meanwhile.
+    """
+
+    def work(connection: sqlite3.Connection) -> None:
+        desk = rows.read(connection, kept.set)
+        now = desk.asked.get(kept.question)
+        if now is None or kept.complaint not in now.complaints:
+            raise BadInput(f"the complaint in {kept.set} is gone already")
+        left = tuple(one for one in now.complaints if one != kept.complaint)
+        said = {one.annotator for one in desk.current() if one.question == kept.question}
+        if kept.before is None and not left and said <= {kept.complaint.who}:
+            rows.drop_question(connection, kept.set, kept.question)
+            return
+        answers = now.answers if left else (kept.before.answers if kept.before else ())
+        answerable = now.answerable if left else (kept.before.answerable if kept.before else None)
+        question = replace(now, complaints=left, answers=answers, answerable=answerable)
+        rows.keep_question(connection, kept.set, question)
+        if kept.judgement:
+            withdrawn = Judgement(
+                kept.question, kept.complaint.passage, kept.complaint.who, "person", "withdrawn"
+            )
+            rows.append(connection, kept.set, [withdrawn])
+
+    store.write(work)
+
+
+def of_sets(store: Store, corpus: str | None = None) -> list[Desk]:
+    """The label sets with a complaint in them, over one corpus or any."""
+    every = [desks.load(store, one.name) for one in desks.sets(store) if corpus in (None, one.corpus)]
+    return [desk for desk in every if any(question.complaints for question in desk.questions)]
+
+
+def _checked(said: Report) -> tuple[Complaint, str]:
+    if said.failure not in FAILURES:
+        raise BadInput(f"failure {short(said.failure)}; give one of: {', '.join(FAILURES)}")
+    routes = [result.route for result in said.run.results]
+    if said.route not in routes:
+        raise BadInput(f"run {said.run.id} has no route {short(said.route)}; it has: {', '.join(routes)}")
+    answer = " ".join(said.answer.split())
+    if len(answer) > MAX_ANSWER:
+        raise BadInput(f"the gold answer has {len(answer):,} characters; give at most {MAX_ANSWER:,}")
+    who = desks.clean_name(said.who, "annotator")
+    if who.startswith(desks.MODEL):
+        raise BadInput(f"annotator {short(who)}: names that begin with {desks.MODEL!r} are those of models")
+    passage = said.passage.id if said.passage else ""
+    note = clean_note(said.note)
+    return Complaint(who, said.failure, said.run.id, said.route, passage, note, rows.now()), answer
+
+
+def _check_run(connection: sqlite3.Connection, run: str) -> None:
+    """BadInput for a run that was deleted; one that was never stored here may be reported all the same."""
+    row = connection.execute("SELECT deleted FROM runs WHERE id = ?", (bind(run),)).fetchone()
+    if row is not None and row["deleted"]:
+        raise BadInput(f"run {run} was deleted; undo that on Sessions, then report it")
+
+
+def _desk(connection: sqlite3.Connection, fresh: LabelSet) -> Desk | None:
+    """The set as it is; None where there is none yet."""
+    known = connection.execute(
+        "SELECT deleted FROM label_sets WHERE name = ?", (bind(fresh.name),)
+    ).fetchone()
+    if known is None:
+        return None
+    desk = rows.read(connection, fresh.name)  # BadInput for a deleted one
+    if desk.set.corpus != fresh.corpus:
+        raise BadInput(
+            f"label set {short(fresh.name)} is over corpus {desk.set.corpus}, and this run over "
+            f"{fresh.corpus}; "
+            "give another name"
+        )
+    return desk
+
+
+def _asked(desk: Desk, query: Query) -> Question | None:
+    return next((question for question in desk.questions if question.query == query), None)
+
+
+def _same(question: Question, new: Complaint, answer: str) -> Complaint | None:
+    """A complaint that says the same, where the new one adds neither an answer nor a note."""
+    if (answer and answer not in question.answers) or new.note:
+        return None
+    told = (new.who, new.failure, new.route, new.passage)
+    known = question.complaints
+    return next((one for one in known if (one.who, one.failure, one.route, one.passage) == told), None)
+
+
+def _with(question: Question, complaint: Complaint, answer: str) -> Question:
+    answers = tuple(dict.fromkeys((*question.answers, *([answer] if answer else ()))))
+    answerable = question.answerable
+    if complaint.failure == UNANSWERABLE:
+        answerable = False
+    elif answer or complaint.passage:
+        answerable = True
+    return replace(
+        question, answers=answers, answer=question.answer or answer or None, answerable=answerable,
+        complaints=(*question.complaints, complaint),
+    )  # fmt: skip
+
+
+def _judge(
+    connection: sqlite3.Connection, name: str, question: str, said: Report, complaint: Complaint
+) -> bool:
+    """Grade the passage that should have been there, unless the same person did; whether it was done now."""
+    if said.passage is None:
+        return False
+    rows.pool_all(connection, name, {question: [Pooled(said.passage, _ranks(said.run, said.passage.id))]})
+    standing = rows.read(connection, name).by(complaint.who).get((question, said.passage.id))
+    if standing is not None and standing.grade == GRADE:
+        return False
+    told = Judgement(question, said.passage.id, complaint.who, "person", "grade", GRADE, complaint.note)
+    rows.append(connection, name, [told])
+    return True
+
+
+def _ranks(run: Run, passage: str) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (result.route, at)
+        for result in run.results
+        for at, hit in enumerate(result.hits, 1)
+        if hit.passage.id == passage
+    )

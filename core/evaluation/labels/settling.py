@@ -1,0 +1,133 @@
+"""The label set in which a comparison of two routes is settled: the questions that decide most come first."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.domain.errors import BadInput
+from core.domain.types import Passage, Query
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import label_next, rows
+from core.evaluation.labels.label_next import Next
+from core.evaluation.labels.types import GRADES, Desk, Judgement, LabelSet, Pooled
+
+if TYPE_CHECKING:
+    from core.evaluation.experiment_store import Evaluation
+    from core.evaluation.labels_file import Documents
+    from core.store import Store
+
+ORDER = "~"  # between an evaluation and two routes, where an address names the order
+SUFFIX = "to settle"  # of the name of a set that is made of an evaluation's questions
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The set to label, and the ids of its questions in the order that decides most."""
+
+    set: str
+    questions: tuple[str, ...]
+
+
+def begin(store: Store, evaluation: Evaluation, one: str, other: str, corpus: Documents) -> Ready:
+    """The label set of an evaluation with the passages that decide between two routes in its pool.
+
+    It is the set that the evaluation was made with. Where its labels come from elsewhere a set is made of its
+    questions and judgements, which count as an import; made once, it is used again. BadInput where there is
+    nothing to label, or the evaluation is over another corpus than the set of that name.
+    """
+    found = label_next.of_evaluation(evaluation, one, other)
+    if not found:
+        raise BadInput(
+            f"no unjudged passage among the first {label_next.DEPTH} decides between {one} and {other}: "
+            "labels cannot change their order here"
+        )
+    name = evaluation.spec.get("labels") or _own(store, evaluation, corpus)
+    desk = desks.load(store, name)
+    if desk.set.corpus != corpus.name:
+        raise BadInput(f"label set {name} is over corpus {desk.set.corpus}, not {corpus.name}")
+    ids = _same(desk)
+    texts = _texts(evaluation, corpus, found)
+    pool = {
+        ids[item.query]: [
+            Pooled(texts[id], _ranks(evaluation, item.id, id, (one, other)))
+            for id in item.passages
+            if id in texts
+        ]
+        for item in found
+        if item.query in ids
+    }
+    desks.add_to_pool(store, name, pool)
+    return Ready(name, tuple(pool))
+
+
+def order(desk: Desk, evaluation: Evaluation, one: str, other: str) -> tuple[str, ...]:
+    """The questions of a set, those first whose labels decide most between two routes: as an evaluation
+    ranked them, and as its own pool tells of questions that were not asked in it. The others are not among
+    them.
+    """
+    ids = _same(desk)
+    found = [item for item in label_next.of_evaluation(evaluation, one, other) if item.query in ids]
+    known = {ids[item.query] for item in found}
+    found += [item for item in label_next.of_desk(desk, one, other) if item.id not in known]
+    return tuple(dict.fromkeys(ids[item.query] for item in label_next.ordered(found)))
+
+
+def _same(desk: Desk) -> dict[Query, str]:
+    return {question.query: question.id for question in desk.questions}
+
+
+def _own(store: Store, evaluation: Evaluation, corpus: Documents) -> str:
+    """The set made of the evaluation's questions and judgements, made now where it is not there."""
+    labelled = evaluation.labelled
+    name = desks.clean_name(f"{labelled.name[:48]} {SUFFIX}", "label set")
+    if any(one.name == name for one in desks.sets(store)):
+        return name
+    judged = {id: by for question in labelled.questions if (by := labelled.qrels.get(id := question.id))}
+    texts = corpus.by_ids(sorted({passage for by in judged.values() for passage in by}))
+    if beyond := sorted({grade for by in judged.values() for grade in by.values()} - set(GRADES)):
+        raise BadInput(
+            f"{labelled.name} has grades that label sets do not have ({beyond[0]}); label its questions in a "
+            "set made on the Label page"
+        )
+    who = f"labels of {labelled.name}"[:64]
+    said = [
+        desks.clean(Judgement(id, passage, who, "import", "grade", grade))
+        for id, by in judged.items()
+        for passage, grade in by.items()
+        if passage in texts
+    ]
+    fresh = LabelSet(name, corpus.name, desks.DEFAULT, labelled.relevant_from, rows.now())
+    asked = desks.clean_questions(labelled.questions)
+    pool = {id: [Pooled(texts[p]) for p in by if p in texts] for id, by in judged.items()}
+
+    def work(connection: sqlite3.Connection) -> None:
+        rows.insert(connection, fresh, asked)
+        rows.pool_all(connection, name, pool)
+        rows.append(connection, name, said)
+
+    store.write(work)
+    return name
+
+
+def _texts(evaluation: Evaluation, corpus: Documents, found: Sequence[Next]) -> Mapping[str, Passage]:
+    """The passages as the corpus has them; else as the evaluation's runs kept them."""
+    texts = dict(corpus.by_ids(sorted({id for one in found for id in one.passages})))
+    for one in found:
+        if any(id not in texts for id in one.passages) and evaluation.run_id(one.id):
+            texts = {**evaluation.run(one.id).passages, **texts}
+    return texts
+
+
+def _ranks(
+    evaluation: Evaluation, question: str, passage: str, routes: Sequence[str]
+) -> tuple[tuple[str, int], ...]:
+    by = evaluation.outcomes[question]
+    return tuple(
+        (route, at)
+        for route in routes
+        for at, (id, _) in enumerate(by[route].hits[: label_next.DEPTH], 1)
+        if id == passage
+    )

@@ -1,0 +1,228 @@
+"""Questions that people complained of, asked of the route to ship: which of them broke again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.ranked import Ids
+from core.domain.types import AnswerStyle
+from core.evaluation.answers import Given, correct
+from core.evaluation.complaint import DEPTH
+from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.finding import count, listed
+from core.evaluation.outcome import Outcome
+
+if TYPE_CHECKING:
+    from core.engine.engine import Engine
+    from core.evaluation.experiment_store import Evaluation
+
+State = Literal["passed", "broken", "cannot be told"]
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """One question of a regression set with one route: `state`, and `why` in words.
+
+    `failures` are the kinds of failure that were reported, `who` reported them. `wanted` are the passages
+    that should be among the first `depth`, `rank` is the best place of one, from 1, None where it has none
+    there or further down. `run` is the id of the run, "" where none was kept.
+    """
+
+    question: str
+    text: str
+    state: State
+    why: str
+    failures: tuple[str, ...] = ()
+    who: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
+    rank: int | None = None
+    run: str = ""
+
+    def in_words(self) -> str:
+        """The question, what is wrong, and who reported it as what."""
+        reported = ""
+        if self.failures:
+            reported = f" (reported as {listed(self.failures)} by {listed(self.who)})"
+        return f"{self.question} “{self.text[:120]}”: {self.why}{reported}"
+
+
+@dataclass(frozen=True, slots=True)
+class Regressions:
+    """Every question of the set `name` with `route`, in their order; `source` is an evaluation's name, or ""
+    where the route was asked now.
+    """
+
+    name: str
+    route: str
+    depth: int
+    results: tuple[Regression, ...]
+    source: str = ""
+
+    def of(self, state: State) -> tuple[Regression, ...]:
+        """Those in a state."""
+        return tuple(one for one in self.results if one.state == state)
+
+    @property
+    def broken(self) -> tuple[Regression, ...]:
+        """Those that broke again."""
+        return self.of("broken")
+
+    def headline(self, title: str) -> str:
+        """How many passed, in a sentence; `title` is the route's."""
+        open_ = len(self.of("cannot be told"))
+        rest = f"; {open_} cannot be determined" if open_ else ""
+        return (
+            f"Regressions in {self.name}: {title} passes {len(self.of('passed'))} of "
+            f"{count(len(self.results))}, {len(self.broken)} broke again{rest}."
+        )
+
+
+def of_evaluation(evaluation: Evaluation, route: str, depth: int = DEPTH) -> Regressions:
+    """From an evaluation of a regression set; BadInput where the route is not in it, or no question was
+    asked.
+    """
+    if route not in evaluation.routes:
+        raise BadInput(
+            f"evaluation {evaluation.name} of the regressions has no route {route!r}; it has: "
+            f"{', '.join(evaluation.routes)}"
+        )
+    labelled, name = evaluation.labelled, str(evaluation.spec.get("labels") or evaluation.labelled.name)
+    asked = [question for question in labelled.questions if question.id in evaluation.outcomes]
+    if not asked:
+        raise BadInput(f"evaluation {evaluation.name} of the regressions asked no question yet; resume it")
+    results = tuple(
+        checked(question, evaluation.outcomes[question.id].get(route), labelled, depth) for question in asked
+    )
+    return Regressions(name, route, depth, results, evaluation.name)
+
+
+def ask(
+    engine: Engine,
+    name: str,
+    route: str,
+    parameters: Mapping[str, Any],
+    *,
+    style: AnswerStyle | None = None,
+    depth: int = DEPTH,
+    corpus: str | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ended: Callable[[], bool] = lambda: False,
+) -> Regressions:
+    """Ask each question of the label set `name` of a route now, with answers where `style` says how.
+
+    BadInput for a set that is not there, has no question that can be checked, is over another corpus than
+    `corpus`, or whose corpus has gone; Unavailable where the route cannot run. Stopped by `ended`, questions
+    that were not asked cannot be told.
+    """
+    from core.engine.request import Request
+    from core.evaluation.labels import desk as desks
+    from core.evaluation.labels.final import labelled_set
+    from core.evaluation.labels.pool import store_of
+    from core.evaluation.runner import outcomes_of
+
+    store = store_of(engine)
+    over = desks.load(store, name).set.corpus
+    if corpus not in (None, over):
+        raise BadInput(f"regression set {name!r} is over corpus {over}, and the evaluation over {corpus}")
+    try:
+        opened = engine.corpus(over)
+    except RouteScopeError as error:
+        raise BadInput(
+            f"regression set {name!r} is over corpus {over}, which cannot be opened: {error}"
+        ) from None
+    labelled, _ = labelled_set(store, name, opened)
+    results: list[Regression] = []
+    ids = Ids()
+    for question in labelled.questions:
+        outcome = None
+        if not ended():
+            run = engine.ask(Request(
+                question.query, over, (route,), {route: dict(parameters)}, "all" if style else "none",
+                style=style or AnswerStyle(), stored=False,
+            ))  # fmt: skip
+            outcome = outcomes_of(run, question, labelled, ids, kept=False)[route]
+        results.append(checked(question, outcome, labelled, depth))
+        progress(len(results), len(labelled.questions))
+    return Regressions(name, route, depth, tuple(results))
+
+
+def checked(
+    question: Question, outcome: Outcome | None, labelled: LabelledSet, depth: int = DEPTH
+) -> Regression:
+    """One question: its wanted passages are among the first `depth`, and its answer is right where one was
+    written. A route that failed broke it; where there is nothing to check it cannot be told.
+    """
+    grades = labelled.qrels.get(question.id, {})
+    relevant = [id for id, grade in grades.items() if grade >= labelled.relevant_from]
+    named = [one.passage for one in question.complaints if one.passage]
+    wanted = tuple(dict.fromkeys(id for id in named if id in relevant))
+    places = {id: at for at, (id, _) in enumerate(outcome.hits, 1)} if outcome else {}
+    ranks = [places[id] for id in wanted or relevant if id in places]
+    state, why = _state(question, outcome, wanted, relevant, bool(named), places, depth)
+    return Regression(
+        question.id, question.query.text, state, why,
+        tuple(dict.fromkeys(one.failure for one in question.complaints)),
+        tuple(dict.fromkeys(one.who for one in question.complaints)),
+        wanted or tuple(relevant), min(ranks, default=None), outcome.run if outcome else "",
+    )  # fmt: skip
+
+
+def _state(
+    question: Question,
+    outcome: Outcome | None,
+    wanted: tuple[str, ...],
+    relevant: list[str],
+    named: bool,
+    places: Mapping[str, int],
+    depth: int,
+) -> tuple[State, str]:
+    if outcome is None:
+        return "cannot be told", "it was not asked"
+    if outcome.status != "ok":
+        return "broken", f"the route {outcome.status}" + (f": {outcome.error}" if outcome.error else "")
+    told: list[str] = []
+    # Each passage that somebody named; of labels that followed their words to other passages any one.
+    missing = [id for id in wanted if places.get(id, depth + 1) > depth]
+    if not wanted and relevant and all(places.get(id, depth + 1) > depth for id in relevant):
+        missing = relevant[:1]
+    if missing:
+        at = places.get(missing[0])
+        where = f"is at rank {at}" if at else "is not found"
+        return "broken", f"{missing[0]} {where}, wanted in the first {depth}"
+    if relevant:
+        told.append(f"its passage is in the first {depth}")
+    elif named:
+        return "cannot be told", "the corpus no longer has the passage that should be found"
+    right = _answered(question, outcome)
+    if right is False:
+        return "broken", _wrong(question, outcome)
+    if right:
+        told.append("its answer is right")
+    if told:
+        return "passed", " and ".join(told)
+    if question.answers or question.answerable is False:
+        return "cannot be told", "no answer was written to check"
+    return "cannot be told", "no passage and no gold answer is given; add one on Label"
+
+
+def _answered(question: Question, outcome: Outcome) -> bool | None:
+    """Whether the answer is right by its gold answers, or rightly withheld; None where there is nothing to
+    compare.
+    """
+    if outcome.answer is None:
+        return None
+    given = Given(outcome.answer, outcome.citations, outcome.abstained, outcome.wrong)
+    if question.answerable is False:
+        return outcome.abstained
+    return correct(given, question.answers, question.answerable) if question.answers else None
+
+
+def _wrong(question: Question, outcome: Outcome) -> str:
+    if question.answerable is False:
+        return "it answered where it should have abstained"
+    if outcome.abstained:
+        return "it abstained where there is an answer"
+    return f"its answer does not hold the gold answer “{question.answers[0][:80]}”"

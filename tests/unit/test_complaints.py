@@ -1,0 +1,212 @@
+"""From a complaint to a labelled question: kept, merged, undone, refused; and what the route itself shows."""
+
+import threading
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from core.domain.errors import BadInput
+from core.domain.types import Query, Turn
+from core.evaluation.complaint import FAILURES, suggested
+from core.evaluation.dataset import Question
+from core.evaluation.labels import complaints
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.complaints import Report, default_name, report, undo
+from core.evaluation.labels.final import final
+from core.evaluation.labels.types import Judgement
+from core.store import Store
+from tests.runs import make_run
+
+NAME = "regressions tiny"
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(Store(tmp_path / "store.sqlite")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def run():
+    return make_run(mishaps=False, run_id="good", corpus="tiny")
+
+
+@pytest.fixture
+def first(run):
+    """A route of the run, and a passage that it found."""
+    result = next(one for one in run.results if len(one.hits) > 2)
+    return result.route, result.hits[1].passage
+
+
+def said(run, route, passage=None, **more):
+    return Report(run, route, **{"failure": "ranked too low", "who": "ann", "passage": passage, **more})
+
+
+def test_the_first_complaint_makes_the_set_with_its_question(store, run, first):
+    route, passage = first
+    made = said(run, route, passage, answer="  42  days ", note="see ticket 7")
+    kept = report(store, default_name("tiny"), made)
+    assert (kept.set, kept.before, kept.others, kept.judgement) == (NAME, None, (), True)
+    assert kept.in_words() == f"Saved: the question is a new test in {NAME}."
+    desk = desks.load(store, NAME)
+    (question,) = desk.questions
+    assert desk.set.corpus == "tiny"
+    assert question.query == run.query
+    assert (question.answers, question.answerable) == (("42 days",), True)
+    (one,) = question.complaints
+    assert (one.who, one.failure, one.run, one.route) == ("ann", "ranked too low", "good", route)
+    assert (one.passage, one.note) == (passage.id, "see ticket 7")
+    assert final(desk)[question.id, passage.id].grade == 3
+    assert dict(desk.pool[question.id][passage.id].found)[route] == 2
+    assert [one.set.name for one in complaints.of_sets(store, "tiny")] == [NAME]
+    assert complaints.of_sets(store, "other") == []
+
+
+def test_a_second_complaint_of_the_same_question_is_merged_with_both_names(store, run, first):
+    route, passage = first
+    report(store, NAME, said(run, route, passage, answer="42 days"))
+    other = said(run, route, passage, who="bob", failure="wrong answer", answer="six weeks")
+    kept = report(store, NAME, other)
+    assert kept.others == ("ann",)
+    assert "ann had reported this question" in kept.in_words()
+    (question,) = desks.load(store, NAME).questions
+    assert [one.who for one in question.complaints] == ["ann", "bob"]
+    assert question.answers == ("42 days", "six weeks")
+    again = report(store, NAME, said(run, route, passage))
+    assert (again.again, again.judgement) == (True, False)
+    assert again.in_words() == f"You have reported this in {NAME} already; nothing was added."
+    assert len(desks.load(store, NAME).questions[0].complaints) == 2
+    assert len(desks.load(store, NAME).questions) == 1
+
+
+def test_the_same_words_after_other_turns_are_another_question(store, run, first):
+    route, _ = first
+    report(store, NAME, said(run, route))
+    other = replace(run, query=Query(run.query.text, (Turn("user", "something before"),)))
+    report(store, NAME, said(other, route))
+    assert len(desks.load(store, NAME).questions) == 2
+
+
+def test_should_have_abstained_marks_the_question_as_unanswerable(store, run, first):
+    report(store, NAME, said(run, first[0], failure="should have abstained"))
+    assert desks.load(store, NAME).questions[0].answerable is False
+
+
+def test_undo_takes_all_of_it_back(store, run, first):
+    route, passage = first
+    kept = report(store, NAME, said(run, route, passage))
+    undo(store, kept)
+    assert desks.sets(store) == ()  # the set was made for it
+    with pytest.raises(BadInput, match="no label set"):
+        undo(store, kept)
+    report(store, NAME, said(run, route, passage))  # the name is free again
+    assert len(desks.load(store, NAME).questions) == 1
+
+
+def test_undo_of_one_of_two_leaves_the_others(store, run, first):
+    route, passage = first
+    report(store, NAME, said(run, route, passage, answer="42 days"))
+    second = report(store, NAME, said(run, route, passage, who="bob", failure="wrong answer"))
+    undo(store, second)
+    desk = desks.load(store, NAME)
+    assert [one.who for one in desk.questions[0].complaints] == ["ann"]
+    assert desk.questions[0].answers == ("42 days",)
+    assert [one.annotator for one in desk.current()] == ["ann"]
+    with pytest.raises(BadInput, match="gone already"):
+        undo(store, second)
+
+
+def test_undo_keeps_what_others_said_of_the_question_meanwhile(store, run, first):
+    route, passage = first
+    kept = report(store, NAME, said(run, route, passage))
+    desks.judge(store, NAME, Judgement(kept.question, passage.id, "bob", "person", "grade", 1))
+    undo(store, kept)
+    desk = desks.load(store, NAME)
+    assert desk.questions[0].complaints == ()
+    assert [(one.annotator, one.grade) for one in desk.current()] == [("bob", 1)]
+
+
+def test_two_people_at_once_lose_nothing(store, run, first):
+    route, passage = first
+    threads = [
+        threading.Thread(target=report, args=(store, NAME, said(run, route, passage, who=f"person {n}")))
+        for n in range(8)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    (question,) = desks.load(store, NAME).questions
+    assert {one.who for one in question.complaints} == {f"person {n}" for n in range(8)}
+    assert len(desks.load(store, NAME).current()) == 8
+
+
+def test_what_is_not_allowed_is_said_and_changes_nothing(store, run, first):
+    route, passage = first
+    for wrong, words in (
+        ({"failure": "ugly"}, "failure 'ugly'; give one of: not found"),
+        ({"who": "  "}, "annotator"),
+        ({"who": "model:x"}, "names that begin with 'model:'"),
+        ({"answer": "x" * 3000}, "3,000 characters; give at most 2,000"),
+        ({"note": "x" * 30_000}, "note"),
+        ({"route": "nobody"}, "has no route 'nobody'; it has: "),
+    ):
+        with pytest.raises(BadInput, match=words):
+            report(store, NAME, replace(said(run, route, passage), **wrong))
+    with pytest.raises(BadInput, match="give a name of 1 to 64 characters"):
+        report(store, " ", said(run, route))
+    assert desks.sets(store) == ()
+
+
+def test_the_name_of_a_set_over_another_corpus_or_a_deleted_one_is_refused(store, run, first):
+    desks.create(store, "taken", "elsewhere", [Question("q", Query("one"))])
+    with pytest.raises(BadInput, match="over corpus elsewhere, and this run over tiny; give another name"):
+        report(store, "taken", said(run, first[0]))
+    desks.delete(store, "taken")
+    with pytest.raises(BadInput, match="'taken' was deleted"):
+        report(store, "taken", said(run, first[0]))
+
+
+def test_a_session_that_was_deleted_meanwhile_is_refused(store, run, first):
+    store.save(run)
+    store.flush()
+    store.delete(run.id)
+    with pytest.raises(BadInput, match="run good was deleted; undo that on Sessions"):
+        report(store, NAME, said(run, first[0]))
+    store.undelete(run.id)
+    assert report(store, NAME, said(run, first[0])).before is None
+
+
+def test_hostile_text_is_kept_as_it_is(store, first):
+    evil = make_run(hostile=True, run_id="evil", corpus="tiny")
+    route = evil.results[0].route
+    report(store, NAME, said(evil, route, note="<script>alert(1)</script>"))
+    (question,) = desks.load(store, NAME).questions
+    assert question.query == evil.query
+    assert question.complaints[0].note == "<script>alert(1)</script>"
+
+
+def test_a_set_that_changed_has_another_version(store, run, first):
+    report(store, NAME, said(run, first[0]))
+    before = desks.version(store, NAME)
+    report(store, NAME, said(run, first[0], who="bob"))
+    assert desks.version(store, NAME) != before
+
+
+def test_the_kind_is_what_the_run_shows(run, first):
+    route, _ = first
+    result = next(one for one in run.results if one.route == route)
+    assert suggested(run, route, "nowhere") == "not found"
+    assert suggested(run, "nobody") == "other"
+    deep = [hit.passage.id for hit in result.hits[10:]]
+    if deep:
+        assert suggested(run, route, deep[0]) == "ranked too low"
+    final_ids = {hit.passage.id for hit in result.hits}
+    held = {id for span in result.spans for id, _ in span.hits or ()}
+    for id in sorted(held - final_ids)[:3]:
+        assert suggested(run, route, id) == "cut by a step"
+    for one in run.results:
+        assert suggested(run, one.route) in FAILURES
+        answered = replace(run, results=(replace(one, answer="x", abstained=False),))
+        assert suggested(answered, one.route) == "wrong answer"

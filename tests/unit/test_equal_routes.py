@@ -1,0 +1,184 @@
+"""Routes that returned the same are one result: in figures, in the gate, in the report, in words."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.domain.errors import BadInput
+from core.evaluation import equal_routes, leaderboard, text
+from core.evaluation.release.against import compare
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import decide
+from core.evaluation.release.ladder import climb
+from core.evaluation.release.measured import of_evaluation, of_figures
+from core.evaluation.release.report import report
+from core.evaluation.release.snapshot import read, snapshot
+from core.evaluation.release.text import every
+from core.evaluation.statistics import holm, paired_p
+from tests.released import evaluation, failed, figures_of, labelled, outcome
+
+OPEN = Criteria(max_failed=None, no_loss=False)
+N = 40
+
+
+def ranks(ms, *, steps=3, calls=0):
+    return [replace(outcome(1 + n % 3, ms=ms, calls=calls), steps=steps) for n in range(N)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kept") / "twins"
+
+
+@pytest.fixture(scope="module")
+def twins(folder):
+    """dense and mmr return the same, as do bm25 (the baseline) and parent; rerank is better than all."""
+    second = [outcome(2 + n % 2) for n in range(N)]
+    return evaluation(
+        folder,
+        {
+            "bm25": [replace(one, ms=9.0, steps=2) for one in second],
+            "mmr": ranks(20.0, steps=4),
+            "dense": ranks(30.0),
+            "parent": [replace(one, ms=5.0, steps=2) for one in second],
+            "rerank": [outcome(1, ms=90.0) for _ in range(N)],
+        },
+        alike=True,
+    )
+
+
+def test_equal_routes_are_found_and_the_simplest_stands_for_them(twins):
+    found = equal_routes.find(twins.outcomes, twins.routes)
+    assert [(one.route, one.others, one.questions) for one in found] == [
+        ("parent", ("bm25",), N),  # as many steps: the lower median time
+        ("dense", ("mmr",), N),  # fewer steps, though slower
+    ]
+    assert found[0].depth == 11 or found[0].depth == 10
+    assert equal_routes.standing_for(found, "bm25") == {"parent": "bm25", "mmr": "dense"}
+
+
+def test_calls_go_before_steps_and_the_name_comes_last():
+    outcomes = {
+        f"q{n}": {
+            "b": replace(outcome(1, calls=1), steps=1), "a": replace(outcome(1), steps=5),
+            "c": replace(outcome(1), steps=5),
+        }
+        for n in range(3)
+    }  # fmt: skip
+    (found,) = equal_routes.find(outcomes, ["b", "c", "a"])
+    assert found.routes == ("a", "c", "b")
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [
+        lambda one: replace(one, hits=(one.hits[1], one.hits[0], *one.hits[2:])),
+        lambda one: replace(one, hits=one.hits[:-1]),
+        lambda one: replace(one, answer="another"),
+        lambda one: replace(one, said={"sql": "SELECT 1"}),
+        lambda one: failed(),
+    ],
+    ids=["order", "depth", "answer", "sql", "failed"],
+)
+def test_one_question_on_which_they_differ_is_enough(bend):
+    outcomes = {f"q{n}": {"a": outcome(2), "b": outcome(2)} for n in range(5)}
+    assert equal_routes.find(outcomes, ["a", "b"])
+    outcomes["q3"]["b"] = bend(outcomes["q3"]["b"])
+    assert equal_routes.find(outcomes, ["a", "b"]) == ()
+
+
+def test_routes_that_found_nothing_are_not_called_equal():
+    outcomes = {"q": {"a": replace(outcome(1), hits=()), "b": replace(outcome(1), hits=())}}
+    assert equal_routes.find(outcomes, ["a", "b"]) == ()
+
+
+def test_the_correction_counts_them_once(twins):
+    """Holm over the distinct challengers alone, worked out beside the figures."""
+    rows, metrics = twins.figures["routes"], ("ndcg@10", "recall@10", "recall@100", "mrr@10", "map")
+    values = twins.values
+    raw = {
+        (route, name): paired_p(
+            [values[route][q][name] for q in values[route]], [values["bm25"][q][name] for q in values["bm25"]]
+        )
+        for route in ("dense", "rerank")
+        for name in metrics
+        if name in rows["dense"]["vs_baseline"]
+    }
+    expected = holm(raw)
+    for (route, name), p in expected.items():
+        assert rows[route]["vs_baseline"][name]["p_holm"] == pytest.approx(p)
+    assert rows["mmr"]["vs_baseline"] == rows["dense"]["vs_baseline"]
+    assert (rows["mmr"]["same_as"], rows["parent"]["same_as"]) == ("dense", "bm25")
+    assert rows["parent"]["vs_baseline"]["ndcg@10"]["delta"] == 0
+    assert rows["parent"]["vs_baseline"]["ndcg@10"]["p_holm"] == 1
+    assert {*twins.figures["leader"]["others"]} == {"bm25", "dense"}
+
+
+def test_they_are_one_row_and_one_sentence(twins):
+    assert leaderboard.distinct(twins.figures, "ndcg@10") == ["rerank", "dense", "bm25"]
+    told = " ".join(text.found(twins.figures))
+    assert "mmr returned the same rankings as dense on all 40 questions (compared to depth 10)" in told
+    assert "no difference found for 1 route." not in told
+
+
+def test_the_gate_ships_the_simpler_and_names_the_other(twins):
+    measured = of_evaluation(twins)
+    decision = decide(measured, Criteria(max_p95_ms=60.0, max_failed=None, no_loss=True))
+    assert [one.route for one in decision.candidates] == ["dense", "parent", "rerank"]
+    assert decision.baseline == "parent"  # it stands for bm25
+    assert {loss.route for loss in decision.losses} == {"dense", "rerank"}
+    assert decision.chosen in ("dense", "parent")
+    assert len(decision.rivals) <= 1
+    assert decision.document()["equal"][1]["others"] == ("mmr",)
+    words = " ".join(every(decision))
+    assert "MMR" in words or "mmr" in words
+    assert "is the candidate, the simplest by fewer model calls" in words
+    assert set(decision.sureness.chosen) == {"dense", "parent", "rerank"}
+    assert "returned the same rankings" in report(measured, decision, kind="markdown")
+    standing = [rung.route for rung in climb(measured, decision).rungs if rung.route]
+    assert "mmr" not in standing
+
+
+def test_figures_alone_say_it_too(twins, folder):
+    decision = decide(of_figures(figures_of(folder), "bare"), OPEN)
+    assert [one.route for one in decision.candidates] == ["dense", "parent", "rerank"]
+
+
+def test_figures_of_before_are_made_again(twins):
+    old = {key: value for key, value in twins.figures.items() if key != "equal"}
+    rows = {
+        name: {key: value for key, value in row.items() if key != "same_as"}
+        for name, row in old["routes"].items()
+    }
+    fresh = leaderboard.against(replace(twins, figures={**old, "routes": rows}), "bm25")
+    assert fresh["equal"] == twins.figures["equal"]
+    other = leaderboard.against(twins, "parent")
+    assert (other["routes"]["bm25"]["same_as"], "same_as" in other["routes"]["parent"]) == ("parent", False)
+
+
+def test_a_snapshot_holds_what_was_decided_among_and_is_compared_with(twins):
+    measured = of_evaluation(twins)
+    decision = decide(measured, OPEN)
+    before = read(snapshot(measured, decision))
+    assert set(before.routes) == {"dense", "parent", "rerank"}
+    assert compare(before, measured, decision).state == "no regression shown"
+
+
+def test_a_planned_comparison_is_with_the_baseline_alone(twins):
+    measured = of_evaluation(twins).planned(["rerank"])
+    decision = decide(measured, Criteria(max_failed=None))
+    assert [one.route for one in decision.candidates] == ["bm25", "rerank"]
+    assert decision.planned == ("rerank",)
+    assert {loss.route for loss in decision.losses} == {"rerank"}
+    assert "Planned comparison: Hybrid + rerank with BM25." in " ".join(every(decision))
+    for wrong in ([], ["nobody"]):
+        with pytest.raises(BadInput, match="was not measured; there are: bm25, mmr"):
+            of_evaluation(twins).planned(wrong)
+
+
+def test_a_set_without_labels_has_equal_routes_too(tmp_path):
+    asked = labelled(20)
+    bare = type(asked)(asked.name, asked.questions, {})
+    same = [outcome(1) for _ in range(20)]
+    made = evaluation(tmp_path / "bare", {"bm25": same, "dense": same}, asked=bare, alike=True)
+    assert made.figures["equal"][0]["questions"] == 20

@@ -1,0 +1,150 @@
+"""“Wrong…”: from an answer or a ranking that is wrong to a question that every later release must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.corpus.corpus import Corpus
+from core.domain.errors import BadInput, RouteScopeError
+from core.domain.types import Passage, RouteResult, Run
+from core.evaluation.complaint import FAILURES, suggested
+from core.evaluation.labels import complaints
+from core.evaluation.labels.complaints import Kept, Report
+from core.evaluation.labels.pool import store_of
+from ui.app import opening, picked, state
+from ui.app.help_mark import term
+from ui.app.markup import cut, md
+
+WHO = "label_annotator"  # the same name that labels are saved under
+ME = "me"
+SAID = "complaint_said"  # by run: (good, what became of the last report, to be undone)
+FOUND = 10  # passages that a search offers
+
+
+def popover(
+    run: Run, key: str, *, route: str | None = None, wanted: Passage | None = None, label: str = "Wrong…"
+) -> None:
+    """Draw the button; what it opens can be saved as it is. `route` is whose result is wrong, else chosen;
+    `wanted` is the passage that is looked at, offered as the one that should have been there.
+    """
+    routes = [result.route for result in run.results]
+    if not routes or state.engine().store is None:
+        return
+    with st.popover(label, key=f"{key}_box", icon=":material/flag:", width="content"):
+        _form(run, key, [route] if route in routes else routes, wanted)
+    _said(run, key)
+
+
+def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None) -> None:
+    st.caption("Becomes a question that later releases must pass.", help=term("regression set"))
+    titles = {result.route: result.title for result in run.results}
+    of = f"{key}:{run.id}"
+    route = st.selectbox("What is wrong", routes, format_func=titles.__getitem__, key=f"{of}:route")
+    passage = _passage(run, of, wanted)
+    usual = suggested(run, route, passage.id if passage else None)
+    failure = st.selectbox(
+        "Kind of failure", list(FAILURES), index=list(FAILURES).index(usual), key=f"{of}:failure:{usual}",
+        format_func=FAILURES.__getitem__,
+    )  # fmt: skip
+    answer = st.text_input(
+        "Right answer", key=f"{of}:answer", max_chars=complaints.MAX_ANSWER,
+        placeholder="optional: later answers must hold it",
+    )  # fmt: skip
+    note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional")
+    with st.container(horizontal=True):
+        who = st.text_input("Reported by", _who(), key=f"{of}:who", max_chars=64, width=150)
+        name = st.text_input(
+            "Label set", complaints.default_name(run.corpus), key=f"{of}:set", max_chars=64, width=230
+        )
+    if st.button("Save as a test", key=f"{key}_save", type="primary"):
+        _save(key, name, Report(run, route, failure, who.strip() or ME, passage, answer, note))
+
+
+def _passage(run: Run, of: str, wanted: Passage | None) -> Passage | None:
+    """The passage that should have been there: one that a route saw, or one that a search or an id finds."""
+    found = {} if wanted is None else {wanted.id: wanted}
+    words = st.text_input(
+        "Find the passage in the corpus", key=f"{of}:find", placeholder="words, a quote, a document or an id"
+    ).strip()
+    if words:
+        found |= _search(run, words)
+    ids = [*found, *(id for id in picked.offered(run, {}) if id not in found)]
+    if not ids:
+        return None
+    begin = 0 if found else None
+    id = st.selectbox(
+        "Passage that should have been there", ids, index=begin, key=f"{of}:passage:{begin}:{words}",
+        format_func=lambda one: picked.named(run, one, {}, found), placeholder="not known",
+    )  # fmt: skip
+    return (found.get(id) or run.passages.get(id)) if id else None
+
+
+def _search(run: Run, words: str) -> dict[str, Passage]:
+    """By id, by document, else by BM25: those first that hold the words as they are."""
+    opening.wait_for(run.corpus)
+    try:
+        corpus = state.engine().corpus(run.corpus)
+        passages = list(corpus.by_ids([words]).values()) or _of_document(corpus, words)
+        if not passages:
+            hits = [hit.passage for hit in corpus.search_sparse(words, FOUND)]
+            passages = sorted(hits, key=lambda one: words not in one.text)
+    except RouteScopeError as error:
+        st.caption(md(f"Corpus {run.corpus} cannot be searched: {error}"))
+        return {}
+    if not passages:
+        st.caption("No passage contains any of these words.")
+    return {one.id: one for one in passages}
+
+
+def _of_document(corpus: Corpus, id: str) -> list[Passage]:
+    try:
+        return corpus.document(id)[1]
+    except BadInput:
+        return []  # words, and not the id of a document
+
+
+def _who() -> str:
+    return " ".join(str(st.session_state.get(WHO) or "").split()) or ME
+
+
+def _save(key: str, name: str, said: Report) -> None:
+    """Keep it; the page says so once the store has it. What was typed stays where it could not be kept."""
+    try:
+        kept = complaints.report(store_of(state.engine()), name, said)
+    except RouteScopeError as error:
+        st.session_state[SAID] = (key, said.run.id, False, f"Not saved: {error}", None)
+        return
+    st.session_state[WHO] = said.who
+    st.session_state[SAID] = (key, said.run.id, True, kept.in_words(), kept)
+
+
+def _undo(key: str, run: str, kept: Kept) -> None:
+    try:
+        complaints.undo(store_of(state.engine()), kept)
+    except RouteScopeError as error:
+        st.session_state[SAID] = (key, run, False, f"Not undone: {error}", None)
+        return
+    st.session_state[SAID] = (key, run, True, f"Taken back from {kept.set}.", None)
+
+
+def _said(run: Run, key: str) -> None:
+    """What became of the last report, beside the button that was pressed."""
+    of, of_run, good, text, kept = st.session_state.get(SAID) or ("", "", True, "", None)
+    if (of, of_run) != (key, run.id):
+        return
+    if not good:
+        st.error(md(text))
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key=f"{key}_said"):
+        st.caption(md(text))
+        if kept is not None and not kept.again:
+            st.button("Undo", key=f"{key}_undo", type="tertiary", on_click=_undo, args=(key, run.id, kept))
+        if kept is not None:
+            st.page_link("label.py", label="Open on Label", query_params={"set": kept.set})
+
+
+def of_result(run: Run, result: RouteResult, key: str) -> None:
+    """`popover` for one route's result."""
+    popover(run, key, route=result.route, label=f"Wrong: {cut(result.title, 30)}")
