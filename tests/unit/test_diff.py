@@ -199,7 +199,7 @@ def test_the_command_writes_one_document(folders, capsys):
     assert main(["diff", *folders, "--route", "bm25:bm25"]) == 0
     said = capsys.readouterr().out
     assert "1 broken, 1 fixed, 1 unchanged of 3 questions (exact McNemar test, p = 1.000)." in said
-    assert "gold, rank 2, now not ranked; not recorded. The step is not known" in said
+    assert "gold: rank 2, now not ranked. The step is not known" in said
 
 
 def test_bad_input_is_one_line_each(folders, tmp_path, capsys):

@@ -43,8 +43,9 @@ def summary(found: EvaluationsDiff, one: RouteDiff) -> list[str]:
 
 def passage_change(one: PassageChange) -> str:
     """The passage, its ranks, and what became of it where it was not found."""
-    when = "" if is_lost(one) else "before: "
-    return f"{one.passage}, {moved(one)}; {when}{cause(one)}. {one.loss.words}"
+    when = "" if is_lost(one) else "Before: "
+    step = f" Step: {one.loss.step}." if one.loss.step else ""
+    return f"{one.passage}: {moved(one)}. {when}{one.loss.words}{step}"
 
 
 def is_lost(one: PassageChange) -> bool:
