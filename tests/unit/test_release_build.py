@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from core.api import BadInput, gate
 from core.cli import main
 from core.evaluation.release.against import compare
-from core.evaluation.release.comment import CUT, LIMIT, MARKER, code, comment, safe
+from core.evaluation.release.comment import CUT, LIMIT, code, comment, safe
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.junit import junit
@@ -196,7 +196,7 @@ def test_a_comment_is_no_longer_than_github_takes(tmp_path, text):
     )
     written = comment(decision, change)
     assert len(written) <= LIMIT
-    assert written.endswith(f"{MARKER}\n")
+    assert written.endswith("\n<!-- routescope gate b -->\n")
     harmless(written)
     listed = written.count("now not ranked")
     assert listed == count or f"- and {count - listed} more\n" in written

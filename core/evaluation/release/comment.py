@@ -19,7 +19,8 @@ LIMIT = 65_536  # characters of a comment on GitHub
 ROOM = 1_000  # kept for the end: closing tags, how many are left out, the marker
 CUT, SENTENCE = 200, 1_500  # characters of a question, an id or a cell, and of a sentence
 MOST = 12  # sentences on the decision, and rows of what became lower
-MARKER = "<!-- routescope gate -->"  # by which an earlier comment is found again
+MARKER = "<!-- routescope gate {name} -->"  # by which an earlier comment is found again
+_NOT_NAME = re.compile(r"[^A-Za-z0-9._]+")
 _TICKS = re.compile(r"`+")
 # GitHub makes links of these in the rendered text, where a backslash no longer helps.
 _LINKED = re.compile(r"(@|\\#|GH-|://|www\\?\.)", re.IGNORECASE)
@@ -27,15 +28,16 @@ _APART = "&#8203;"  # a space without width
 
 
 def comment(decision: Decision, against: Against | None = None) -> str:
-    """The comment; its first line is the decision, its last MARKER. Questions are cut to CUT characters, and
-    lists where it would pass LIMIT, with how many are left out.
+    """The comment; its first line is the decision, its last the MARKER of the evaluation.
+
+    Questions are cut to CUT characters, and lists where it would pass LIMIT, with how many are left out.
     """
     found = failures(decision, against)
     verdict = f"**Gate failed: {safe('; '.join(found))}.**" if found else "**Gate passed.**"
     lines = [f"{verdict} {safe(words.headline(decision))}", "", *_changes(against), *_criteria(decision)]
     reasons = _points([safe(one) for one in words.every(decision)[1:MOST]])
     lines += ["<details><summary>Why</summary>", "", *reasons, "", "</details>", ""] if reasons else []
-    body = _Body(lines)
+    body = _Body(lines, MARKER.format(name=_NOT_NAME.sub("-", decision.name)[:80]))
     if decision.regressions is not None:
         broken = decision.regressions.broken
         body.listed("Complaints that broke again", [_said(one.question, one.text, one.why) for one in broken])
@@ -64,7 +66,8 @@ def code(text: str) -> str:
 class _Body:
     """Lines of at most LIMIT characters."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str], marker: str) -> None:
+        self._marker = marker
         self._lines = list(lines)
         self._room = LIMIT - ROOM - sum(len(line) + 1 for line in lines)
 
@@ -86,7 +89,7 @@ class _Body:
 
     def text(self) -> str:
         """All of it, with the marker."""
-        return "\n".join([*self._lines, MARKER, ""])
+        return "\n".join([*self._lines, self._marker, ""])
 
 
 def _changes(against: Against | None) -> list[str]:
