@@ -156,7 +156,9 @@ def built(tmp_path_factory):
     first = job.run(set="docs", routes="bm25", event=False)
     (folder / "release.json").write_bytes(job.file("snapshot.json").read_bytes())
     before = job.bots(), job.file("comment.md").read_text()
-    write_set(folder / "docs", [(f"n{n}", f"A voucher is handled: voucher news {n}, voucher.") for n in range(12)])
+    write_set(
+        folder / "docs", [(f"n{n}", f"A voucher is handled: voucher news {n}, voucher.") for n in range(12)]
+    )
     changed = {"set": "docs", "routes": "bm25", "against": "release.json", "eval": "--timing isolated",
                "criteria": "--max-broken 0 --min-quality 0.5"}  # fmt: skip
     return job, first, before, job.run(**changed), changed
