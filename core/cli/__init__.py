@@ -22,6 +22,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "audit": "audit",
     "calibrate": "calibrate",
     "corpora": "corpora",
+    "diff": "diff",
     "doctor": "doctor",
     "eval": "evaluate",
     "export": "sessions",

@@ -418,6 +418,14 @@ _ALL = (
         "https://www.jstor.org/stable/4615733",
     ),
     Term(
+        "mcnemar", "McNemar test",
+        "Asks whether more questions broke than were fixed, or fewer, than chance gives; unchanged questions "
+        "do not count.",
+        "McNemar 1947, Note on the sampling error of the difference between correlated proportions or "
+        "percentages, Psychometrika 12(2)",
+        _doi("10.1007/BF02295996"),
+    ),
+    Term(
         "decision audit", "Decision audit",
         "Asks each question again with one decision of a route turned to its other way, and compares what "
         "came of both.",

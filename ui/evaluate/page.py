@@ -15,6 +15,7 @@ from ui.app.markup import md
 from ui.app.routes import title
 from ui.app.tabs import tabs
 from ui.evaluate import (
+    against,
     audit,
     chunkings,
     differences,
@@ -97,6 +98,7 @@ def _views(look: Look) -> None:
             "Differences": lambda: differences.draw(look),
             "By failure mode": lambda: modes.draw(look),
             "Questions": lambda: questions.draw(look),
+            "Against another evaluation": lambda: against.draw(look),
             "Trade-offs": lambda: tradeoffs.draw(look),
             "Routers": lambda: routers.draw(look),
             "Stability": lambda: stability.draw(look),
