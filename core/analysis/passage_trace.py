@@ -148,7 +148,7 @@ class PassageTrace:
                 "not searched", rank, "The route made no list of passages: it did not search."
             )
         if best is None and rank is None and self.flow.lists:
-            one = self._searches[0] if len(self._searches) == 1 else None
+            one = self.searches[0] if len(self.searches) == 1 else None
             return LossEvidence("never retrieved", None, self._never(id), one)
         if best is None or (loss is not None and unknown):
             return self._not_recorded(loss, best, rank)
@@ -275,7 +275,8 @@ class PassageTrace:
     # What the spans record.
 
     @cached_property
-    def _searches(self) -> list[Span]:
+    def searches(self) -> list[Span]:
+        """The route's searches, in order; those of a single step's own only where there are no others."""
         found = [span for span in self.flow.lists if is_search(span)]
         return [span for span in found if span.parent is None] or found
 
@@ -285,7 +286,7 @@ class PassageTrace:
         made = list(dict.fromkeys(
             f"“{span.name}”" + (f" for {text}" if (text := self.asked(span)) else "")
             + f" ({len(span.hits or ())} passages)"
-            for span in self._searches
+            for span in self.searches
         ))  # fmt: skip
         more = f", and {len(made) - SEVERAL} more searches" if len(made) > SEVERAL else ""
         return f"Not found by {', '.join(made[:SEVERAL]) or 'any list'}{more}.{only}{self._depth}"

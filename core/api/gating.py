@@ -7,20 +7,20 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from core.api import html
-from core.api.arguments import File, flag, listed, path, text
+from core.api.arguments import File, count, flag, listed, path, text
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
 from core.engine import engine as engines
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.release import text as words
-from core.evaluation.release.against import Against
+from core.evaluation.release.against import Against, good
 from core.evaluation.release.against import compare as compare_with
 from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.earlier import earlier
 from core.evaluation.release.gate import Decision, decide
 from core.evaluation.release.measured import Measured, find, of_evaluation
 from core.evaluation.release.regression_source import with_regressions
-from core.evaluation.release.snapshot import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +39,7 @@ class GateDecision(Decision):
         """Whether a route passes, no question of the regressions broke again and, with an earlier release, no
         regression is shown.
         """
-        steady = self.against is None or self.against.state == "no regression shown"
-        return self.chosen is not None and steady and not self.broken
+        return good(self, self.against)
 
     def __bool__(self) -> bool:
         return self.ok
@@ -106,6 +105,7 @@ def gate(
     planned: str | Sequence[str] | None = None,
     regressions: File | None = None,
     against: File | None = None,
+    max_broken: int | None = None,
 ) -> GateDecision:
     """Decide which route of an evaluation to ship, as the command `gate` does.
 
@@ -116,8 +116,9 @@ def gate(
     baseline on a kind of question. `cheapest`: the cheapest route not shown to be worse than the best, else
     the best. `planned`: the routes that alone are compared with the baseline; None for all that were
     measured. `regressions`: a label set of complaints, whose questions the route to ship is asked now, or an
-    evaluation of one, by name or folder. `against` is the snapshot of an earlier release. A criterion without
-    a figure does not pass.
+    evaluation of one, by name or folder. `against` is the snapshot of an earlier release, or another
+    evaluation by its folder or name; `max_broken` is how many questions may break since then, None for any
+    number. A criterion without a figure does not pass.
 
     The decision is true where there is a route to ship. Raises BadInput.
     """
@@ -125,13 +126,12 @@ def gate(
         metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged,
         not flag(allow_loss, "allow_loss"), flag(cheapest, "cheapest"),
     )  # fmt: skip
+    if max_broken is not None and against is None:
+        raise BadInput("max_broken needs against")
     before = None
     if against is not None:
-        file = path(against, "against")
-        try:
-            before = read(file.read_bytes(), str(file))
-        except OSError as error:
-            raise BadInput(f"against={str(file)!r} cannot be read: {error.strerror or error}") from None
+        given = str(path(against, "against"))
+        before = earlier(settings_module.current(), given, criteria, "against")
     found = _measured(measured)
     if planned is not None:
         found = found.planned(listed(planned))
@@ -139,7 +139,10 @@ def gate(
     if regressions is not None:
         given = regressions if isinstance(regressions, str) else str(path(regressions, "regressions"))
         decision = with_regressions(engines.shared_engine(), text(given, "regressions"), found, decision)
-    change = compare_with(before, found, decision) if before is not None else None
+    change = None
+    if before is not None:
+        most = None if max_broken is None else count(max_broken, "max_broken", least=0)
+        change = compare_with(before, found, decision, max_broken=most)
     return GateDecision(**{one.name: getattr(decision, one.name) for one in fields(Decision)}, against=change)
 
 

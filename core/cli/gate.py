@@ -43,11 +43,18 @@ _AMOUNT = click.FloatRange(min=0)
 @click.option("--regressions", metavar="SET",
               help="Fail if a question of this label set of complaints broke again; asks them now, or reads "
               "an evaluation of the set.")  # fmt: skip
-@click.option("--against", type=_FILE, metavar="SNAPSHOT",
-              help="Also fail if the route is worse than this earlier release.")  # fmt: skip
+@click.option("--against", metavar="SNAPSHOT|EVALUATION",
+              help="Also fail if the route is worse than this earlier release, or than what the same "
+              "criteria choose in another evaluation (its name or folder).")  # fmt: skip
+@click.option("--max-broken", type=click.IntRange(min=0), metavar="N",
+              help="Also fail if more than N questions broke since --against; see diff.")  # fmt: skip
 @click.option("--report", "report_to", type=_FILE, metavar="FILE", help="Write a report, .html or .md.")
 @click.option("--snapshot", "keep_in", type=_FILE, metavar="FILE",
               help="Write a snapshot, to compare the next release with.")  # fmt: skip
+@click.option("--junit", type=_FILE, metavar="FILE",
+              help="Write JUnit XML: each criterion and, with --against, each question.")  # fmt: skip
+@click.option("--markdown", "comment_to", type=_FILE, metavar="FILE",
+              help="Write a Markdown comment for a pull request.")  # fmt: skip
 @output_options
 def gate_(
     metrics: str,
@@ -63,9 +70,12 @@ def gate_(
     cheapest: bool,
     planned: str | None,
     regressions: str | None,
-    against: Path | None,
+    against: str | None,
+    max_broken: int | None,
     report_to: Path | None,
     keep_in: Path | None,
+    junit: Path | None,
+    comment_to: Path | None,
     as_json: bool,
 ) -> int:
     """Decide which route of an evaluation to ship. METRICS is the folder of `eval --out`, the metrics.json in
@@ -76,15 +86,16 @@ def gate_(
     does not pass. From a metrics.json alone, the certainty of the choice and differences between routes other
     than the baseline cannot be determined.
     """
-    from dataclasses import asdict
-
     from core.domain import settings
-    from core.evaluation.release.against import compare
+    from core.evaluation.release.against import compare, good
+    from core.evaluation.release.comment import comment
     from core.evaluation.release.criteria import Criteria
+    from core.evaluation.release.earlier import earlier
     from core.evaluation.release.gate import decide
+    from core.evaluation.release.junit import junit as junit_xml
     from core.evaluation.release.measured import find
     from core.evaluation.release.report import report
-    from core.evaluation.release.snapshot import read, snapshot
+    from core.evaluation.release.snapshot import snapshot
 
     if report_to is not None and report_to.suffix not in (".html", ".md"):
         raise BadInput(f"--report {report_to}: give a name that ends in .html or .md")
@@ -92,8 +103,11 @@ def gate_(
         metric, min_quality, max_p95_ms, max_cost, max_tokens, max_calls, max_failed, max_unjudged, no_loss,
         cheapest,
     )  # fmt: skip
-    before = read(_content(against), str(against)) if against is not None else None
-    measured = find(settings.current(), metrics)
+    now = settings.current()
+    if max_broken is not None and against is None:
+        raise BadInput("--max-broken needs --against")
+    before = earlier(now, against, criteria) if against is not None else None
+    measured = find(now, metrics)
     if measured.evaluation is None:
         note("warning: metrics.json alone lacks the values of each question, so some results are missing")
     if planned is not None:
@@ -101,20 +115,23 @@ def gate_(
     decision = decide(measured, criteria)
     if regressions is not None:
         decision = _regressions(regressions, measured, decision)
-    change = compare(before, measured, decision) if before is not None else None
+    change = compare(before, measured, decision, max_broken=max_broken) if before is not None else None
     if report_to is not None:
         _write(
             report_to,
             report(measured, decision, change, kind="html" if report_to.suffix == ".html" else "markdown"),
         )
+    if junit is not None:
+        _write(junit, junit_xml(decision, change))
+    if comment_to is not None:
+        _write(comment_to, comment(decision, change))
     if keep_in is not None:
         _write(keep_in, snapshot(measured, decision))
     document: dict[str, Any] = {**decision.document(), "label_next": _label_next(measured, decision)}
     if change is not None:
-        document["against"] = asdict(change)
+        document["against"] = change.document()
     emit(document, lambda: _text(decision, change, document["label_next"]), as_json=as_json)
-    good = decision.chosen is not None and (change is None or change.state == "no regression shown")
-    return 0 if good and not decision.broken else 1
+    return 0 if good(decision, change) else 1
 
 
 def _regressions(given: str, measured: Measured, decision: Decision) -> Decision:
@@ -175,15 +192,10 @@ def _table(ordered: list[Candidate], decision: Decision) -> str:
     )
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadInput(f"--against {path} cannot be read: {error.strerror or error}") from None
-
-
 def _write(path: Path, text: str) -> None:
+    from core.evaluation.report import whole_lines
+
     try:
-        path.write_text(text, encoding="utf-8")
+        whole_lines(path, [text])
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror or error}") from None

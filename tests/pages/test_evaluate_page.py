@@ -13,6 +13,7 @@ from core.corpus.source import Source
 from core.domain.types import Query
 from core.evaluation import background, experiment_store, sets
 from core.evaluation.dataset import LabelledSet, Question
+from core.evaluation.diff.evaluations import evaluations_diff
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.routing import Mistake
 from core.evaluation.spec import Spec
@@ -390,3 +391,56 @@ def test_a_routers_mistakes_are_listed_with_what_decided(look, made, monkeypatch
 def test_an_evaluation_without_a_router_says_so(look, made):
     made("unrouted", ("bm25", "dense"))
     assert "No route of this evaluation chooses another route" in shown(look("Routers"))
+
+
+AGAINST = "Against another evaluation"
+
+
+def test_without_another_evaluation_it_says_what_to_do(look, made):
+    made()
+    assert "No other evaluation is saved. Run one after a change" in shown(look(AGAINST))
+
+
+def test_what_broke_and_what_was_fixed_is_listed_with_the_step(look, made, engine, questions):
+    """Labelled is a passage that dense has among its first 5 and bm25 has not."""
+    probe = made("probe").outcomes["q1"]
+    top = {route: [hit for hit, _ in probe[route].hits[:5]] for route in ROUTES}
+    won = next(hit for hit in top["dense"] if hit not in top["bm25"])
+    questions["set"] = replace(labelled_set(), qrels={"q1": {won: 2}})
+    made("first")
+    made("second")
+    app = look(AGAINST, evaluation="second", metric="precision@5", other="first", then="bm25", now="dense")
+    first, second = (experiment_store.opened(experiment_store.place(engine.settings, name))
+                     for name in ("first", "second"))  # fmt: skip
+    (one,) = evaluations_diff(first, second, [("bm25", "dense")], "precision@5").routes
+    counts = {change: len(one.questions.of(change)) for change in ("broken", "fixed", "unchanged")}
+    told = ", ".join(f"{count} {change}" for change, count in counts.items())
+    assert f"{told} of 1 question (exact McNemar test" in html(app)
+    assert counts == {"broken": 0, "fixed": 1, "unchanged": 0}
+    side, changed = "fixed", one.questions.of("fixed")[0]
+    app = look(AGAINST, evaluation="second", metric="precision@5", other="first", then="bm25", now="dense",
+               change=side, question=changed.id)  # fmt: skip
+    table = frame(app, "Rank before")
+    assert list(table["Step"]) == [q.decisive.loss.step for q in one.questions.of(side)]
+    assert changed.decisive.loss.step in ("search BM25", "search vectors")
+    assert changed.decisive.loss.words in html(app)
+    assert (address(app, "other"), address(app, "now"), address(app, "question")) == (
+        "first", "dense", changed.id,
+    )  # fmt: skip
+    app.button(key="evaluate_against_why_1").click().run()
+    run = second.run_id(changed.id)
+    assert engine.store.load(run).query.text == changed.text
+    assert (address(app, "run"), address(app, "passage")) == (run, changed.decisive.passage)
+
+
+def test_evaluations_of_other_questions_are_not_compared(look, made, questions):
+    made("first")
+    others = labelled_set()
+    questions["set"] = replace(
+        others, questions=tuple(replace(q, id=f"x{q.id}") for q in others.questions),
+        qrels={f"x{id}": by for id, by in others.qrels.items()},
+    )  # fmt: skip
+    made("second")
+    app = look(AGAINST, evaluation="second", other="first")
+    assert "have no question in common" in shown(app)
+    assert not app.exception

@@ -209,7 +209,7 @@ def written(measured):
 @pytest.mark.parametrize(
     ("bend", "said"),
     [
-        (lambda d: d.update(kind="else"), "not a release"), (lambda d: d.update(schema=2), "schema 2"),
+        (lambda d: d.update(kind="else"), "not a release"), (lambda d: d.update(schema=3), "schema 3"),
         (lambda d: d.pop("values"), "damaged"), (lambda d: d.update(extra=1), "damaged"),
         (lambda d: d.update(chosen="nobody"), "damaged"), (lambda d: d.update(name=3), "damaged"),
         (lambda d: d["values"]["dense"]["ndcg@10"].update(q1="high"), "damaged"),

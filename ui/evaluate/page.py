@@ -14,7 +14,19 @@ from ui.app.help_mark import term
 from ui.app.markup import md
 from ui.app.routes import title
 from ui.app.tabs import tabs
-from ui.evaluate import audit, differences, modes, new, questions, routers, saved, stability, tradeoffs
+from ui.evaluate import (
+    against,
+    audit,
+    chunkings,
+    differences,
+    modes,
+    new,
+    questions,
+    routers,
+    saved,
+    stability,
+    tradeoffs,
+)
 from ui.evaluate import leaderboard as leaderboard_view
 from ui.evaluate.view import Look, figures
 
@@ -86,10 +98,12 @@ def _views(look: Look) -> None:
             "Differences": lambda: differences.draw(look),
             "By failure mode": lambda: modes.draw(look),
             "Questions": lambda: questions.draw(look),
+            "Against another evaluation": lambda: against.draw(look),
             "Trade-offs": lambda: tradeoffs.draw(look),
             "Routers": lambda: routers.draw(look),
             "Stability": lambda: stability.draw(look),
             "Decision audit": lambda: audit.draw(look),
+            "Chunkings": lambda: chunkings.draw(look),
         },
         "evaluate_tab",
     )

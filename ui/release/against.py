@@ -7,13 +7,17 @@ from typing import Any
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
+from core.evaluation.diff.evaluations import mcnemar
+from core.evaluation.diff.text import rule
+from core.evaluation.finding import chance
 from core.evaluation.naming import named
 from core.evaluation.release.against import Against, Change, compare
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
 from core.evaluation.release.snapshot import read
+from ui.app.help_mark import term
 from ui.app.markup import md
-from ui.components import tables
+from ui.components import question_diff, tables
 
 UPLOADED = "release_against"
 KEPT = "release_snapshot"  # (name, content) of the snapshot that was given last
@@ -48,6 +52,16 @@ def draw(measured: Measured, decision: Decision) -> None:
     st.caption(md(" ".join([f"Snapshot {uploaded[0]} of evaluation {against.name}.", *against.notes])))
     if against.changes:
         tables.show([_row(one) for one in against.changes], hide_index=True, width="stretch")
+    if against.questions is None:
+        st.caption(
+            "Which questions broke cannot be determined: this snapshot is of an earlier version, or of"
+            " metrics alone."
+        )
+        return
+    st.caption(
+        md(rule(against.depth)), help=term("mcnemar", f"Exact p-value: {chance(mcnemar(against.questions))}.")
+    )
+    question_diff.draw(against.questions, "release_against", {"now": measured.evaluation})
 
 
 def _row(one: Change) -> dict[str, Any]:

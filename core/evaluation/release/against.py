@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from core.domain.format import milliseconds
 from core.evaluation import effects
+from core.evaluation.diff.questions import QuestionsDiff, questions_diff
+from core.evaluation.diff.side import EvaluationSide
 from core.evaluation.finding import Finding, count, sentence
 from core.evaluation.naming import named
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.losses import EVERY, paired
 from core.evaluation.release.measured import Measured
-from core.evaluation.release.snapshot import Snapshot, labels_of
+from core.evaluation.release.snapshot import Snapshot, labels_of, side_of
 
 State = Literal["no regression shown", "regression", "cannot be told"]
 
@@ -46,7 +48,9 @@ class Against:
     """A release compared with the one before: `then` and `now` are the routes compared.
 
     `unpaired`: questions that only one of the two has, or whose text changed; they are left out. `in_words`
-    is the finding in a sentence, `notes` are further remarks.
+    is the finding in a sentence, `notes` are further remarks. `questions`: which broke and which were fixed,
+    a passage found among the first `depth`; None where the snapshot or the evaluation lacks the passages.
+    `max_broken`: how many may break, None for any number.
     """
 
     name: str
@@ -58,9 +62,29 @@ class Against:
     paired: int
     unpaired: int
     notes: tuple[str, ...]
+    questions: QuestionsDiff | None = None
+    depth: int = 0
+    max_broken: int | None = None
+
+    @property
+    def too_many_broken(self) -> bool:
+        """Whether more questions broke than may, or that cannot be determined."""
+        if self.max_broken is None:
+            return False
+        return self.questions is None or len(self.questions.of("broken")) > self.max_broken
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values, with every question compared."""
+        document = asdict(self)
+        if self.questions is not None:
+            document["questions"] = [one.document() for one in self.questions.questions]
+            document["left_out"] = asdict(self.questions.left_out)
+        return document
 
 
-def compare(before: Snapshot, measured: Measured, decision: Decision) -> Against:
+def compare(
+    before: Snapshot, measured: Measured, decision: Decision, *, max_broken: int | None = None
+) -> Against:
     """The route to ship now against the one shipped then; where none passes now, that route as measured now.
 
     A question counts where its text is the same; where its judgements were changed is counted in the notes.
@@ -74,10 +98,54 @@ def compare(before: Snapshot, measured: Measured, decision: Decision) -> Against
     at_all = [one for one in changes if one.mode == EVERY]
     lost = [one for one in changes if one.verdict == "worse"]
     state: State = "regression" if lost else "no regression shown" if at_all else "cannot be told"
+    questions, depth = _by_question(before, measured, now)
+    notes = _broken(questions, depth, max_broken)
+    notes += _notes(before, measured, then, now, unpaired, relabelled)
     return Against(
         before.name, then, now, state, _in_words(before, measured, then, now, changes, state), changes,
-        len(same), unpaired, tuple(_notes(before, measured, then, now, unpaired, relabelled)),
+        len(same), unpaired, tuple(notes), questions, depth, max_broken,
     )  # fmt: skip
+
+
+def good(decision: Decision, change: Against | None) -> bool:
+    """Whether a build passes: a route passes, no complaint broke again, and nothing is worse than before."""
+    return not failures(decision, change)
+
+
+def failures(decision: Decision, change: Against | None) -> list[str]:
+    """Why a build fails, a phrase each; none where it passes."""
+    found = []
+    if decision.chosen is None:
+        found.append("no route is known to meet every criterion")
+    if decision.regressions is not None and decision.broken:
+        found.append(f"{count(len(decision.regressions.broken), 'complaints')} broke again")
+    if change is not None and change.state != "no regression shown":
+        cannot = "whether it became worse cannot be determined"
+        found.append(cannot if change.state == "cannot be told" else f"a regression against {change.name}")
+    if change is not None and change.too_many_broken:
+        broken = change.questions and len(change.questions.of("broken"))
+        what = "which questions broke cannot be determined" if broken is None else f"{count(broken)} broke"
+        found.append(f"{what}, and at most {change.max_broken} may")
+    return found
+
+
+def _by_question(before: Snapshot, measured: Measured, now: str | None) -> tuple[QuestionsDiff | None, int]:
+    then = side_of(before)
+    if then is None or now is None or measured.evaluation is None:
+        return None, 0
+    return questions_diff(then, EvaluationSide(measured.evaluation, now), then.depth), then.depth
+
+
+def _broken(found: QuestionsDiff | None, depth: int, most: int | None) -> list[str]:
+    allowed = "" if most is None else f" At most {most} may break."
+    if found is None:
+        return [f"Which questions broke cannot be determined.{allowed}"] if allowed else []
+    broken, fixed = (len(found.of(change)) for change in ("broken", "fixed"))
+    were = f"{fixed} {'was' if fixed == 1 else 'were'} fixed"
+    return [
+        f"{count(broken)} broke and {were}, of {count(len(found.questions))}: fewer or more of the relevant "
+        f"passages are among the first {depth}.{allowed}"
+    ]
 
 
 def _questions(before: Snapshot, measured: Measured) -> tuple[dict[str, str], int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, FiniteFloat, TypeAdapter
@@ -15,12 +15,15 @@ from core.analysis.metrics import COMPARED
 from core.domain.errors import BadInput
 from core.domain.program import version
 from core.evaluation.answers import ANSWERS_COMPARED
+from core.evaluation.diff.questions import depth_of
 from core.evaluation.release.facts import asked_on, used_parameters
 from core.evaluation.release.gate import Decision
 from core.evaluation.release.measured import Measured
+from core.evaluation.release.snapshot_passages import Passages, SnapshotSide, passages_of
 from core.evaluation.stored import checked
 
-KIND, SCHEMA = "routescope release", 1
+KIND, SCHEMA = "routescope release", 2
+READS = (1, SCHEMA)  # the first had no passages
 MAX_BYTES = 50_000_000
 
 
@@ -53,6 +56,8 @@ class Asked(TypedDict):
 class Snapshot:
     """A release as it was saved. `values`: route -> metric -> question -> value. `questions`: id -> its
     "text", "mode" and "labels", a hash of its judgements. `chosen` is None where no route passed.
+    `passages`: where its relevant passages were; None in snapshots of an earlier version, and where no route
+    passed or the questions are not known.
     """
 
     name: str
@@ -68,8 +73,16 @@ class Snapshot:
     routes: Mapping[str, Shipped]
     questions: Mapping[str, Asked]
     values: Mapping[str, Mapping[str, Mapping[str, FiniteFloat]]]
+    passages: Passages | None = None
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
+def side_of(snapshot: Snapshot) -> SnapshotSide | None:
+    """The shipped route's questions; None where the snapshot has none."""
+    if snapshot.passages is None or snapshot.chosen is None:
+        return None
+    return SnapshotSide(snapshot.name, snapshot.chosen, snapshot.questions, snapshot.passages)
 
 
 def snapshot(measured: Measured, decision: Decision) -> str:
@@ -96,8 +109,11 @@ def snapshot(measured: Measured, decision: Decision) -> str:
         "values": {
             route: {name: dict(values[route]) for name, values in columns.items()} for route in routes
         },
+        "passages": passages_of(measured.evaluation, decision.chosen, depth_of(decision.criteria.metric))
+        if measured.evaluation is not None and decision.chosen is not None
+        else None,
     }
-    return json.dumps(document, allow_nan=False, separators=(",", ":"), sort_keys=True) + "\n"
+    return json.dumps(document, allow_nan=False, separators=(",", ":"), sort_keys=True, default=asdict) + "\n"
 
 
 def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
@@ -108,12 +124,14 @@ def read(content: bytes | str, name: str = "the snapshot") -> Snapshot:
         found = json.loads(content)
         if not isinstance(found, dict) or found.get("kind") != KIND:
             raise BadInput(f"{name} is not a release snapshot: its kind is not {KIND!r}")
-        if found["schema"] != SCHEMA:
+        if found["schema"] not in READS:
             raise BadInput(f"{name} has schema {found['schema']!r}; this version reads schema {SCHEMA}")
         given = {key: value for key, value in found.items() if key not in ("kind", "schema")}
         one = checked(TypeAdapter(Snapshot), given)
         if one.chosen is not None and one.chosen not in one.routes:
             raise ValueError(f"chosen: {one.chosen!r} is not one of its routes")
+        if one.passages and (odd := one.passages["questions"].keys() - one.questions.keys()):
+            raise ValueError(f"passages: {min(odd)!r} is not one of its questions")
         return one
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BadInput(f"{name} is damaged: {type(error).__name__}: {str(error)[:200]}") from None

@@ -1,0 +1,72 @@
+"""`diff`: what broke and what was fixed between two evaluations, question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from core.cli.common import emit, output_options
+from core.cli.text import one_line
+from core.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from core.evaluation.diff.evaluations import EvaluationsDiff
+
+
+@click.command("diff")
+@click.argument("before", metavar="A")
+@click.argument("after", metavar="B")
+@click.option("--route", "routes", multiple=True, metavar="R|A_ROUTE:B_ROUTE",
+              help="The route to compare, or one of A with another of B; repeatable. "
+                   "Default: every route that both measured.")  # fmt: skip
+@click.option("--metric", default="ndcg@10", show_default=True,
+              help="Metric of the means; its number after @ is k (10 if it has none).")  # fmt: skip
+@output_options
+def diff_(before: str, after: str, routes: Sequence[str], metric: str, as_json: bool) -> int:
+    """Show which questions broke and which were fixed from evaluation A to evaluation B, with the passage
+    and the step that lost it. A and B are names of saved evaluations or folders of `eval --out`.
+
+    A relevant passage is found if it is among the first k of the ranking. A question is broken if B finds
+    fewer of its relevant passages than A, fixed if B finds more, and unchanged if B finds as many; a route
+    that failed found nothing. Compared are the questions that both have with the same text and a relevant
+    passage in common. The step is read from the recorded traces, and "not recorded" where there are none.
+
+    Exits with 0 whatever the difference, 2 on invalid input.
+    """
+    from core.domain import settings
+    from core.evaluation.diff.evaluations import evaluations_diff
+    from core.evaluation.diff.open import opened
+
+    now = settings.current()
+    found = evaluations_diff(
+        opened(now, before), opened(now, after), [_pair(route) for route in routes], metric
+    )
+    emit(found.document(), lambda: _text(found), as_json=as_json)
+    return 0
+
+
+def _pair(given: str) -> tuple[str, str]:
+    before, colon, after = given.partition(":")
+    if not before or (colon and not after):
+        raise BadInput(f"--route {given!r}: give the name of a route, or A_ROUTE:B_ROUTE")
+    return before, after or before
+
+
+def _text(found: EvaluationsDiff) -> str:
+    from core.evaluation.diff import text as words
+
+    lines = [f"{found.before} to {found.after}, {found.metric}", words.rule(found.depth), *found.notes]
+    for one in found.routes:
+        lines += ["", words.route_name(one), *words.summary(found, one)]
+        for question in (*one.questions.of("broken"), *one.questions.of("fixed")):
+            lines += [
+                f"{question.change:7} {question.id} {question.text}",
+                f"{'':8}{words.decisive(question)}",
+            ]
+    return "\n".join(_line(line) for line in lines)
+
+
+def _line(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())] + one_line(line)

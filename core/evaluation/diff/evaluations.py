@@ -1,0 +1,198 @@
+"""Two evaluations compared: each route question by question, with the difference of the means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core.analysis.metrics import QUALITY, by_question
+from core.domain.errors import BadInput
+from core.evaluation import effects
+from core.evaluation.diff.questions import QuestionsDiff, common_labels, depth_of, questions_diff
+from core.evaluation.diff.side import EvaluationSide
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.finding import count
+
+Pair = tuple[str, str]  # the route in the first evaluation, and in the second
+
+
+@dataclass(frozen=True, slots=True)
+class RouteDiff:
+    """One route of each. `mcnemar_p`: exact, of fixed against broken. `difference`: second minus first in the
+    metric, see core.evaluation.effects.family (one Holm family over the routes compared); None where no
+    question has a value in both. `means`: over the same questions.
+    """
+
+    before: str
+    after: str
+    questions: QuestionsDiff
+    mcnemar_p: float
+    difference: Mapping[str, Any] | None
+    means: tuple[float, float] | None
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values, without the questions."""
+        found = self.questions
+        return {
+            "route_before": self.before,
+            "route_after": self.after,
+            "compared": len(found.questions),
+            **{change: len(found.of(change)) for change in ("fixed", "broken", "unchanged")},
+            "exchanged": found.exchanged,
+            "mcnemar_p": self.mcnemar_p,
+            "mean_before": self.means[0] if self.means else None,
+            "mean_after": self.means[1] if self.means else None,
+            "difference": self.difference,
+            "left_out": asdict(found.left_out),
+            "labels_changed": found.relabelled,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationsDiff:
+    """Two evaluations. A passage is found among the first `depth`; `notes` say what else changed."""
+
+    before: str
+    after: str
+    metric: str
+    depth: int
+    routes: tuple[RouteDiff, ...]
+    notes: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values: a summary for each route, then every question of every route."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "metric": self.metric,
+            "depth": self.depth,
+            "notes": list(self.notes),
+            "routes": [one.document() for one in self.routes],
+            "questions": [
+                {"route_before": one.before, "route_after": one.after, **question.document()}
+                for one in self.routes
+                for question in one.questions.questions
+            ],
+        }
+
+
+def evaluations_diff(
+    before: Evaluation, after: Evaluation, pairs: Sequence[Pair] = (), metric: str = "ndcg@10"
+) -> EvaluationsDiff:
+    """Compare two evaluations; without `pairs` every route that both measured.
+
+    Questions count by the labels that both have. BadInput for a metric of no ranking, a route that was not
+    measured, and where nothing can be compared.
+    """
+    if metric not in QUALITY:
+        raise BadInput(f"metric {metric!r}: give one of {', '.join(QUALITY)}")
+    pairs = list(dict.fromkeys(pairs)) or _shared(before, after)
+    depth = depth_of(metric)
+    sides = [(EvaluationSide(before, one), EvaluationSide(after, other)) for one, other in pairs]
+    compared = [questions_diff(one, other, depth) for one, other in sides]
+    if not any(found.questions for found in compared):
+        raise BadInput(_nothing(before, after, compared[0]))
+    values = [_values(one, other, found, metric) for (one, other), found in zip(sides, compared, strict=True)]
+    columns = [{id: by[id] - was[id] for id in was if id in by} for was, by in values]
+    tested = effects.family({pair: list(one.values()) for pair, one in zip(pairs, columns, strict=True)})
+    routes = tuple(
+        RouteDiff(*pair, found, mcnemar(found), tested.get(pair), _means(column, *value))
+        for pair, found, column, value in zip(pairs, compared, columns, values, strict=True)
+    )
+    return EvaluationsDiff(
+        before.name, after.name, metric, depth, routes, tuple(_notes(before, after, compared[0]))
+    )
+
+
+def mcnemar(found: QuestionsDiff) -> float:
+    """McNemar's exact test: two-sided p of the fixed and broken questions where either is as likely.
+
+    The sign test of the questions that changed (McNemar 1947; exact by the binomial distribution).
+    """
+    from scipy.stats import binomtest
+
+    fixed, broken = len(found.of("fixed")), len(found.of("broken"))
+    return float(binomtest(fixed, fixed + broken, 0.5).pvalue) if fixed + broken else 1.0
+
+
+def _shared(before: Evaluation, after: Evaluation) -> list[Pair]:
+    """Every route that both measured, in the second's order."""
+    shared = [(route, route) for route in after.routes if route in before.routes]
+    if not shared:
+        raise BadInput(
+            f"{before.name} ({', '.join(before.routes)}) and {after.name} ({', '.join(after.routes)}) have "
+            "no route in common; name one of each, A_ROUTE:B_ROUTE"
+        )
+    return shared
+
+
+def _values(
+    before: EvaluationSide, after: EvaluationSide, found: QuestionsDiff, metric: str
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The metric at each question compared, by the labels that both have, where the route ended well."""
+    labels = {
+        one.id: common_labels(before.questions[one.id], after.questions[one.id]) for one in found.questions
+    }
+    least = max(before.relevant_from, after.relevant_from)
+
+    def of(side: EvaluationSide) -> dict[str, float]:
+        rankings = {
+            id: outcome.hits
+            for id in labels
+            if (outcome := side.evaluation.outcomes[id][side.route]).status == "ok"
+        }
+        measured = by_question(labels, rankings, relevant_from=least, metrics=(metric,))
+        return {id: row[metric] for id, row in measured.items()}
+
+    return of(before), of(after)
+
+
+def _means(
+    column: Mapping[str, float], before: Mapping[str, float], after: Mapping[str, float]
+) -> tuple[float, float] | None:
+    if not column:
+        return None
+    return sum(before[id] for id in column) / len(column), sum(after[id] for id in column) / len(column)
+
+
+def _nothing(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> str:
+    names = f"{before.name} and {after.name}"
+    left = found.left_out
+    if left.total == left.only_before + left.only_after:
+        some = [next(iter(one.questions), "none") for one in (before, after)]
+        return f"{names} have no question in common; they have for example {some[0]!r} and {some[1]!r}"
+    return f"{names} have no question to compare: {'; '.join(left_out(found)) or 'none was asked'}"
+
+
+def left_out(found: QuestionsDiff) -> list[str]:
+    """What is not compared and why, in words."""
+    left = found.left_out
+    told = (
+        (left.only_before, "in the first evaluation only"),
+        (left.only_after, "in the second evaluation only"),
+        (left.text_changed, "with a changed text"),
+        (left.no_label_in_common, "whose relevant passages all changed"),
+        (left.unlabelled, "without a relevant passage"),
+    )
+    return [f"{count(n)} {why}" for n, why in told if n]
+
+
+def _notes(before: Evaluation, after: Evaluation, found: QuestionsDiff) -> list[str]:
+    notes = []
+    if before.figures.get("corpus") != after.figures.get("corpus"):
+        notes.append(
+            f"The corpora differ: {before.figures.get('corpus')}, then {after.figures.get('corpus')}."
+        )
+    if before.figures.get("fingerprint") != after.figures.get("fingerprint"):
+        notes.append(
+            "The corpus changed between the two evaluations (another fingerprint), so a passage may be lost "
+            "because it is no longer there."
+        )
+    if found.left_out.total:
+        notes.append(f"Left out: {'; '.join(left_out(found))}.")
+    if found.relabelled:
+        notes.append(
+            f"{count(found.relabelled)} with changed labels: only the judgements that both have count there."
+        )
+    return notes

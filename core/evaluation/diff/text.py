@@ -1,0 +1,70 @@
+"""A diff in words."""
+
+from __future__ import annotations
+
+from core.evaluation.diff.evaluations import EvaluationsDiff, RouteDiff
+from core.evaluation.diff.questions import PassageChange, QuestionDiff
+from core.evaluation.finding import chance, compared, count, sentence
+from core.evaluation.naming import named
+
+RULE = (
+    "A relevant passage is found if it is among the first {k} of the ranking. A question is broken if fewer "
+    "of its relevant passages are found than before, fixed if more are, and unchanged if as many are."
+)
+
+
+def rule(depth: int) -> str:
+    """What broken, fixed and unchanged mean."""
+    return RULE.format(k=depth)
+
+
+def route_name(one: RouteDiff) -> str:
+    """The route, or both where they differ."""
+    return one.before if one.before == one.after else f"{one.before} then, {one.after} now"
+
+
+def summary(found: EvaluationsDiff, one: RouteDiff) -> list[str]:
+    """One route: the counts with McNemar's p, then the difference of the means."""
+    questions = one.questions
+    counts = ", ".join(f"{len(questions.of(change))} {change}" for change in ("broken", "fixed", "unchanged"))
+    told = [f"{counts} of {count(len(questions.questions))} (exact McNemar test, {chance(one.mcnemar_p)})."]
+    if questions.exchanged:
+        told.append(f"{questions.exchanged} of the unchanged lost as many relevant passages as they gained.")
+    then, now = (f"{one.after} in {found.after}", f"{one.before} in {found.before}")
+    told.append(sentence(compared(one.difference, then, now, named(found.metric))))
+    failed = [sum(pair[side] != "ok" for pair in (q.status for q in questions.questions)) for side in (0, 1)]
+    if any(failed):
+        told.append(
+            f"The route failed on {failed[0]} questions before and {failed[1]} after: it found nothing "
+            "there, and the means leave them out."
+        )
+    return told
+
+
+def passage_change(one: PassageChange) -> str:
+    """The passage, its ranks, and what became of it where it was not found."""
+    when = "" if is_lost(one) else "Before: "
+    step = f" Step: {one.loss.step}." if one.loss.step else ""
+    return f"{one.passage}: {moved(one)}. {when}{one.loss.words}{step}"
+
+
+def is_lost(one: PassageChange) -> bool:
+    """Whether it was found before and is not now; else it is the other way round."""
+    return one.after is None or (one.before is not None and one.before < one.after)
+
+
+def moved(one: PassageChange) -> str:
+    """Its rank before and after."""
+    then, now = (f"rank {rank}" if rank is not None else "not ranked" for rank in (one.before, one.after))
+    return f"{then}, now {now}"
+
+
+def cause(one: PassageChange) -> str:
+    """What kept it from being found, and the step; "not recorded" where that is not known."""
+    return one.loss.kind + (f" ({one.loss.step})" if one.loss.step else "")
+
+
+def decisive(question: QuestionDiff) -> str:
+    """The passage that broke or fixed a question; "" where it is unchanged."""
+    one = question.decisive
+    return "" if one is None else passage_change(one)

@@ -1,0 +1,44 @@
+"""What a release is compared with: the snapshot of an earlier one, or another evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.domain.errors import BadInput
+from core.evaluation import experiment_store
+from core.evaluation.diff.open import opened
+from core.evaluation.release.criteria import Criteria
+from core.evaluation.release.gate import decide
+from core.evaluation.release.measured import of_evaluation
+from core.evaluation.release.snapshot import Snapshot, read, snapshot
+
+if TYPE_CHECKING:
+    from core.domain.settings import Settings
+
+
+def earlier(settings: Settings, given: str, criteria: Criteria, called: str = "--against") -> Snapshot:
+    """The snapshot in a file; or what the same criteria choose in an evaluation, by its folder or name.
+
+    Where no route of that evaluation passes, its nearest one is compared. `called` is how messages name it.
+    BadInput for what is neither, and for what is damaged.
+    """
+    path = Path(given)
+    if path.is_dir() or (not path.exists() and given in experiment_store.names(settings)):
+        return _of_evaluation(settings, given, criteria)
+    try:
+        return read(path.read_bytes(), given)
+    except OSError as error:
+        known = ", ".join(experiment_store.names(settings)) or "none"
+        raise BadInput(
+            f"{called} {given!r} cannot be read: {error.strerror or error}; give a snapshot of gate "
+            f"--snapshot, or an evaluation by folder or name; saved are: {known}"
+        ) from None
+
+
+def _of_evaluation(settings: Settings, given: str, criteria: Criteria) -> Snapshot:
+    measured = of_evaluation(opened(settings, given))
+    decision = decide(measured, criteria)
+    shown = replace(decision, chosen=decision.chosen or decision.nearest)
+    return read(snapshot(measured, shown), given)

@@ -1,0 +1,106 @@
+"""Broken and fixed questions: a table of them, and the chosen one with its passages and links to Why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from core.evaluation.diff.questions import QuestionDiff, QuestionsDiff
+from core.evaluation.diff.text import passage_change
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.finding import count
+from ui.app import address
+from ui.app.choice import choice
+from ui.app.evaluated import to_sessions
+from ui.app.markup import cut, join, md, show, tag
+from ui.components import tables
+
+SIDES = {"broken": "Broken", "fixed": "Fixed"}
+
+
+def draw(found: QuestionsDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
+    """Draw them. `runs` are the evaluations whose runs the links open, by what a button calls them; None for
+    one that is not at hand. `key` tells several such tables apart.
+    """
+    counts = {side: len([one for one in found.questions if one.change == side]) for side in SIDES}
+    side = choice(
+        "change", f"{key}_change", "Questions", list(SIDES), segmented=True,
+        format_func=lambda name: f"{SIDES[name]} ({counts[name]})",
+    )  # fmt: skip
+    kept = [one for one in found.questions if one.change == side]
+    if not kept:
+        st.caption(f"No question was {side} among the {count(len(found.questions))} compared.")
+        return
+    chosen, by_id = f"{key}_question", {one.id: one for one in kept}
+    if selected := _table(kept, f"{key}_{side}"):
+        st.session_state[chosen] = selected.id
+    address.take("question", chosen, address.one_of(list(by_id)))
+    picked = by_id.get(str(st.session_state.get(chosen)))
+    address.keep("question", picked.id if picked else None)
+    if picked is None:
+        st.caption("Select a row to see its passages and to open the question in Why.")
+    else:
+        _detail(picked, key, runs)
+
+
+def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
+    """The table, and the question that is selected in it."""
+    import pandas as pd
+
+    rows = [
+        {
+            "Question": cut(question.text, 240),
+            "Passage": one.passage,
+            "Rank before": one.before,
+            "Rank after": one.after,
+            "Why": one.loss.kind,
+            "Step": one.loss.step or "not known",
+            "Mode": question.mode,
+        }
+        for question in kept
+        if (one := question.decisive) is not None
+    ]
+    event = tables.show(
+        pd.DataFrame(rows).astype({"Rank before": "Int64", "Rank after": "Int64"}),
+        hide_index=True, width="stretch", height=min(420, 38 + 35 * len(rows)), on_select="rerun",
+        selection_mode="single-row", key=f"{key}:{[one.id for one in kept][:3]}",
+        column_config={
+            "Question": st.column_config.TextColumn(width=330),
+            "Passage": st.column_config.TextColumn(width=220),
+            "Rank before": st.column_config.NumberColumn(help="Empty: not in the ranking"),
+            "Rank after": st.column_config.NumberColumn(help="Empty: not in the ranking"),
+            "Why": st.column_config.TextColumn(
+                help="What kept the passage from being found, in the evaluation that missed it"
+            ),
+            "Step": st.column_config.TextColumn(help="The step that lost it there, by the recorded trace"),
+        },
+        alt="Questions that changed, each with the passage that decided",
+    )  # fmt: skip
+    chosen = [kept[row] for row in event["selection"]["rows"] if row < len(kept)]
+    return chosen[0] if chosen else None
+
+
+def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
+    lines = [(name, one) for name, of in (("Lost", question.lost), ("Gained", question.gained)) for one in of]
+    status = " then ".join(question.status)
+    show(
+        tag(
+            "div",
+            tag("div", tag("b", question.text), dir="auto"),
+            tag("div", join([question.id, f"{count(question.relevant, 'relevant passages')}", status], " · "),
+                css="dim"),
+            *(tag("div", f"{name}: {passage_change(one)}", dir="auto") for name, one in lines),
+            css="rs rs-evaluate-question",
+        )
+    )  # fmt: skip
+    passage = question.decisive
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for place, (name, evaluation) in enumerate(runs.items()):
+            if evaluation is None or passage is None:
+                continue
+            if not evaluation.run_id(question.id):
+                st.caption(md(f"{evaluation.name} saved no run of this question."))
+            elif st.button(f"Open in Why, {md(name)}", key=f"{key}_why_{place}"):
+                run = to_sessions(evaluation, question.id)
+                st.switch_page("why.py", query_params={"run": run, "passage": passage.passage})

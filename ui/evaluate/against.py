@@ -1,0 +1,78 @@
+"""The open evaluation against another one: which questions broke and which were fixed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.analysis.metrics import QUALITY
+from core.evaluation import experiment_store
+from core.evaluation.diff import text
+from core.evaluation.diff.evaluations import EvaluationsDiff, evaluations_diff
+from core.evaluation.experiment_store import Evaluation
+from core.evaluation.naming import named
+from ui.app import evaluated, state
+from ui.app.choice import choice
+from ui.app.help_mark import term
+from ui.app.markup import md, show
+from ui.app.routes import title
+from ui.components import question_diff
+from ui.evaluate.view import Look, sentences
+
+OTHER, THEN, NOW = "evaluate_other", "evaluate_then", "evaluate_now"
+
+
+def draw(look: Look) -> None:
+    """Draw it."""
+    evaluation = look.evaluation
+    names = [name for name in experiment_store.names(state.engine().settings) if name != evaluation.name]
+    if not names:
+        st.caption(
+            "No other evaluation is saved. Run one after a change, under another name, on the same questions;"
+            " this tab then shows which questions broke and which were fixed."
+        )
+        return
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        name = choice("other", OTHER, "Earlier evaluation", names, always=True, width=300)
+        other = evaluated.reopened(name)
+        if not other.routes:
+            st.info("That evaluation has no finished question yet.")
+            return
+        now = choice("now", NOW, "Route now", list(evaluation.routes), usual=look.baseline,
+                     width=230, format_func=title)  # fmt: skip
+        usual = now if now in other.routes else other.baseline
+        then = choice("then", THEN, "Route then", list(other.routes), usual=usual, width=230,
+                      format_func=title)  # fmt: skip
+    metric = look.metric if look.metric in QUALITY else QUALITY[0]
+    found = _diff(
+        str(other.folder),
+        experiment_store.stamp(other.folder),
+        *look.key,
+        then,
+        now,
+        metric,
+        other,
+        evaluation,
+    )
+    (one,) = found.routes
+    show(sentences([*text.summary(found, one), *found.notes]))
+    st.caption(md(text.rule(found.depth)), help=term("mcnemar"))
+    if metric != look.metric:
+        st.caption(
+            md(f"{named(look.metric)} is of answers; the comparison is of rankings, by {named(metric)}.")
+        )
+    question_diff.draw(one.questions, "evaluate_against", {f"in {other.name}": other, "now": evaluation})
+
+
+@st.cache_resource(max_entries=8, show_spinner="Comparing the questions of both evaluations")
+def _diff(
+    before: str,  # noqa: ARG001 - part of the cache key
+    before_stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    after: str,  # noqa: ARG001 - part of the cache key
+    after_stamp: tuple[float, ...],  # noqa: ARG001 - part of the cache key
+    then: str,
+    now: str,
+    metric: str,
+    _before: Evaluation,
+    _after: Evaluation,
+) -> EvaluationsDiff:
+    return evaluations_diff(_before, _after, [(then, now)], metric)
