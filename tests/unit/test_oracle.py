@@ -159,7 +159,7 @@ def test_what_is_said_of_the_leader():
     close = said(equal, "a", {"a": {}, "b": {}})
     assert close[0].startswith("Too close to call: a has the highest mean")
     assert close[-2] == "In m alone, it beats no other route; no difference from b found."
-    assert close[-1].startswith("No feasible number of labels")
+    assert close[-1].startswith("No more labels are needed: a and b are practically equal")
     some = table({"a": [0.1, 0.5, 0.9, 0.4], "b": [0.2, 0.2, 0.8, 0.3]})
     assert re.search(r"Label about \d+ more questions to decide between it and b\.$",
                      said(some, "a", {"a": {}, "b": {}})[-1])  # fmt: skip
