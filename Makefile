@@ -25,7 +25,7 @@ SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifa
 
 .PHONY: run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-mutation soak lint format route bench wheel shots docs clean
 
-run: setup  ## install, fetch models, build corpora, open the dashboard
+run: $(VENV)/.installed  ## install and open the dashboard, which makes models and corpora ready meanwhile
 	$(PY) -m streamlit run app.py --server.port $(PORT)
 
 setup: $(VENV)/.installed

@@ -7,7 +7,7 @@ import streamlit as st
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.engine.engine import Job
-from ui.app import corpora, health, link, state, tour
+from ui.app import corpora, health, link, state
 from ui.app.markup import md
 from ui.compare import ask, live, results
 from ui.compare.welcome import hello
@@ -40,7 +40,6 @@ def start(corpus: str) -> None:
 
 
 corpus: str = st.session_state[state.CORPUS]
-tour.show(corpus)
 inputs, below = st.container(), st.container()
 with below:
     run, job = opened()

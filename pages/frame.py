@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from core.domain.errors import RouteScopeError
-from ui.app import corpora, health, jobs, link, state
+from ui.app import corpora, first_start, health, jobs, link, tour
 from ui.app.markup import md
 
 UI = Path(__file__).resolve().parent.parent / "ui"
@@ -19,7 +19,7 @@ theme = "dark" if st.context.theme.type == "dark" else "light"
 st.html(f"<style>:root {{ color-scheme: {theme}; }}</style>")
 st.logo(UI / f"logo-{theme}.svg", size="large")
 try:
-    state.engine()
+    first_start.begin()
     link.adopt()
 except RouteScopeError as error:  # the settings, or the file of sessions, are not ours to use: it says why
     st.error(md(str(error)))
@@ -57,7 +57,9 @@ navigation = st.navigation(
 with st.sidebar:
     corpora.choose()
     jobs.draw()
+    first_start.draw()
     health.summary()
+tour.show()
 try:
     navigation.run()
 except RouteScopeError as error:  # what a page could not help by itself: it is told, and the others work

@@ -15,6 +15,7 @@ from pathlib import Path
 from core.domain.settings import PROJECT
 
 START_S = 60.0
+QUIET = {"ROUTESCOPE_FIRST_START": "off"}  # nothing goes on beside what is looked at, unless that is wanted
 
 
 @contextmanager
@@ -31,7 +32,8 @@ def served(
     with (log or Path(os.devnull)).open("wb") as out:
         server = subprocess.Popen(
             [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
-            cwd=PROJECT, env={**os.environ, **(environment or {})}, stdout=out, stderr=subprocess.STDOUT,
+            cwd=PROJECT, env={**os.environ, **QUIET, **(environment or {})}, stdout=out,
+            stderr=subprocess.STDOUT,
         )  # fmt: skip
     try:
         _wait(server, f"http://127.0.0.1:{port}/_stcore/health", log)

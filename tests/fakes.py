@@ -363,8 +363,10 @@ class FakeEngine(Engine):
     def rerankers(self) -> Rerankers:
         return self.fake_rerankers
 
-    def embedder(self, name: str) -> Any:
-        return self.fakes["tiny"].embedder
+    def loading(self, name: str) -> Future[Any]:
+        loaded: Future[Any] = Future()
+        loaded.set_result(self.fakes["tiny"].embedder)
+        return loaded
 
     def corpus(self, name: str) -> Any:
         if name not in self.fakes:

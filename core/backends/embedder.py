@@ -6,15 +6,16 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from core.backends.admission import Turns
+from core.backends.admission import LOOK_S, Turns, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
-from core.domain.errors import Unavailable, describe
+from core.domain.errors import Cancelled, Unavailable, describe
 from core.domain.settings import Settings
 
 MINILM = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
@@ -134,6 +135,32 @@ class SentenceEmbedder:
                 show_progress_bar=False,
             )
         return vectors.astype(np.float32)
+
+
+class DeferredEmbedder:
+    """An embedder that may still be loading: the first text waits for it, off the clock of its route."""
+
+    def __init__(self, name: str, dim: int, loading: Callable[[], Future[Embedder]]) -> None:
+        """`dim` as the index records it; `loading` begins to load the embedder, unless it is loaded."""
+        self.name, self.dim, self._loading = name, dim, loading
+
+    def embed_query(self, text: str) -> Vector:
+        """The unit vector of one text, shape (dim,); raises Unavailable, Cancelled."""
+        return self._loaded().embed_query(text)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Unit vectors in the order of `texts`, shape (n, dim); raises Unavailable, Cancelled."""
+        return self._loaded().embed(texts)
+
+    def _loaded(self) -> Embedder:
+        loading = self._loading()
+        if not loading.done():
+            stopped = asker().cancel
+            with aside("the embedding model is loaded"):
+                while not wait([loading], LOOK_S).done:
+                    if stopped is not None and stopped.is_set():
+                        raise Cancelled("stopped by the user while the embedding model was loaded")
+        return loading.result()
 
 
 def _load(name: str) -> Any:

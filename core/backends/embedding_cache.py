@@ -25,6 +25,11 @@ class EmbeddingCache:
         self._vectors: OrderedDict[bytes, Vector] = OrderedDict()
         self._lock = threading.Lock()
 
+    def known(self, embedder: Embedder, texts: Sequence[str]) -> int:
+        """How many of `texts` need not be embedded."""
+        with self._lock:
+            return sum(_key(embedder, text) in self._vectors for text in texts)
+
     def embed(self, embedder: Embedder, texts: Sequence[str]) -> Matrix:
         """Unit vectors in the order of `texts`, shape (n, dim)."""
         keys = [_key(embedder, text) for text in texts]

@@ -1,4 +1,6 @@
-"""The vectors of an index: taken over where a text was embedded before, else made, in steps that are kept."""
+"""The vectors of an index: taken over where a text was embedded before, or comes with its vector; else made,
+in steps that are kept.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.backends import array_files
 from core.backends.base import Embedder, Matrix
+from core.corpus import shipped_vectors
 from core.domain.errors import ModelFailed
 
 VECTORS, KEYS = "vectors.npy", "keys.npy"
@@ -101,7 +104,9 @@ class Vectors:
         OSError where there is none, and ModelFailed, Cancelled.
         """
         wanted = keys(store, self.identity)
-        known = {**dict(self.checkpoint.read()), **(_vectors_of(self.former) if self.former else {})}
+        known = shipped_vectors.read(self.identity) | dict(self.checkpoint.read())
+        if self.former:
+            known |= _vectors_of(self.former)
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
         waiting = list({wanted[row].tobytes(): row for row in missing}.values())
         dim = self.load().dim if waiting else len(known[wanted[0].tobytes()]) if len(wanted) else 0

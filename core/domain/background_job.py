@@ -41,6 +41,7 @@ class BackgroundJob(ABC):
         self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.stage, self.finished, self.total = "", 0, total
         self.error: str | None = None
+        self.listed = True  # False while it only waits for another job, which is listed
         self._stopped = False
         self._cancel, self._at_end = threading.Event(), threading.Event()
         self._began, self._over = time.perf_counter(), 0.0

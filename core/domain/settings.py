@@ -51,6 +51,11 @@ class Settings(BaseSettings):
         default_factory=lambda: user_cache_path("routescope") / "models",
         description="downloaded models, shared by every checkout on this machine",
     )
+    first_start: Literal["on", "off"] = Field(
+        "on",
+        description="on: a first start of the dashboard makes the example documents, the models and an"
+        " example evaluation ready in the background",
+    )
     embedder: str = Field("all-MiniLM-L6-v2", description="sentence-transformers model name or path")
     llm: str = Field("qwen2.5-coder-1.5b", description="model name in the catalogue, or at `llm_base_url`")
     index_llm: str = Field(

@@ -27,6 +27,8 @@ from core.steps.trace import Trace
 if TYPE_CHECKING:
     from core.store import Store
 
+SENTENCES = 20_000  # whose vectors are remembered: 30 MB of 384 numbers each
+
 
 class Contexts(Resources):
     """The resources of one process, and contexts for routes that use them."""
@@ -34,7 +36,7 @@ class Contexts(Resources):
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         super().__init__(settings)
         self.store = store
-        self._turn_vectors = EmbeddingCache()
+        self._turn_vectors, self._sentence_vectors = EmbeddingCache(), EmbeddingCache(SENTENCES)
 
     def context(
         self,
@@ -57,7 +59,7 @@ class Contexts(Resources):
         now = self.settings
         llm = self.llm(mode) if models else NoLLM()
         return Context(
-            corpus=corpus, embedder=self.embedder(corpus.info.embedder),
+            corpus=corpus, embedder=self.embedder_of(corpus),
             llm=llm, web=web, trace=trace, memo=memo, cancel=cancel,
             deadline=time.perf_counter() + now.route_timeout_s,
             llm_timeout_s=now.llm_timeout_s, max_calls=now.route_max_calls, max_tokens=now.route_max_tokens,
@@ -66,7 +68,8 @@ class Contexts(Resources):
             draw=draw, forced=forced or {}, answering=answering,
             evidence=answering.evidence if answering else now.answer_evidence,
             reflection=partial(self.reflection, mode) if models else no_reflection, memory=memory,
-            turn_vectors=self._turn_vectors, llm_context=now.llm_context, fid=self.fid,
+            turn_vectors=self._turn_vectors, sentence_vectors=self._sentence_vectors,
+            llm_context=now.llm_context, fid=self.fid,
             evaluator=lambda name: evaluators.read(name, now.home, corpus.name),
             calibration=lambda about: calibrations.read(about, llm.model, now.home),
             classifier=lambda: question_classifier.read(now.home),

@@ -62,10 +62,29 @@ class Resources:
         return client if mode is None else client.in_mode(mode)
 
     def embedder(self, name: str) -> Embedder:
-        """The embedder a corpus was built with."""
+        """The embedder a corpus was built with. Waits until it is loaded."""
+        return self.loading(name).result()
+
+    def loading(self, name: str) -> Future[Embedder]:
+        """`embedder` for those who need not wait: begins to load it, unless it is loaded."""
+        return self._embedders.begin(name, lambda: self._load_embedder(name))
+
+    def embedder_of(self, corpus: Corpus) -> Embedder:
+        """The embedder of an opened corpus: what embeds nothing with it need not wait until it is loaded."""
+        from core.backends.embedder import DeferredEmbedder
+
+        name = corpus.info.embedder
+        loading = self.loading(name)
+        if loading.done() and loading.exception() is None:
+            return loading.result()
+        return DeferredEmbedder(name, corpus.info.dim, lambda: self.loading(name))
+
+    def _load_embedder(self, name: str) -> Embedder:
         from core.backends.embedder import load_embedder
 
-        return self._embedders.get(name, lambda: load_embedder(name, settings=self.settings))
+        loaded = load_embedder(name, settings=self.settings)
+        loaded.embed_query("warm up")  # no route is to pay for the first text of a process
+        return loaded
 
     def corpus(self, name: str) -> Corpus:
         """An opened corpus; opened again when its index was rebuilt meanwhile. Waits until it is open."""
@@ -85,8 +104,10 @@ class Resources:
         from core.corpus.index import open_corpus
 
         opened = open_corpus(name, settings=self.settings)
+        self.loading(opened.info.embedder)  # searches by words need not wait for it
         # the first search of a process loads libraries and files: no route is to pay for that
-        opened.search_dense(self.embedder(opened.info.embedder).embed_query("warm up"), 1)
+        if opened.size:
+            opened.search_dense(opened.vectors([0])[0], 1)
         opened.search_sparse("warm up", 1)
         return opened
 
@@ -97,7 +118,7 @@ class Resources:
 
         def snapshot() -> WebSearch:
             pages = self.corpus("web")
-            return Snapshot(pages, self.embedder(pages.info.embedder))
+            return Snapshot(pages, self.embedder_of(pages))
 
         if self.settings.web_search == SNAPSHOT:  # its pages may be indexed again meanwhile
             return load_web(self.settings, snapshot)

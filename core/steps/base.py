@@ -102,6 +102,7 @@ class Context:
     reflection: Callable[[], LLM] = no_reflection  # the reflection-token model, or Unavailable
     memory: tuple[Remembered, ...] = ()  # what was said before the question, oldest turn first
     turn_vectors: EmbeddingCache = field(default_factory=EmbeddingCache)
+    sentence_vectors: EmbeddingCache = field(default_factory=EmbeddingCache)
     draw: int = 0  # from 1 on every model call has another seed than it would have
     llm_context: int = 8192  # tokens of prompt and answer together
     fid: Callable[[], FusionReader] | None = None  # loads the reader, or raises Unavailable

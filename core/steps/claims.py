@@ -209,7 +209,7 @@ class CheckClaims(Generate):
         pairs = [(n, sentence) for n, text in texts.items() for sentence in sentences(text)]
         if not pairs:
             return {}
-        vectors = self.context.embedder.embed([sentence for _, sentence in pairs])
+        vectors = self.vectors_of_texts([sentence for _, sentence in pairs])
         best = np.argsort(-(vectors @ self.context.embedder.embed_query(wanted)), kind="stable")[:most]
         shown: dict[int, list[str]] = {}
         for at in sorted(best):

@@ -56,7 +56,7 @@ class Extract(Refine):
         if evidence < floor:
             return self._not_copied("no passage is near enough to the question", noted)
         titled = [(hit.passage.title, sentence) for _, hit, sentence in distinct]
-        cosines = self.context.embedder.embed([searchable(*one) for one in titled]) @ question
+        cosines = self.vectors_of_texts([searchable(*one) for one in titled]) @ question
         scores = self._fit(text, cosines, titled)
         order = sorted(range(len(distinct)), key=lambda at: (-scores[at], at))
         chosen = sorted(at for at in order[:SENTENCES] if scores[at] >= scores[order[0]] - NEAR)

@@ -41,7 +41,7 @@ class Refine(Retrieve):
             searchable(" ".join(filter(None, (hit.passage.title, heading))), sentence)
             for hit, heading, sentence in found
         ]
-        scores = (self.context.embedder.embed(texts) @ self.embed(text)).tolist()
+        scores = (self.vectors_of_texts(texts) @ self.embed(text)).tolist()
         kept = keep(
             [(hit.passage.id, score) for (hit, _, _), score in zip(found, scores, strict=True)], floor
         )
@@ -97,7 +97,7 @@ class Refine(Retrieve):
         if not found:
             return []
         texts = [searchable(passage.title if titled else "", piece) for passage, piece in found]
-        scores = self.context.embedder.embed(texts) @ self.embed(text)
+        scores = self.vectors_of_texts(texts) @ self.embed(text)
         return [
             (passage.id, piece, float(score)) for (passage, piece), score in zip(found, scores, strict=True)
         ]

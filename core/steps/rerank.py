@@ -95,6 +95,8 @@ class Rerank(Judge, Retrieve, Fuse):
         inputs = self.span.attributes
         if found.embedded:
             inputs["read now"] = found.embedded  # passages whose token vectors were not made beforehand
+        if found.cached:
+            inputs["read before"] = found.cached  # for an earlier question: cached, as their time is
         if len(rows) < len(hits):
             inputs["no BM25 score"] = (
                 f"{len(hits) - len(rows)} passages are not of the corpus: it counts as 0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -44,6 +45,15 @@ class Retrieve(StepBase):
             texts = [searchable(hits[at].passage.title, hits[at].passage.text) for at in others]
             vectors[others] = embedder.embed(texts)
         return vectors
+
+    def vectors_of_texts(self, texts: Sequence[str]) -> Matrix:
+        """The unit vectors of parts of passages, shape (n, dim). Within a step: its span says how many were
+        embedded for an earlier question, as their time then was not spent now.
+        """
+        cache, embedder = self.context.sentence_vectors, self.context.embedder
+        if known := cache.known(embedder, texts):
+            self.span.attributes["embedded before"] = f"{known} of {len(texts)} texts"
+        return cache.embed(embedder, texts)
 
     def rows_of(self, hits: Ranking) -> dict[int, int]:
         """By position, the corpus' row of each hit that is of the corpus."""

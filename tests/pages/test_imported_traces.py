@@ -7,6 +7,7 @@ import json
 import pytest
 
 from core.engine.imported import imported
+from core.evaluation.labels import desk as desks
 from tests.fakes import MemoryCorpus
 from tests.pages.reading import html, shown
 from tests.unit.test_traces_in import SHOP, otlp, parsed, spans_of
@@ -64,3 +65,17 @@ def test_hostile_names_stay_text(visit, engine):
         assert "<img src=x" not in drawn
         assert "<script>alert" not in drawn
         assert "<b>shop</b>" not in drawn
+
+
+def test_a_wrong_answer_of_a_trace_becomes_a_test(visit, traced, engine):
+    """From production to a regression set: with the passage that should have been there."""
+    run = traced[0]
+    passage = run.results[0].hits[0].passage.id
+    app = visit("why.py", run=run.id, passage=passage)
+    next(one for one in app.button if one.key == "wrong_here_save").click().run()
+    assert not app.exception
+    (made,) = desks.sets(engine.store)
+    (question,) = desks.load(engine.store, made.name).questions
+    assert (made.corpus, question.query) == (run.corpus, run.query)
+    (one,) = question.complaints
+    assert (one.run, one.route, one.passage) == (run.id, run.results[0].route, passage)

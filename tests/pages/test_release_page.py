@@ -7,14 +7,18 @@ from functools import partial
 
 import pytest
 
+from core.domain.types import Passage, Query
 from core.evaluation import experiment_store
+from core.evaluation.dataset import Complaint, LabelledSet, Question
 from core.evaluation.experiment_store import RUNS
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.derived_criteria import derived
 from core.evaluation.release.gate import decide
 from core.evaluation.release.measured import of_evaluation
 from core.evaluation.release.snapshot import snapshot
-from core.evaluation.release.text import headline
+from core.evaluation.release.text import headline, labels
 from core.store import Store
 from tests.pages.reading import address, html, plain, shown
 from tests.released import evaluation, labelled, outcome
@@ -235,3 +239,67 @@ def test_a_snapshot_says_which_questions_broke(look, kept):
     app.session_state["release_snapshot"] = ("release.json", json.dumps(earlier).encode())
     app.run()
     assert "Which questions broke cannot be determined" in shown(app)
+
+
+def reported(engine, question, passage, corpus="tiny"):
+    """A set with one complaint, as “Wrong…” makes it."""
+    said = Complaint("ann", "ranked too low", "run1", "bm25", passage)
+    desks.create(engine.store, "regressions", corpus, [Question("r0", Query(question), complaints=(said,))])
+    pool = {"r0": [Pooled(Passage(passage, "gold.md", "Gold", "text", 0, 4))]}
+    desks.add_to_pool(engine.store, "regressions", pool)
+    desks.judge(engine.store, "regressions", Judgement("r0", passage, "ann", "person", "grade", 3))
+    return Question("r0", Query(question), complaints=(said,))
+
+
+def test_a_regression_that_broke_is_named_below_the_verdict_and_in_its_tab(look, kept, engine):
+    kept()
+    question = reported(engine, "where is the box?", "gold")
+    app = look(evaluation="first")
+    assert "regressions: 1 reported questions, not asked with this route yet." in shown(app)
+    asked = LabelledSet("regressions", (question,), {"r0": {"gold": 3}}, 2)
+    folder = experiment_store.place(engine.settings, "again")
+    by_route = {name: [outcome(None)] for name in routes()}
+    made = evaluation(folder, by_route, asked=asked)
+    spec = {**made.spec, "labels": "regressions"}
+    experiment_store.write_labelled(folder, asked, spec)
+    app = look(evaluation="first", tab="Regressions")
+    route = decide(of_evaluation(experiment_store.opened(experiment_store.place(engine.settings, "first"))),
+                   Criteria()).chosen  # fmt: skip
+    assert route
+    assert "passes 0 of 1 question, 1 broke again." in shown(app)
+    assert "See the tab Regressions." in shown(app)
+    (table,) = [one.value for one in app.dataframe if "reported as" in one.value]
+    assert list(table.iloc[0])[:3] == [
+        "✗ broke again", "where is the box?", "gold is not found, wanted in the first 10",
+    ]  # fmt: skip
+    assert list(table.iloc[0])[3:5] == ["Ranked too low", "ann"]
+
+
+def test_without_complaints_the_tab_says_how_to_make_one(look, kept):
+    kept()
+    assert "“Wrong…” on Compare, Why and Sessions" in shown(look(evaluation="first", tab="Regressions"))
+
+
+def test_how_many_more_labels_would_settle_it_and_the_way_to_them(look, kept, engine):
+    one, other = ([outcome(1 + (n + by) % 3) for n in range(30)] for by in (0, 1))
+    made = kept("close", {"bm25": one, "dense": other})
+    app = look(evaluation="close")
+    decision = decide(of_evaluation(made), derived(of_evaluation(made)))
+    assert decision.labels.state in ("more", "no number")
+    assert labels(decision) in shown(app)
+    press = next(one for one in app.button if one.key == "release_settle")
+    assert "the most decisive first" in shown(app)
+    press.click().run()
+    assert not app.exception
+    (made_set,) = desks.sets(engine.store)
+    assert made_set.name == "tiny to settle"
+
+
+def test_equal_routes_are_one_and_named(look, kept):
+    kept(
+        "twins", {"bm25": routes()["bm25"], "mmr": routes()["bm25"], "rerank": routes()["rerank"]}, alike=True
+    )
+    app = look(evaluation="twins")
+    assert "returned the same rankings as" in shown(app)
+    assert html(app).count('<tr class="rs-release-ship') + html(app).count("<tr>") < 12
+    assert "MMR" in shown(app)

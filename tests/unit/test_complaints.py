@@ -117,6 +117,30 @@ def test_undo_of_one_of_two_leaves_the_others(store, run, first):
         undo(store, second)
 
 
+def test_undo_takes_the_answer_back_whoever_complained_since(store, run, first):
+    route, passage = first
+    report(store, NAME, said(run, route, passage, answer="42 days"))
+    second = report(store, NAME, said(run, route, who="bob", failure="should have abstained", answer="none"))
+    before = desks.load(store, NAME).questions[0]
+    assert (before.answers, before.answerable) == (("42 days", "none"), False)
+    undo(store, second)
+    back = desks.load(store, NAME).questions[0]
+    assert (back.answers, back.answer, back.answerable) == (("42 days",), "42 days", True)
+    second = report(store, NAME, said(run, route, who="bob", failure="wrong answer", answer="six weeks"))
+    report(store, NAME, said(run, route, who="cid", failure="wrong answer", answer="a year"))
+    undo(store, second)
+    last = desks.load(store, NAME).questions[0]
+    assert (last.answers, [one.who for one in last.complaints]) == (("42 days", "a year"), ["ann", "cid"])
+
+
+def test_an_id_that_another_question_has_is_not_taken_from_it(store, run, first):
+    taken = complaints.id_of(run.query)
+    desks.create(store, NAME, "tiny", [Question(taken, Query("something else"))])
+    kept = report(store, NAME, said(run, first[0]))
+    assert kept.question == taken + "+"
+    assert [one.query.text for one in desks.load(store, NAME).questions] == ["something else", run.query.text]
+
+
 def test_undo_keeps_what_others_said_of_the_question_meanwhile(store, run, first):
     route, passage = first
     kept = report(store, NAME, said(run, route, passage))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from core.cli.figures import figures_text
 from core.domain.errors import BadInput
 from core.evaluation import equal_routes, leaderboard, text
 from core.evaluation.release.against import compare
@@ -14,6 +15,7 @@ from core.evaluation.release.measured import of_evaluation, of_figures
 from core.evaluation.release.report import report
 from core.evaluation.release.snapshot import read, snapshot
 from core.evaluation.release.text import every
+from core.evaluation.report import page
 from core.evaluation.statistics import holm, paired_p
 from tests.released import evaluation, failed, figures_of, labelled, outcome
 
@@ -119,6 +121,16 @@ def test_they_are_one_row_and_one_sentence(twins):
     told = " ".join(text.found(twins.figures))
     assert "mmr returned the same rankings as dense on all 40 questions (compared to depth 10)" in told
     assert "no difference found for 1 route." not in told
+
+
+def test_the_terminal_and_the_page_of_the_report_show_one_row(twins):
+    printed = figures_text(twins.figures, None)
+    # the sentence that names it, and its times and calls, which were measured
+    assert sum(line.startswith("mmr ") for line in printed.splitlines()) == 2
+    assert sum(line.startswith("dense ") for line in printed.splitlines()) > 1
+    drawn = page(twins.figures)
+    assert "returned the same rankings as dense" in drawn
+    assert ">mmr<" not in drawn
 
 
 def test_the_gate_ships_the_simpler_and_names_the_other(twins):

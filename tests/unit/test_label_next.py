@@ -18,6 +18,7 @@ from core.evaluation.labels.types import Judgement, Pooled
 from core.evaluation.outcome import Outcome
 from core.store import Store
 from tests.released import evaluation
+from tests.runs import make_run
 
 
 def hits(*ids):
@@ -146,3 +147,27 @@ def test_grades_that_sets_do_not_have_are_refused(made, store):
     with pytest.raises(BadInput, match="grades that label sets do not have"):
         settling.begin(store, replace(made, labelled=labelled), "bm25", "dense", Corpus())
     assert desks.sets(store) == ()
+
+
+def test_questions_of_sessions_in_which_the_routes_differ_join_the_set(made, store):
+    run = make_run(mishaps=False, run_id="good", corpus="tiny")
+    one, other = (result.route for result in run.results[:2])
+    lists = [[hit.passage.id for hit in result.hits[:10]] for result in run.results[:2]]
+    assert lists[0] != lists[1]
+    both = {"bm25": one, "dense": other}
+    names = {route: name for name, route in both.items()}
+    results = tuple(
+        replace(result, route=names[result.route]) for result in run.results if result.route in names
+    )
+    store.save(replace(run, results=results))
+    store.save(replace(run, id="elsewhere", corpus="other", results=results))
+    store.flush()
+    ready = settling.begin(store, made, "bm25", "dense", Corpus())
+    desk = desks.load(store, ready.set)
+    (new,) = [question for question in desk.questions if question.query == run.query]
+    assert new.id in ready.questions
+    pooled = desk.pool[new.id]
+    assert pooled.keys() <= {*lists[0], *lists[1]}
+    assert new.id in settling.order(desk, made, "bm25", "dense")
+    again = settling.begin(store, made, "bm25", "dense", Corpus())
+    assert len(desks.load(store, again.set).questions) == len(desk.questions)

@@ -11,6 +11,9 @@ from scipy import stats
 from core.evaluation import more_labels
 from core.evaluation.more_labels import MoreLabels, between, sentence
 from core.evaluation.power import FEASIBLE, needed
+from core.evaluation.release.call import Call
+from core.evaluation.release.hinge import hinge
+from core.evaluation.release.rule import Choice, RouteFigures
 
 
 def column(values):
@@ -119,3 +122,14 @@ def test_whatever_the_differences_the_answer_holds_together(apart):
         assert found.low is not None
         assert found.high is None or found.high >= found.low >= 1
     assert sentence(found).endswith(".")
+
+
+def test_the_decision_hinges_on_the_best_and_the_cheaper_then_on_what_comes_next():
+    rows = [RouteFigures(name, mean, 1.0, None, 0, 0, None, 0, 0, 0, False)
+            for name, mean in (("a", 0.5), ("b", 0.6), ("c", 0.4))]  # fmt: skip
+    a, b, c = rows
+    assert hinge(rows, Choice((a, b, c), b, (), a), None) == ("b", "a")
+    assert hinge(rows, Choice((a, b, c), b, (), b), Call(0.4, "c", 0.3)) == ("b", "c")
+    assert hinge(rows, Choice((a, b, c), b, (), b), Call(1.0, None, 0.0)) == ("b", "a")
+    assert hinge(rows, Choice((), None, (), None), None) == ("b", "a")  # none passes: the leading two
+    assert hinge(rows, Choice((a,), a, (), a), Call(1.0, None, 0.0)) is None  # it hinges on a criterion

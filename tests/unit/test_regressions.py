@@ -101,7 +101,9 @@ def test_a_route_that_failed_broke_it():
         ),
         ({"answers": ("42 days",)}, "I cannot say.", True, "broken", "it abstained where there is an answer"),
         ({"answers": ("42 days",)}, None, False, "cannot be told", "no answer was written to check"),
-        ({"answerable": False}, "I cannot say.", True, "passed", "its answer is right"),
+        ({"answerable": False}, "I cannot say.", True, "passed", "it abstained, as it should"),
+        ({"answerable": True}, "42 days", False, "passed", "it answered, as it should"),
+        ({"answerable": True}, "I cannot say.", True, "broken", "it abstained where there is an answer"),
         ({"answerable": False}, "42 days", False, "broken", "it answered where it should have abstained"),
         ({"answerable": False}, None, False, "cannot be told", "no answer was written to check"),
     ],
@@ -152,7 +154,7 @@ def test_the_gate_names_what_broke_again_and_exits_with_1(main_evaluation, engin
     set_evaluation(tmp_path, None)
     code, out, _ = call("gate", "main", "--regressions", "again")
     assert code == 1
-    assert "Regressions in set: BM25 passes 0 of 1 question, 1 broke again." in out
+    assert "Regression set set: BM25 passes 0 of 1 question, 1 broke again." in out
     assert "Broke again: q0 “where is it?”: gold is not found" in out
     assert "(reported as ranked too low by ann)" in out
     code, out, _ = call("gate", "main", "--regressions", "again", "--json")

@@ -19,6 +19,7 @@ from core.backends.rerankers.blend import (
     weighted_maxsim,
     whole_words,
 )
+from core.backends.rerankers.token_cache import TokenCache, rounded
 from core.backends.sparse import BM25Index, write_index
 from core.backends.terms import Analyzer
 from core.corpus.enrichments.children import SIZE
@@ -119,7 +120,7 @@ def test_the_blend_is_the_sum_of_the_three_signals_on_the_candidates_scale(rows)
     total = sum(idf(asked))
     maxsim = []
     for passage in passages:
-        have = tokens.embed_query(passage.text).vectors.astype(float)
+        have = rounded(tokens.embed_query(passage.text).vectors).astype(float)
         want = tokens.embed_query(ASKED).vectors.astype(float)
         maxsim.append(
             sum(idf([word])[0] / total * max(have @ v) for word, v in zip(asked, want, strict=True))
@@ -144,13 +145,46 @@ def test_vectors_at_hand_are_used_and_only_the_others_made():
     passages = [Passage(id, "d", "", text) for id, text in TEXTS.items()]
     zeros = np.zeros(len(passages))
     plain = BlendReranker(tokens).blend(ASKED, Candidates(passages, zeros, zeros, lambda a: [1.0] * len(a)))
-    stored = {at: tokens.embed_query(passages[at].text).vectors for at in (0, 2, 3)}
+    stored = {at: rounded(tokens.embed_query(passages[at].text).vectors) for at in (0, 2, 3)}
     tokens.read.clear()
     candidates = Candidates(passages, zeros, zeros, lambda a: [1.0] * len(a), stored)
     again = BlendReranker(tokens).blend(ASKED, candidates)
     np.testing.assert_array_equal(plain.scores, again.scores)
     assert again.embedded == len(passages) - 3
     assert set(tokens.read) == {ASKED, *(p.text for at, p in enumerate(passages) if at not in stored)}
+
+
+def test_a_passage_is_read_once_and_scores_the_same_afterwards(tmp_path):
+    tokens = HashTokens()
+    passages = [Passage(id, "d", "", text) for id, text in TEXTS.items()]
+    zeros = np.zeros(len(passages))
+    candidates = Candidates(passages, zeros, zeros, lambda a: [1.0] * len(a))
+    first = BlendReranker(tokens, TokenCache(tmp_path / "a.sqlite", tokens.name)).blend(ASKED, candidates)
+    tokens.read.clear()
+    again = BlendReranker(tokens, TokenCache(tmp_path / "a.sqlite", tokens.name)).blend(ASKED, candidates)
+    assert tokens.read == [ASKED]
+    assert (first.embedded, first.cached, again.embedded, again.cached) == (len(TEXTS), 0, 0, len(TEXTS))
+    np.testing.assert_array_equal(first.scores, again.scores)
+    other = TokenCache(tmp_path / "a.sqlite", "another model")
+    assert other.get(list(TEXTS.values())) == {}
+
+
+def test_what_was_used_longest_ago_goes_when_the_cache_is_full(tmp_path):
+    cache = TokenCache(tmp_path / "a.sqlite", "m", limit=400_000)
+    ones = np.ones((64, 64), np.float32)
+    for number in range(60):
+        cache.put({f"text {number}": ones})
+        cache.get(["text 0"])
+    assert cache.get(["text 0"])
+    assert cache.get(["text 59"])
+    assert not cache.get(["text 1"])
+
+
+def test_a_broken_cache_costs_time_and_no_result(tmp_path):
+    (tmp_path / "a.sqlite").write_bytes(b"this is no database" * 99)
+    tokens = HashTokens()
+    one = Candidates([Passage("a", "a", "", "x")], np.zeros(1), np.zeros(1), lambda a: [1.0] * len(a))
+    assert BlendReranker(tokens, TokenCache(tmp_path / "a.sqlite", tokens.name)).blend("x", one).embedded == 1
 
 
 def test_reading_passages_stops_when_asked_or_out_of_time():
@@ -214,7 +248,7 @@ def test_token_vectors_made_beforehand_are_taken_if_the_same_model_made_them(tmp
 
         def of(self, rows):
             texts = [f"{p.title} {p.text}" for p in engine.fakes["tiny"].passages(rows)]
-            return [one.vectors for one in HashTokens().embed_passages(texts)]
+            return [rounded(one.vectors) for one in HashTokens().embed_passages(texts)]
 
     made = run(tmp_path, engine=_with(engine, monkeypatch, Unavailable("not made")))
     assert span(made).attributes["read now"] == len(made.hits)

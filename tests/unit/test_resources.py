@@ -8,11 +8,13 @@ import pytest
 from core.backends import embedder as embedders
 from core.corpus import index
 from core.domain.errors import Unavailable
+from core.domain.outputs import Waited
 from core.domain.settings import Settings
 from core.domain.types import Query
 from core.engine.engine import Engine
 from core.engine.request import Request
 from tests.fakes import HashEmbedder
+from tests.until import until
 
 pytestmark = pytest.mark.slow
 
@@ -168,3 +170,43 @@ def test_opening_is_no_time_of_any_route(engine, slow):
     result = job.wait(30).results[0]
     assert result.ms <= result.wall_ms
     assert [span.name for span in result.spans] == ["search BM25"]
+
+
+def test_routes_that_embed_nothing_do_not_wait_for_the_embedder(engine, monkeypatch):
+    go = threading.Event()
+
+    def load(*_, **__):
+        assert go.wait(60)
+        return HashEmbedder()
+
+    monkeypatch.setattr(embedders, "load_embedder", load)
+    job = engine.start(Request(QUESTION, "small", ("bm25", "dense"), stored=False))
+    until(lambda: [one.route for one in job.snapshot().results] == ["bm25"])
+    until(lambda: any(name == "dense" and spans for name, _, spans in job.pending()))
+    go.set()
+    dense = next(one for one in job.wait(30).results if one.route == "dense")
+    assert dense.status == "ok"
+    [waited] = [span.output for span in dense.spans if isinstance(span.output, Waited)]
+    assert waited.until == "the embedding model is loaded"
+    assert waited.over
+    assert dense.ms < waited.others_ms, "the wait is no time of the route"
+
+
+def test_an_embedder_that_cannot_be_loaded_ends_only_the_routes_that_embed(engine, monkeypatch):
+    def load(*_, **__):
+        raise Unavailable("the embedding model could not be exported to ONNX")
+
+    monkeypatch.setattr(embedders, "load_embedder", load)
+    run = engine.ask(Request(QUESTION, "small", ("bm25", "dense"), stored=False))
+    assert [one.status for one in run.results] == ["ok", "unavailable"]
+    assert "exported to ONNX" in run.results[1].error
+
+
+def test_a_wait_for_the_embedder_can_be_stopped(engine, monkeypatch):
+    go = threading.Event()
+    monkeypatch.setattr(embedders, "load_embedder", lambda *_, **__: HashEmbedder() if go.wait(60) else None)
+    job = engine.start(Request(QUESTION, "small", ("dense",), stored=False))
+    until(lambda: any(spans for _, _, spans in job.pending()))
+    job.cancel()
+    assert job.wait(30).results[0].status == "cancelled"
+    go.set()

@@ -11,6 +11,7 @@ from core.corpus import builds, catalogue
 from core.corpus.chunk import Chunking
 from core.corpus.types import Reading
 from core.domain.errors import RouteScopeError
+from core.evaluation import first_start
 from ui.app import state
 from ui.app.markup import md
 
@@ -80,9 +81,22 @@ def under_way(corpus: str) -> bool:
     return (build := builds.get(corpus)) is not None and not build.done
 
 
+def _made_when_wanted(corpus: str) -> bool:
+    """Whether it is a built-in corpus that the first start left for the first who asks it."""
+    settings = state.engine().settings
+    if settings.first_start == "off" or corpus not in catalogue.BUILT_IN:
+        return False
+    if corpus in first_start.CORPORA and not all(job.done for job in first_start.known(settings.home)):
+        return False  # its turn comes
+    return catalogue.describe(corpus, settings).state == "not built"
+
+
 def notice(corpus: str) -> None:
     """What a page says of a corpus that cannot be searched now, with the button that builds it."""
     build = builds.get(corpus)
+    if build is None and _made_when_wanted(corpus):
+        again(corpus)
+        st.rerun()
     if under_way(corpus):
         st.info(md(f"Corpus {corpus} is being built. Progress and Stop are in the sidebar."))
         return

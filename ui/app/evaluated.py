@@ -9,6 +9,7 @@ import streamlit as st
 from core.domain.errors import BadInput, RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
+from core.evaluation.first_start import EXAMPLE
 from ui.app import state
 from ui.app.choice import choice
 from ui.app.markup import md
@@ -28,6 +29,8 @@ def chosen(*, label: str = "Evaluation") -> Evaluation | None:
         st.page_link("evaluate.py", label="Go to Evaluate")
         return None
     name = choice(CHOSEN, CHOSEN, label, names, always=True, width=420)
+    if name == EXAMPLE:
+        st.caption("An example: made by the first start from the built-in documents. Delete it at any time.")
     try:
         return reopened(name)
     except RouteScopeError as error:

@@ -21,6 +21,7 @@ KINDS = {
     "sweep": "Sweep of",
     "fit": "Weights",
     "survey": "Labelled questions:",
+    "preparation": "First start:",
 }
 
 
@@ -37,7 +38,7 @@ def follow() -> None:
     """Each with its progress and Stop; the page is drawn again when one has ended. Of other
     people's work only the number is shown.
     """
-    found = jobs.under_way(state.engine().settings.home)
+    found = [job for job in jobs.under_way(state.engine().settings.home) if job.listed]
     mine = [job for job in found if not job.private or job.owner == state.session_id()]
     for job in mine:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from core.analysis.answers import writing
@@ -14,13 +16,13 @@ from ui.components import complaint
 from ui.components.citations import answers
 
 
-def draw(run: Run) -> None:
+def draw(run: Run, gold: Mapping[str, int]) -> None:
     """The answers side by side, the way to how they were judged, and queries to tables."""
     show(answers(run))
     with st.container(horizontal=True):
         for result in run.results:
             if result.answer_status != "not asked" and run.status != "running":
-                complaint.of_result(run, result, f"wrong_answer_{result.route}")
+                complaint.of_result(run, result, f"wrong_answer_{result.route}", gold)
     if any(writing(result) for result in run.results):
         opened.to("evaluators.py", "View drafts and critiques in Evaluators", tab="Drafts")
     if trees(run):

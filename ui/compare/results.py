@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -54,7 +54,7 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
         view = controls(run, gold, choose=False)
         show(join([dense(view.density), grid(run, view, waiting)]))
         return
-    exactly = _summary(run)
+    exactly = _summary(run, gold)
     _pages()
     ranks.follow()
     view = controls(run, gold)
@@ -62,21 +62,21 @@ def draw(run: Run, waiting: Sequence[Waiting] = ()) -> None:
     if worked(run):
         with st.container():  # there also when empty: what follows keeps its place, and is not drawn again
             passage.draw(run, view)
-        _tabs(run, view, exactly)
+        _tabs(run, view, exactly, gold)
     else:
         show(grid(run, view))
         exactly.code(address.here(), language=None)
 
 
 @st.fragment  # another tab leaves all above as it is: to draw only this halves the time that it takes
-def _tabs(run: Run, view: View, exactly: DeltaGenerator) -> None:
+def _tabs(run: Run, view: View, exactly: DeltaGenerator, gold: Mapping[str, int]) -> None:
     if ranks.follow():
         st.rerun()
     views: dict[str, Callable[[], None]] = {
         "Side by side": lambda: _side_by_side(run, view),
         "Ranks": lambda: ranks.draw(run, view),
         "Overlap": lambda: overlap.draw(run, view),
-        "Answers": lambda: answers_tab.draw(run),
+        "Answers": lambda: answers_tab.draw(run, gold),
         "Matches": lambda: matches.draw(run, dark=dark()),
         "Cost": lambda: show(cost.costs(run)),
         "Steps": lambda: show(steps(run)),
@@ -121,7 +121,7 @@ def current(spans: Sequence[Span]) -> Span | None:
     return next((span for span in reversed(spans) if span.parent is None), None)
 
 
-def _summary(run: Run) -> DeltaGenerator:
+def _summary(run: Run, gold: Mapping[str, int]) -> DeltaGenerator:
     """A line on the run; returns the place for the link to what is shown, which is known at the end."""
     worked_count = len(worked(run))
     facts = [
@@ -144,7 +144,7 @@ def _summary(run: Run) -> DeltaGenerator:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(md(" · ".join(facts)), width="stretch")
         if run.status != "running":
-            complaint.popover(run, "wrong_ranking")
+            complaint.popover(run, "wrong_ranking", gold)
         with st.popover("Link", type="tertiary", key="link_menu"):
             st.caption("Opens this view with these results. No model needed.")
             exactly = st.empty()

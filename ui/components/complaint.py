@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from core.corpus.corpus import Corpus
 from core.domain.errors import BadInput, RouteScopeError
+from core.domain.relevance import relevant
 from core.domain.types import Passage, RouteResult, Run
-from core.evaluation.complaint import FAILURES, suggested
+from core.evaluation.complaint import DEPTH, FAILURES, suggested
 from core.evaluation.labels import complaints
 from core.evaluation.labels.complaints import Kept, Report
 from core.evaluation.labels.pool import store_of
@@ -24,37 +25,60 @@ FOUND = 10  # passages that a search offers
 
 
 def popover(
-    run: Run, key: str, *, route: str | None = None, wanted: Passage | None = None, label: str = "Wrong…"
+    run: Run,
+    key: str,
+    gold: Mapping[str, int],
+    *,
+    route: str | None = None,
+    wanted: Passage | None = None,
+    label: str = "Wrong…",
 ) -> None:
     """Draw the button; what it opens can be saved as it is. `route` is whose result is wrong, else chosen;
-    `wanted` is the passage that is looked at, offered as the one that should have been there.
+    `wanted` is the passage that is looked at, offered as the one that should have been there; without one
+    that is the best of those labelled in `gold`.
     """
     routes = [result.route for result in run.results]
     if not routes or state.engine().store is None:
         return
+    best = next(iter(relevant(gold)), None) if any(grade > 0 for grade in gold.values()) else None
+    wanted = wanted or (run.passages.get(best) if best else None)
+    if wanted is not None:  # those first that do not show it
+        id = wanted.id
+        routes.sort(key=lambda name: _shows(run, name, id))
     with st.popover(label, key=f"{key}_box", icon=":material/flag:", width="content"):
-        _form(run, key, [route] if route in routes else routes, wanted)
+        _form(run, key, [route] if route in routes else routes, wanted, gold)
     _said(run, key)
 
 
-def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None) -> None:
+def _shows(run: Run, route: str, passage: str) -> bool:
+    hits = next(result.hits for result in run.results if result.route == route)
+    return any(hit.passage.id == passage for hit in hits[:DEPTH])
+
+
+def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None, gold: Mapping[str, int]) -> None:
     st.caption("Becomes a question that later releases must pass.", help=term("regression set"))
     titles = {result.route: result.title for result in run.results}
     of = f"{key}:{run.id}"
-    route = st.selectbox("What is wrong", routes, format_func=titles.__getitem__, key=f"{of}:route")
-    passage = _passage(run, of, wanted)
+    first = st.container(horizontal=True)
+    with first:
+        route = st.selectbox(
+            "What is wrong", routes, format_func=titles.__getitem__, key=f"{of}:route", width=190
+        )
+    passage = _passage(run, of, wanted, gold)
     usual = suggested(run, route, passage.id if passage else None)
-    failure = st.selectbox(
-        "Kind of failure", list(FAILURES), index=list(FAILURES).index(usual), key=f"{of}:failure:{usual}",
-        format_func=FAILURES.__getitem__,
-    )  # fmt: skip
-    answer = st.text_input(
-        "Right answer", key=f"{of}:answer", max_chars=complaints.MAX_ANSWER,
-        placeholder="optional: later answers must hold it",
-    )  # fmt: skip
-    note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional")
+    with first:
+        failure = st.selectbox(
+            "Kind of failure", list(FAILURES), index=list(FAILURES).index(usual), width=190,
+            key=f"{of}:failure:{usual}", format_func=FAILURES.__getitem__,
+        )  # fmt: skip
     with st.container(horizontal=True):
-        who = st.text_input("Reported by", _who(), key=f"{of}:who", max_chars=64, width=150)
+        answer = st.text_input(
+            "Right answer", key=f"{of}:answer", max_chars=complaints.MAX_ANSWER, width=190,
+            placeholder="optional",
+        )  # fmt: skip
+        note = st.text_input("Note", key=f"{of}:note", max_chars=2000, placeholder="optional", width=190)
+    with st.container(horizontal=True):
+        who = st.text_input("Reported by", _who(), key=f"{of}:who", max_chars=64, width=140)
         name = st.text_input(
             "Label set", complaints.default_name(run.corpus), key=f"{of}:set", max_chars=64, width=230
         )
@@ -62,21 +86,23 @@ def _form(run: Run, key: str, routes: Sequence[str], wanted: Passage | None) -> 
         _save(key, name, Report(run, route, failure, who.strip() or ME, passage, answer, note))
 
 
-def _passage(run: Run, of: str, wanted: Passage | None) -> Passage | None:
+def _passage(run: Run, of: str, wanted: Passage | None, gold: Mapping[str, int]) -> Passage | None:
     """The passage that should have been there: one that a route saw, or one that a search or an id finds."""
-    found = {} if wanted is None else {wanted.id: wanted}
+    found: dict[str, Passage] = {}
     words = st.text_input(
         "Find the passage in the corpus", key=f"{of}:find", placeholder="words, a quote, a document or an id"
     ).strip()
     if words:
-        found |= _search(run, words)
-    ids = [*found, *(id for id in picked.offered(run, {}) if id not in found)]
+        found = _search(run, words)
+    if wanted is not None:
+        found.setdefault(wanted.id, wanted)
+    ids = [*found, *(id for id in picked.offered(run, gold) if id not in found)]
     if not ids:
         return None
     begin = 0 if found else None
     id = st.selectbox(
         "Passage that should have been there", ids, index=begin, key=f"{of}:passage:{begin}:{words}",
-        format_func=lambda one: picked.named(run, one, {}, found), placeholder="not known",
+        format_func=lambda one: picked.named(run, one, gold, found), placeholder="not known",
     )  # fmt: skip
     return (found.get(id) or run.passages.get(id)) if id else None
 
@@ -145,6 +171,6 @@ def _said(run: Run, key: str) -> None:
             st.page_link("label.py", label="Open on Label", query_params={"set": kept.set})
 
 
-def of_result(run: Run, result: RouteResult, key: str) -> None:
+def of_result(run: Run, result: RouteResult, key: str, gold: Mapping[str, int]) -> None:
     """`popover` for one route's result."""
-    popover(run, key, route=result.route, label=f"Wrong: {cut(result.title, 30)}")
+    popover(run, key, gold, route=result.route, label=f"Wrong: {cut(result.title, 30)}")

@@ -8,7 +8,7 @@ from core.domain.errors import RouteScopeError
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels.next_item import onward
 from core.evaluation.labels.types import GRADES, Desk, Judgement, Kind, Pair
-from ui.app import address
+from ui.app import address, evaluated
 from ui.app.markup import cut, md, show, tag
 from ui.app.routes import title
 from ui.label import passage as label_passage
@@ -47,8 +47,8 @@ def _desk() -> None:
     at = st.session_state.get(AT)
     if at is None or at[1] not in desk.pool.get(at[0], {}):  # nowhere yet, or in another set
         st.session_state[AT] = at = onward(order, mine)
+    _order()
     with st.container(key="label_desk"):
-        _order()
         with st.container():
             if at is not None:
                 show(label_passage.question(desk.asked[at[0]]))
@@ -77,6 +77,11 @@ def _order() -> None:
     if (found := deciding()) is None:
         return
     name, one, other = found
+    try:
+        evaluated.reopened(name)
+    except RouteScopeError:
+        st.caption(md(f"Evaluation {name} cannot be opened, so the questions are in their usual order."))
+        return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(
             md(

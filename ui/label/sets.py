@@ -10,6 +10,7 @@ import streamlit as st
 from core.corpus.index_record import current_fingerprint
 from core.domain.errors import RouteScopeError
 from core.evaluation.dataset import Question
+from core.evaluation.first_start import EXAMPLE
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import origins
 from core.evaluation.labels.types import Desk, LabelSet
@@ -49,6 +50,8 @@ def choose() -> str | None:
         choose_annotator()
         with st.popover("New set", key="label_new"):
             make()
+    if name == EXAMPLE:
+        st.caption("An example to try labelling on. Delete it under Set at any time.")
     address.keep("set", name)
     return name
 

@@ -13,6 +13,7 @@ from core.store.run_annotations import MAX_NOTE
 from ui.app import state
 from ui.app.markup import md
 from ui.components import complaint
+from ui.components.gold import gold_grades
 from ui.sessions import pair, replay
 from ui.sessions.run_list import changed
 
@@ -30,7 +31,8 @@ def actions(store: Store, picked: Sequence[SessionRow]) -> None:
                 st.switch_page("compare.py", query_params={"run": ids[0]})
             replay.buttons(picked[0])
             if picked[0].status != "running":
-                complaint.popover(store.load(ids[0]), "wrong_session")
+                run = store.load(ids[0])
+                complaint.popover(run, "wrong_session", gold_grades(run))
         if len(picked) == 2:
             first, second = sorted(picked, key=lambda row: (row.created, row.id))
             st.button(

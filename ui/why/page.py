@@ -49,7 +49,7 @@ def draw(run: Run, gold: Mapping[str, int]) -> None:
         depth = _depth()
         find.find(corpus, run)
         looked_at = {**run.passages, **beyond}.get(chosen or "")
-        complaint.popover(run, "wrong_here", wanted=looked_at)
+        complaint.popover(run, "wrong_here", gold, wanted=looked_at)
     view = diagnoses.View(funnels, depth, gold, {**run.passages, **beyond})
     if wanted:
         _diagnosed(run, view, corpus)

@@ -10,6 +10,7 @@ from core.backends.late import TokenEmbedder
 from core.backends.rerankers.blend import Blended, BlendReranker, Candidates
 from core.backends.rerankers.cross import CrossEncoderReranker
 from core.backends.rerankers.http import HttpReranker
+from core.backends.rerankers.token_cache import TokenCache
 from core.domain.errors import Unavailable
 from core.domain.once import Once
 from core.domain.settings import Settings
@@ -95,7 +96,8 @@ class Rerankers:
     def _load_blend(self) -> BlendReranker:
         tokens = self._tokens()
         tokens.embed_query("warm up")  # the first use of a model is slow
-        return BlendReranker(tokens)
+        cache = self._settings.home / "cache" / "token-vectors.sqlite"
+        return BlendReranker(tokens, TokenCache(cache, tokens.name))
 
     def _load(self, name: str) -> Reranker:
         if "://" not in name:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from core.backends.base import Matrix
 from core.backends.late import TokenEmbedder
+from core.backends.rerankers.token_cache import TokenCache, rounded
 from core.backends.weights import clean
 from core.domain.errors import Cancelled, ModelTimedOut
 from core.domain.text import searchable
@@ -55,6 +56,7 @@ class Blended:
     parts: Mapping[str, Numbers]
     words: tuple[tuple[str, float], ...]
     embedded: int  # passages whose token vectors were not at hand
+    cached: int = 0  # passages that were read for an earlier question
 
 
 class BlendReranker:
@@ -63,8 +65,9 @@ class BlendReranker:
     name = "BM25 + cosine + MaxSim weighted by IDF"
     needs_llm = False
 
-    def __init__(self, tokens: TokenEmbedder) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: TokenEmbedder, cache: TokenCache | None = None) -> None:
+        """`cache` keeps the token vectors of passages that were read at question time."""
+        self._tokens, self._cache = tokens, cache
         self.tokens = tokens.name
 
     def blend(
@@ -83,8 +86,12 @@ class BlendReranker:
         words = whole_words(query.tokens)
         weights = token_weights(words, candidates.idf)
         missing = [at for at in range(len(candidates.passages)) if at not in candidates.tokens]
-        made = self._embed([candidates.passages[at] for at in missing], timeout, cancel)
-        vectors = {**candidates.tokens, **dict(zip(missing, made, strict=True))}
+        texts = [
+            clean(searchable(one.title, one.text)) for one in map(candidates.passages.__getitem__, missing)
+        ]
+        cached = {missing[at]: found for at, found in (self._cache.get(texts) if self._cache else {}).items()}
+        unread = {at: text for at, text in zip(missing, texts, strict=True) if at not in cached}
+        vectors = {**candidates.tokens, **cached, **self._embed(unread, timeout, cancel)}
         passages = [vectors[at] for at in range(len(candidates.passages))]
         raw = {
             "bm25": candidates.bm25,
@@ -96,15 +103,15 @@ class BlendReranker:
         shares: dict[str, float] = {}
         for word, weight in zip(words, weights.tolist(), strict=True):
             shares[word] = shares.get(word, 0.0) + weight
-        return Blended(scores, raw, parts, tuple(shares.items()), len(missing))
+        return Blended(scores, raw, parts, tuple(shares.items()), len(unread), len(cached))
 
     def _embed(
-        self, passages: Sequence[Passage], timeout: float, cancel: threading.Event | None
-    ) -> list[Matrix]:
+        self, texts: Mapping[int, str], timeout: float, cancel: threading.Event | None
+    ) -> dict[int, Matrix]:
+        """The token vectors of `texts`, texts of like length at once. Each batch is kept as it comes."""
         deadline = time.monotonic() + timeout
-        texts = [clean(searchable(passage.title, passage.text)) for passage in passages]
-        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
-        out: list[Matrix] = [np.empty((0, self._tokens.dim), np.float32)] * len(texts)
+        order = sorted(texts, key=lambda at: len(texts[at]))
+        out: dict[int, Matrix] = {}
         for start in range(0, len(order), BATCH):
             if cancel is not None and cancel.is_set():
                 raise Cancelled(f"stopped while {self.tokens} was reading passages")
@@ -113,8 +120,11 @@ class BlendReranker:
                     f"{self.tokens} read {start} of {len(texts)} passages in {timeout:.3g} s; give fewer"
                 )
             some = order[start : start + BATCH]
-            for at, found in zip(some, self._tokens.embed_passages([texts[at] for at in some]), strict=True):
-                out[at] = found.vectors
+            found = self._tokens.embed_passages([texts[at] for at in some])
+            made = {at: rounded(one.vectors) for at, one in zip(some, found, strict=True)}
+            if self._cache is not None:
+                self._cache.put({texts[at]: vectors for at, vectors in made.items()})
+            out |= made
         return out
 
 

@@ -13,13 +13,13 @@ from core.evaluation.dataset import Complaint, Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import rows
 from core.evaluation.labels.origins import id_of
-from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled
+from core.evaluation.labels.types import MODEL, Desk, Judgement, LabelSet, Pooled
 from core.store import Store
 from core.store.rows import bind
-from core.store.run_annotations import clean_note
+from core.store.run_annotations import MAX_TAG, clean_note
 
 GRADE = 3  # of the passage that should have been there: it answers the question
-UNANSWERABLE = "should have abstained"
+UNANSWERABLE, ANSWERABLE = "should have abstained", "should have answered"
 MAX_ANSWER = 2000  # characters of a gold answer
 GUIDELINES = (
     "Questions that people complained of. A passage that somebody named as missing answers its question.\n"
@@ -46,7 +46,8 @@ class Report:
 class Kept:
     """What was made of a report: the set, the question and the complaint. `before` is the question as it was,
     None where it is new; `others` are the people who had complained of it. `judgement`: whether its passage
-    was graded for it.
+    was graded for it. `again`: the same person had said the same, and nothing was added. `checkable`: whether
+    the question has a passage or an answer to be checked by. `answer` is the right one that was given.
     """
 
     set: str
@@ -56,24 +57,28 @@ class Kept:
     others: tuple[str, ...]
     judgement: bool
     again: bool = False
+    checkable: bool = True
+    answer: str = ""
 
     def in_words(self) -> str:
         """What happened, in a sentence."""
         if self.again:
             return f"You have reported this in {self.set} already; nothing was added."
         if self.before is None:
-            return f"Saved: the question is a new test in {self.set}."
-        if not self.others:
-            return f"Saved: added to your earlier complaint in {self.set}."
-        return (
-            f"Saved: {', '.join(self.others)} had reported this question in {self.set}; it keeps both "
-            "complaints."
-        )
+            told = f"Saved: the question is a new test in {self.set}."
+        elif not self.others:
+            told = f"Saved: added to your earlier complaint in {self.set}."
+        else:
+            known = ", ".join(self.others)
+            told = f"Saved: {known} had reported this question in {self.set}; it keeps both complaints."
+        if not self.checkable:
+            told += " It has no passage and no answer to check yet: report one, or label it on Label."
+        return told
 
 
 def default_name(corpus: str) -> str:
     """What the set of regressions of a corpus is called unless somebody says otherwise."""
-    return f"regressions {corpus}"[: desks.MAX_TAG]
+    return f"regressions {corpus}"[:MAX_TAG]
 
 
 def report(store: Store, name: str, said: Report) -> Kept:
@@ -93,7 +98,7 @@ def report(store: Store, name: str, said: Report) -> Kept:
         before = _asked(desk, said.run.query) if desk else None
         if before and (same := _same(before, complaint, answer)):
             return Kept(name, before.id, same, before, (), judgement=False, again=True)
-        question = _with(before or Question(id_of(said.run.query), said.run.query), complaint, answer)
+        question = _with(before or _new(desk, said.run.query), complaint, answer)
         desks.clean_questions([question])
         if desk is None:
             rows.insert(connection, fresh, [question])
@@ -103,7 +108,12 @@ def report(store: Store, name: str, said: Report) -> Kept:
         others = (
             dict.fromkeys(one.who for one in before.complaints if one.who != complaint.who) if before else {}
         )
-        return Kept(name, question.id, complaint, before, tuple(others), judged)
+        checkable = bool(question.answers or question.answerable is False) or any(
+            one.passage or one.failure == ANSWERABLE for one in question.complaints
+        )
+        return Kept(
+            name, question.id, complaint, before, tuple(others), judged, checkable=checkable, answer=answer
+        )
 
     return store.write(work)
 
@@ -123,10 +133,7 @@ def undo(store: Store, kept: Kept) -> None:
         if kept.before is None and not left and said <= {kept.complaint.who}:
             rows.drop_question(connection, kept.set, kept.question)
             return
-        answers = now.answers if left else (kept.before.answers if kept.before else ())
-        answerable = now.answerable if left else (kept.before.answerable if kept.before else None)
-        question = replace(now, complaints=left, answers=answers, answerable=answerable)
-        rows.keep_question(connection, kept.set, question)
+        rows.keep_question(connection, kept.set, _without(now, left, kept))
         if kept.judgement:
             withdrawn = Judgement(
                 kept.question, kept.complaint.passage, kept.complaint.who, "person", "withdrawn"
@@ -134,6 +141,15 @@ def undo(store: Store, kept: Kept) -> None:
             rows.append(connection, kept.set, [withdrawn])
 
     store.write(work)
+
+
+def _without(now: Question, left: tuple[Complaint, ...], kept: Kept) -> Question:
+    """The question without a complaint: as it was before, where nobody complained after it."""
+    before = kept.before or replace(now, complaints=(), answers=(), answer=None, answerable=None)
+    if left == before.complaints:
+        return before
+    answers = tuple(one for one in now.answers if one != kept.answer or one in before.answers)
+    return replace(now, complaints=left, answers=answers, answer=next(iter(answers), None))
 
 
 def of_sets(store: Store, corpus: str | None = None) -> list[Desk]:
@@ -152,8 +168,8 @@ def _checked(said: Report) -> tuple[Complaint, str]:
     if len(answer) > MAX_ANSWER:
         raise BadInput(f"the gold answer has {len(answer):,} characters; give at most {MAX_ANSWER:,}")
     who = desks.clean_name(said.who, "annotator")
-    if who.startswith(desks.MODEL):
-        raise BadInput(f"annotator {short(who)}: names that begin with {desks.MODEL!r} are those of models")
+    if who.startswith(MODEL):
+        raise BadInput(f"annotator {short(who)}: names that begin with {MODEL!r} are those of models")
     passage = said.passage.id if said.passage else ""
     note = clean_note(said.note)
     return Complaint(who, said.failure, said.run.id, said.route, passage, note, rows.now()), answer
@@ -187,6 +203,18 @@ def _asked(desk: Desk, query: Query) -> Question | None:
     return next((question for question in desk.questions if question.query == query), None)
 
 
+def _new(desk: Desk | None, query: Query) -> Question:
+    """A question for the set, with an id that no other of its questions has."""
+    if desk is not None and len(desk.questions) >= desks.MAX_QUESTIONS:
+        raise BadInput(
+            f"label set {short(desk.set.name)} has {desks.MAX_QUESTIONS:,} questions, and no more are allowed"
+        )
+    id = id_of(query)
+    while desk is not None and id in desk.asked:
+        id += "+"
+    return Question(id, query)
+
+
 def _same(question: Question, new: Complaint, answer: str) -> Complaint | None:
     """A complaint that says the same, where the new one adds neither an answer nor a note."""
     if (answer and answer not in question.answers) or new.note:
@@ -201,7 +229,7 @@ def _with(question: Question, complaint: Complaint, answer: str) -> Question:
     answerable = question.answerable
     if complaint.failure == UNANSWERABLE:
         answerable = False
-    elif answer or complaint.passage:
+    elif answer or complaint.passage or complaint.failure == ANSWERABLE:
         answerable = True
     return replace(
         question, answers=answers, answer=question.answer or answer or None, answerable=answerable,

@@ -8,7 +8,7 @@ discounts, summed. Carterette, Allan & Sitaraman 2006, "Minimal test collections
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log2
 from typing import TYPE_CHECKING, Any, Literal
@@ -65,7 +65,7 @@ def of_evaluation(evaluation: Evaluation, one: str, other: str, depth: int = DEP
             continue
         places = [{p: at for at, (p, _) in enumerate(by[route].hits[:depth], 1)} for route in (one, other)]
         judged = set_.qrels.get(id, {})
-        found.append(_next("evaluation", id, question.query, *places, judged, depth, set_.labelled(id)))
+        found.append(_next("evaluation", id, question.query, places, judged, depth, set_.labelled(id)))
     return ordered(found)
 
 
@@ -86,7 +86,7 @@ def of_desk(desk: Desk, one: str, other: str, depth: int = DEPTH) -> list[Next]:
             continue  # not asked of both: what either would show is not known
         judged = {passage for id, passage in grades if id == question.id}
         relevant = any(grades[question.id, passage] >= desk.set.relevant_from for passage in judged)
-        found.append(_next("label set", question.id, question.query, *places, judged, depth, relevant))
+        found.append(_next("label set", question.id, question.query, places, judged, depth, relevant))
     return ordered(found)
 
 
@@ -100,7 +100,7 @@ def of_runs(runs: Iterable[Run], one: str, other: str, depth: int = DEPTH) -> li
         places = [
             {hit.passage.id: at for at, hit in enumerate(by[route].hits[:depth], 1)} for route in (one, other)
         ]
-        found[run.query] = _next("session", run.id, run.query, *places, (), depth, False)
+        found[run.query] = _next("session", run.id, run.query, places, (), depth, False)
     return ordered(found.values())
 
 
@@ -118,12 +118,12 @@ def _next(
     where: Where,
     id: str,
     query: Query,
-    mine: Places,
-    theirs: Places,
+    places: Sequence[Places],
     judged: Collection[str],
     depth: int,
     labelled: bool,
 ) -> Next:
+    mine, theirs = places
     weights = {
         passage: abs(_discount(mine.get(passage)) - _discount(theirs.get(passage)))
         for passage in dict.fromkeys((*mine, *theirs))

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
+from core.evaluation.dataset import Question
 from core.evaluation.labels import desk as desks
 from core.evaluation.labels import label_next, rows
 from core.evaluation.labels.label_next import Next
+from core.evaluation.labels.origins import id_of
+from core.evaluation.labels.pool import best
 from core.evaluation.labels.types import GRADES, Desk, Judgement, LabelSet, Pooled
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from core.store import Store
 
 ORDER = "~"  # between an evaluation and two routes, where an address names the order
+NEWEST = 200  # stored runs that are looked through for questions
+SESSIONS = 20  # of their questions at most join a set at a time
 SUFFIX = "to settle"  # of the name of a set that is made of an evaluation's questions
 
 
@@ -35,8 +40,9 @@ def begin(store: Store, evaluation: Evaluation, one: str, other: str, corpus: Do
     """The label set of an evaluation with the passages that decide between two routes in its pool.
 
     It is the set that the evaluation was made with. Where its labels come from elsewhere a set is made of its
-    questions and judgements, which count as an import; made once, it is used again. BadInput where there is
-    nothing to label, or the evaluation is over another corpus than the set of that name.
+    questions and judgements, which count as an import; made once, it is used again. Questions of stored
+    sessions in which both routes answered, and differ, join it. BadInput where there is nothing to label, or
+    the evaluation is over another corpus than the set of that name.
     """
     found = label_next.of_evaluation(evaluation, one, other)
     if not found:
@@ -59,8 +65,35 @@ def begin(store: Store, evaluation: Evaluation, one: str, other: str, corpus: Do
         for item in found
         if item.query in ids
     }
-    desks.add_to_pool(store, name, pool)
+    asked = _of_sessions(store, desk, one, other)
+
+    def work(connection: sqlite3.Connection) -> None:
+        for question, passages in asked.items():
+            rows.keep_question(connection, name, question)
+            pool[question.id] = passages
+        rows.pool_all(connection, name, pool)
+
+    store.write(work)
     return Ready(name, tuple(pool))
+
+
+def _of_sessions(store: Store, desk: Desk, one: str, other: str) -> dict[Question, list[Pooled]]:
+    """Questions of stored sessions over the corpus in which both routes answered and differ, and that the set
+    does not have: those whose labels decide most, with the passages that do.
+    """
+    known = {question.query for question in desk.questions}
+    found = store.sessions(corpus=desk.set.corpus, limit=NEWEST)
+    runs = {
+        row.id: store.load(row.id) for row in found if {one, other} <= {*row.routes} and row.status == "done"
+    }
+    fresh = [run for run in runs.values() if run.query not in known and id_of(run.query) not in desk.asked]
+    asked = {}
+    for item in label_next.of_runs(fresh, one, other)[:SESSIONS]:
+        run = runs[item.id]
+        wanted = {*item.passages}
+        pooled = best([result for result in run.results if result.route in (one, other)], label_next.DEPTH)
+        asked[Question(id_of(item.query), item.query)] = [p for p in pooled if p.passage.id in wanted]
+    return asked
 
 
 def order(desk: Desk, evaluation: Evaluation, one: str, other: str) -> tuple[str, ...]:

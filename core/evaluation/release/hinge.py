@@ -27,12 +27,12 @@ def labels(
 def hinge(rows: Sequence[Row], choice: Choice[Row], called: Call | None) -> tuple[str, str] | None:
     """The best route and the cheaper one that is shipped for it; else the one shipped and what the gate would
     choose next (see core.evaluation.release.call); else the two with the highest means, of those that pass
-    where some do. None with fewer than two.
+    where some do. None with fewer than two: the decision hinges on a criterion.
     """
     if choice.best and choice.chosen and choice.best.route != choice.chosen.route:
         return choice.best.route, choice.chosen.route
     if choice.chosen and called and called.rival and called.rival_share > 0:
         return choice.chosen.route, called.rival
-    among = [one for one in (choice.passing if len(choice.passing) > 1 else rows) if one.mean is not None]
+    among = [one for one in (choice.passing or rows) if one.mean is not None]
     ranked = sorted(among, key=lambda one: (-(one.mean or 0.0), one.expense))
     return (ranked[0].route, ranked[1].route) if len(ranked) > 1 else None

@@ -75,7 +75,7 @@ class Regressions:
         open_ = len(self.of("cannot be told"))
         rest = f"; {open_} cannot be determined" if open_ else ""
         return (
-            f"Regressions in {self.name}: {title} passes {len(self.of('passed'))} of "
+            f"Regression set {self.name}: {title} passes {len(self.of('passed'))} of "
             f"{count(len(self.results))}, {len(self.broken)} broke again{rest}."
         )
 
@@ -113,18 +113,19 @@ def ask(
 ) -> Regressions:
     """Ask each question of the label set `name` of a route now, with answers where `style` says how.
 
-    BadInput for a set that is not there, has no question that can be checked, is over another corpus than
+    BadInput for a set that is not there, is over another corpus than
     `corpus`, or whose corpus has gone; Unavailable where the route cannot run. Stopped by `ended`, questions
     that were not asked cannot be told.
     """
     from core.engine.request import Request
     from core.evaluation.labels import desk as desks
-    from core.evaluation.labels.final import labelled_set
+    from core.evaluation.labels.final import final, tie
     from core.evaluation.labels.pool import store_of
     from core.evaluation.runner import outcomes_of
 
     store = store_of(engine)
-    over = desks.load(store, name).set.corpus
+    desk = desks.load(store, name)
+    over = desk.set.corpus
     if corpus not in (None, over):
         raise BadInput(f"regression set {name!r} is over corpus {over}, and the evaluation over {corpus}")
     try:
@@ -133,7 +134,8 @@ def ask(
         raise BadInput(
             f"regression set {name!r} is over corpus {over}, which cannot be opened: {error}"
         ) from None
-    labelled, _ = labelled_set(store, name, opened)
+    tied = tie(desk, final(desk), opened)
+    labelled = LabelledSet(desk.set.name, desk.questions, tied.qrels, desk.set.relevant_from)
     results: list[Regression] = []
     ids = Ids()
     for question in labelled.questions:
@@ -200,10 +202,10 @@ def _state(
     if right is False:
         return "broken", _wrong(question, outcome)
     if right:
-        told.append("its answer is right")
+        told.append("its answer is right" if question.answers else _rightly(outcome))
     if told:
         return "passed", " and ".join(told)
-    if question.answers or question.answerable is False:
+    if question.answers or question.answerable is not None:
         return "cannot be told", "no answer was written to check"
     return "cannot be told", "no passage and no gold answer is given; add one on Label"
 
@@ -217,7 +219,13 @@ def _answered(question: Question, outcome: Outcome) -> bool | None:
     given = Given(outcome.answer, outcome.citations, outcome.abstained, outcome.wrong)
     if question.answerable is False:
         return outcome.abstained
-    return correct(given, question.answers, question.answerable) if question.answers else None
+    if question.answers:
+        return correct(given, question.answers, question.answerable)
+    return not outcome.abstained if question.answerable else None
+
+
+def _rightly(outcome: Outcome) -> str:
+    return "it abstained, as it should" if outcome.abstained else "it answered, as it should"
 
 
 def _wrong(question: Question, outcome: Outcome) -> str:

@@ -1,0 +1,230 @@
+"""What a first start makes ready in the background, in the order of its use: the dashboard is there at once.
+
+Each part goes on where it was stopped, is recorded when it is done, and is never made again by itself: what
+somebody deleted stays deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from core.domain.background_job import BackgroundJob, jobs
+from core.domain.errors import Cancelled, RouteScopeError
+
+if TYPE_CHECKING:
+    from core.engine.engine import Engine
+
+Report = Callable[[str, int, int], None]  # stage, done, of how many (0: not known)
+Make = Callable[["Engine", Report, threading.Event], BackgroundJob | None]  # a job to wait for, or it is made
+EXAMPLE = "example-support"  # the evaluation, and the label set, that show a newcomer something real
+DOCUMENTS = "support"
+CORPORA = (DOCUMENTS, "web")  # others are built when somebody chooses them
+ENRICHMENTS = ("headings", "children")  # of which the vectors come with the program
+EXAMPLE_QUESTIONS = 12  # in the example label set
+RECORD = "first-start.json"
+LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing made ready. `meanwhile` says what works before it is there."""
+
+    name: str
+    title: str
+    meanwhile: str
+    make: Make
+
+
+def _documents(engine: Engine, report: Report, cancel: threading.Event) -> None:
+    from core.corpus import index
+    from core.corpus.enrichments import store
+
+    for name in CORPORA:
+        if _unbuilt(engine, name):
+            index.build(None, name, settings=engine.settings, progress=report, cancel=cancel)
+    corpus = engine.corpus(DOCUMENTS)
+    for name in ENRICHMENTS:
+        store.build(name, corpus, settings=engine.settings, progress=report, cancel=cancel)
+
+
+def _embedder(engine: Engine, report: Report, cancel: threading.Event) -> None:
+    report("loading", 0, 0)
+    loading = engine.loading(engine.settings.embedder)
+    while not loading.done():
+        if cancel.wait(LOOK_S):
+            raise Cancelled("stopped by the user")
+    loading.result()
+
+
+def _example_labels(engine: Engine, _report: Report, _cancel: threading.Event) -> BackgroundJob | None:
+    from core.evaluation.labels import desk, origins, pool
+
+    store = engine.store
+    if store is None or desk.sets(store) or desk.sets(store, deleted=True):
+        return None
+    asked = [one for one in origins.of_corpus(DOCUMENTS, engine.settings) if one.split == "dev"]
+    step = max(1, len(asked) // EXAMPLE_QUESTIONS)
+    desk.create(store, EXAMPLE, DOCUMENTS, asked[::step][:EXAMPLE_QUESTIONS])
+    return pool.begin(engine, EXAMPLE, FIRST_POOLED, depth=5)
+
+
+def _token_vectors(engine: Engine, report: Report, cancel: threading.Event) -> None:
+    from core.corpus.enrichments import store
+
+    corpus = engine.corpus(DOCUMENTS)
+    store.build("tokens", corpus, settings=engine.settings, progress=report, cancel=cancel)
+
+
+def _example_evaluation(engine: Engine, _report: Report, _cancel: threading.Event) -> BackgroundJob | None:
+    from core.evaluation import background, experiment_store
+    from core.evaluation.spec import Spec
+
+    if any(name != EXAMPLE for name in experiment_store.names(engine.settings)):
+        return None
+    return background.begin(engine, EXAMPLE, Spec(DOCUMENTS, split="all"))
+
+
+def _model(engine: Engine, report: Report, cancel: threading.Event) -> None:
+    from core.backends.llm import catalogue
+    from core.backends.llm.fetch import Progress, pull
+
+    settings = engine.settings
+    if settings.llm_base_url or settings.llm not in {one.name for one in catalogue.ARTEFACTS}:
+        return
+
+    def tick(at: Progress) -> None:
+        report(at.stage, at.done >> 20, at.total >> 20)
+
+    pull(settings.llm, settings=settings, progress=tick, cancel=cancel)
+
+
+FIRST_POOLED = ("bm25", "dense", "hybrid_rrf")
+LANES: tuple[tuple[Part, ...], ...] = (
+    (
+        Part("documents", "Example documents", "They are there in a few seconds.", _documents),
+        Part("embedder", "Embedding model", "Routes that search by words alone answer now.", _embedder),
+        Part("example labels", "Example label set", "Questions can be asked.", _example_labels),
+        Part(
+            "token vectors",
+            "Token vectors for reranking",
+            "Questions can be asked; reranking takes longer until these are there.",
+            _token_vectors,
+        ),
+        Part(
+            "example evaluation",
+            "Example evaluation",
+            "Questions can be asked; Evaluate, Tune and Release show this example when it is done.",
+            _example_evaluation,
+        ),
+    ),
+    (
+        Part(
+            "language model",
+            "Language model, in MiB",
+            "Routes that need no language model answer now, and sample questions have recorded replies.",
+            _model,
+        ),
+    ),
+)
+
+
+class Preparing(BackgroundJob):
+    """A part of the first start; the next of its lane begins when it has ended, unless it was stopped."""
+
+    kind: ClassVar[str] = "preparation"
+    forgotten_s: ClassVar[float] = float("inf")  # a stopped one is not begun again by itself
+
+    def __init__(self, engine: Engine, lane: int, parts: Sequence[Part]) -> None:
+        self.part, self._later = parts[0], tuple(parts[1:])
+        super().__init__(self.part.title, home=engine.settings.home)
+        self._engine, self._lane = engine, lane
+
+    @property
+    def left(self) -> None:
+        """Not told: its stages take different times."""
+        return
+
+    def _do(self) -> None:
+        job = self.part.make(self._engine, self._report, self._cancel)
+        if job is not None:
+            self.listed = False
+            _followed(job)
+        _record(self._engine.settings.home, self.part.name)
+
+    def _work(self) -> None:
+        super()._work()
+        if self._later and not self._stopped:
+            _begin(self._engine, self._lane, self._later)
+
+    def _report(self, stage: str, done: int, total: int) -> None:
+        self.finished, self.total = done, total
+        self.stage = f"{stage}, {done:,} of {total:,}" if total else stage
+
+
+def begin(engine: Engine) -> None:
+    """Begin what a first start has not made ready yet, once a process; nothing where the settings say so."""
+    home = engine.settings.home
+    if engine.settings.first_start == "off":
+        return
+    for lane, parts in enumerate(LANES):
+        if jobs.latest(Preparing, (home, lane)) is None:
+            made = recorded(home)
+            if waiting := [part for part in parts if part.name not in made]:
+                _begin(engine, lane, waiting)
+
+
+def again(engine: Engine, job: Preparing) -> None:
+    """Try once more what failed or was stopped, and what was to follow."""
+    _begin(engine, job._lane, (job.part, *job._later))
+
+
+def known(home: Path) -> list[Preparing]:
+    """The parts that this process was at last, one a lane, in the order of lanes."""
+    found = (jobs.latest(Preparing, (home, lane)) for lane in range(len(LANES)))
+    return [job for job in found if job is not None]
+
+
+def recorded(home: Path) -> dict[str, str]:
+    """When each part was done, ISO 8601, UTC."""
+    try:
+        found = json.loads((home / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _begin(engine: Engine, lane: int, parts: Sequence[Part]) -> None:
+    jobs.begin(Preparing, (engine.settings.home, lane), lambda: Preparing(engine, lane, parts))
+
+
+_recording = threading.Lock()
+
+
+def _record(home: Path, name: str) -> None:
+    with _recording:
+        done = recorded(home) | {name: datetime.now(UTC).isoformat(timespec="seconds")}
+        scratch = home / f".{RECORD}"
+        scratch.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
+        os.replace(scratch, home / RECORD)
+
+
+def _unbuilt(engine: Engine, corpus: str) -> bool:
+    from core.corpus import catalogue
+
+    return catalogue.describe(corpus, engine.settings).state == "not built"
+
+
+def _followed(job: BackgroundJob) -> None:
+    """Wait for a job that is listed by itself; raises Cancelled where it was stopped, or why it failed."""
+    job.wait()
+    if job.error is not None:
+        raise RouteScopeError(job.error)
+    if job.cancelled:
+        raise Cancelled("stopped by the user")

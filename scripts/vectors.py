@@ -1,0 +1,56 @@
+"""Writes `data/vectors/`: the vectors of small built-in corpora, so that a first start embeds none.
+
+`python -m scripts.vectors` embeds them anew with the default embedder. Run it when documents of `data/`, or
+how they are cut, have changed: `tests/unit/test_shipped_vectors.py` says so.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from core.backends import array_files
+from core.backends.embedder import MINILM
+from core.corpus import index, shipped_vectors
+from core.corpus.embeddings import KEYS, VECTORS
+from core.corpus.enrichments import store
+from core.domain.settings import Settings
+
+MADE = {"support": ("headings", "children"), "web": ()}  # corpora, and which enrichments of each
+
+
+def main() -> None:
+    """Index into an empty home, then keep each text's vector once, in half precision."""
+    target = shipped_vectors.FOLDER / MINILM[0]
+    shutil.rmtree(target, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        found: dict[bytes, np.ndarray[tuple[int], np.dtype[np.float16]]] = {}
+        for folder in _folders(Settings(home=Path(scratch), embedder=MINILM[0])):
+            keys = np.load(folder / KEYS, allow_pickle=False)
+            vectors = np.load(folder / VECTORS, allow_pickle=False).astype(np.float16)
+            found |= {key.tobytes(): vector for key, vector in zip(keys, vectors, strict=True)}
+        ordered = sorted(found)
+        target.mkdir(parents=True)
+        array_files.save(
+            target / shipped_vectors.SHIPPED_KEYS,
+            np.frombuffer(b"".join(ordered), np.uint8).reshape(len(ordered), -1),
+        )
+        array_files.save(target / shipped_vectors.SHIPPED_VECTORS, np.stack([found[key] for key in ordered]))
+
+
+def _folders(settings: Settings) -> Iterator[Path]:
+    """The folders of keys and vectors of each corpus and enrichment, made now."""
+    for name, enrichments in MADE.items():
+        corpus = index.build(name, name, settings=settings)
+        yield settings.home / "indexes" / name / corpus.fingerprint
+        for one in enrichments:
+            store.build(one, corpus, settings=settings)
+            yield settings.home / "enrichments" / name / one
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""From a wrong result to a test of the gate in a real browser: two clicks, undo, the queue that settles."""
+
+from contextlib import closing
+
+import pytest
+
+from core.evaluation.labels import desk as desks
+from core.store import Store
+from tests.browser.acting import eventually, failures, settle, text, tick
+
+pytestmark = [pytest.mark.browser, pytest.mark.enable_socket]
+NAME = "regressions handbook"
+
+
+def sets(home):
+    with closing(Store(home / "routescope.sqlite")) as store:
+        return {one.name: desks.load(store, one.name) for one in desks.sets(store)}
+
+
+@pytest.mark.parametrize(("path", "key"), [("/?run=good", "wrong_ranking"), ("/why?run=good", "wrong_here")])
+def test_two_clicks_make_a_test_and_undo_takes_it_back(tab, home, path, key):
+    page = tab(path)
+    settle(page)
+    page.locator(f".st-key-{key}_box button").first.click()
+    page.locator(f".st-key-{key}_save button").click()
+    settle(page)
+    eventually(page, lambda: f"the question is a new test in {NAME}" in text(page))
+    (question,) = sets(home)[NAME].questions
+    assert question.complaints[0].run == "good"
+    assert failures(page) == []
+    page.keyboard.press("Escape")
+    page.locator(f".st-key-{key}_undo button").click()
+    settle(page)
+    eventually(page, lambda: f"Taken back from {NAME}" in text(page))
+    assert NAME not in sets(home)
+
+
+def test_a_session_goes_the_same_way(tab, home):
+    page = tab("/sessions", width=900, scheme="dark")
+    tick(page)
+    page.locator(".st-key-wrong_session_box button").first.click()
+    page.locator(".st-key-wrong_session_save button").click()
+    settle(page)
+    eventually(page, lambda: "the question is a new test in" in text(page))
+    assert failures(page) == []
+    page.keyboard.press("Escape")
+    page.locator(".st-key-wrong_session_undo button").click()
+    settle(page)
+    eventually(page, lambda: "Taken back from" in text(page))
+
+
+def test_release_opens_the_queue_that_settles_it(tab, kept):
+    page = tab(f"/release?evaluation={kept}")
+    settle(page)
+    press = page.locator(".st-key-release_settle button").first
+    if not press.count():
+        assert "No more labels are needed" in text(page) or "is judged" in text(page)
+        return
+    press.click()
+    page.wait_for_url("**/label?*order=*")
+    settle(page)
+    assert "come first" in text(page)
+    assert failures(page) == []

@@ -1,0 +1,55 @@
+"""The queue on Label in the order that settles a decision, as a link opens it."""
+
+from dataclasses import replace
+
+import pytest
+
+from core.evaluation import experiment_store
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels import settling
+from tests.pages.reading import address, shown
+from tests.released import evaluation, outcome
+
+
+@pytest.fixture
+def ready(engine):
+    """q0 is the same for both routes, q1 not at all, q2 by the place of one passage."""
+    made = evaluation(
+        experiment_store.place(engine.settings, "close"),
+        {"bm25": [outcome(1), outcome(1), outcome(2)], "dense": [outcome(1), outcome(None), outcome(3)]},
+        alike=True,
+    )
+    corpus = engine.corpus("tiny")
+
+    class WithAll:
+        name = "tiny"
+
+        def by_ids(self, ids, /):
+            known = corpus.passages([0])[0]
+            return {id: replace(known, id=id) for id in ids}
+
+        def document(self, id, /):
+            return corpus.document(id)
+
+    return settling.begin(engine.store, made, "bm25", "dense", WithAll())
+
+
+def test_the_questions_that_decide_come_first_and_the_usual_order_is_one_click_away(visit, engine, ready):
+    app = visit("label.py", set=ready.set, order="close~bm25~dense")
+    assert "The questions that decide most between BM25 and Dense in evaluation close come first" in shown(
+        app
+    )
+    desk = desks.load(engine.store, ready.set)
+    assert address(app, "question") == ready.questions[0]
+    assert address(app, "order") == "close~bm25~dense"
+    next(one for one in app.button if one.key == "label_usual").click().run()
+    assert not app.exception
+    assert address(app, "question") == desk.questions[0].id
+    assert address(app, "order") is None
+
+
+def test_an_order_of_an_evaluation_that_is_gone_is_the_usual_one(visit, engine, ready):
+    app = visit("label.py", set=ready.set, order="gone~bm25~dense")
+    assert not app.exception
+    assert address(app, "question") == desks.load(engine.store, ready.set).questions[0].id
+    assert "Evaluation gone cannot be opened, so the questions are in their usual order." in shown(app)
