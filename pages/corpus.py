@@ -11,7 +11,7 @@ from core.domain.errors import RouteScopeError
 from ui.app import corpora, link, opened, opening, state
 from ui.app.markup import md
 from ui.app.tabs import tabs
-from ui.corpus import add, documents, near_duplicates, passages
+from ui.corpus import add, chunkings, documents, near_duplicates, passages
 from ui.corpus import state as corpus_state
 
 VIEWS = {
@@ -19,6 +19,7 @@ VIEWS = {
     "Add": add.draw,
     "Documents and chunks": documents.draw,
     "Passages": passages.draw,
+    "Chunkings": chunkings.draw,
     "Near-duplicates": near_duplicates.draw,
 }
 UNBUILT = ("State", "Add")  # what can be drawn of a corpus without a usable index

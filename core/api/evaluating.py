@@ -24,12 +24,16 @@ from core.api.arguments import (
 )
 from core.api.corpora import ensure, source
 from core.api.progress import Progress, reporting
+from core.corpus import variants
+from core.corpus.source import Source
 from core.domain import settings as settings_module
 from core.domain.errors import BadInput
 from core.domain.format import milliseconds
+from core.domain.settings import Settings
 from core.engine import engine as engines
 from core.evaluation import dataset, experiment_store, leaderboard, sets
 from core.evaluation import text as words
+from core.evaluation.chunkings import measuring
 from core.evaluation.experiment import perform, prepare
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.spec import SEED, Spec
@@ -57,6 +61,22 @@ class Evaluated(Evaluation):
         return pd.DataFrame(
             [self._row(route) for route in leaderboard.ranked(self.figures, COMPARED[0])],
         ).set_index("route")
+
+    @property
+    def chunkings(self) -> pd.DataFrame:
+        """Routes x chunkings by coverage, a row for each route and corpus: `coverage` by 1,000 tokens with
+        its 95 % interval (`low`, `high`), the difference from the corpus as it is (`delta`) with its
+        Holm-adjusted `p`, `area`, `density`, `documents`, `passages`, `questions`; see docs/internals.md.
+        BadInput where one chunking was measured.
+        """
+        import pandas as pd
+
+        from core.evaluation.chunkings import report
+
+        found = report.read(self.folder) if self.spec.get("chunkings") else None
+        if found is None:
+            raise BadInput(f"evaluation {self.name} measured one chunking; call evaluate with chunkings")
+        return pd.DataFrame(report.flat(found)).set_index(["route", "corpus"])
 
     @property
     def findings(self) -> list[str]:
@@ -136,6 +156,7 @@ def evaluate(
     timing: Literal["shared", "isolated"] | None = None,
     answers: bool = False,
     repeats: int = 1,
+    chunkings: Names = None,
     out: File | None = None,
     keep: str | None = None,
     fresh: bool = False,
@@ -153,6 +174,9 @@ def evaluate(
     all; `mode` keeps one kind of question; `queries` and `per_mode` draw a sample with `seed`. An index that
     is missing is built first; with `build=False` that raises Unavailable.
 
+    `chunkings` ("all", or names such as "256" and "headings") measures the source cut in these ways, too, by
+    how much of the labelled text each covers: `Evaluated.chunkings`. It needs `out` or `keep`.
+
     With `out` (a folder) or `keep` (a name, for the page Evaluate) all is saved there, and the same call goes
     on where it was stopped; without, it is in memory alone. Ctrl-C stops it and raises KeyboardInterrupt;
     what was asked is saved. Raises BadInput and Unavailable.
@@ -168,6 +192,8 @@ def evaluate(
     for value, called in ((queries, "queries"), (per_mode, "per_mode")):
         if value is not None:
             count(value, called)
+    if chunkings is not None and folder is None:
+        raise BadInput("chunkings need out or keep: they are saved with the evaluation")
     engine = engines.shared_engine()  # it knows the routes that the settings name
     names = () if routes is None else listed(routes)
     added = own_routes(own, python)
@@ -177,6 +203,7 @@ def evaluate(
     if timing not in (None, "shared", "isolated"):
         raise BadInput(f"timing={timing!r}; give shared or isolated")
     origin = source(target, name, settings, known=not flag(build, "build"))
+    others = () if chunkings is None else _chunkings(origin, chunkings, settings)
     found = None
     if labels is None:  # before an index is built: a wrong file is told at once
         found = sets.read(origin.name, origin.path, split=text(split, "split"), questions=files, qrels=judged)
@@ -186,25 +213,50 @@ def evaluate(
         origin.name, names, of_routes(parameters), split, mode, queries, per_mode,
         count(seed, "seed", least=0), labels, tuple(map(str, files)), str(judged) if judged else None, timing,
         flag(answers, "answers"), baseline=baseline, repeats=count(repeats, "repeats", most=20),
+        chunkings=tuple(one.chunking.key for one in others),
     )  # fmt: skip
     with reporting(progress) as report:
         if build:
-            ensure(origin, settings, report)
-        ready = prepare(engine, spec, found, origin.path)
+            for one in (origin, *others):
+                ensure(one, settings, report)
 
         def told(done: int, total: int) -> None:
             report("questions", done, total)
 
+        if others and folder is not None:
+            group = measuring.prepare(engine, spec, found, origin.path)
+            figures = measuring.perform(
+                engine, group, out=folder, fresh=fresh, retry=retry_failed, progress=told
+            )
+            _check_whole(figures, folder)
+            return evaluation(folder)
+        ready = prepare(engine, spec, found, origin.path)
         figures, labelled, outcomes = perform(
             engine, ready, out=folder, fresh=fresh, retry=retry_failed, progress=told
         )
-    if figures["interrupted"]:
-        kept = f"; what was asked is in {folder}, and the same call goes on with it" if folder else ""
-        raise KeyboardInterrupt(f"the evaluation was stopped{kept}")
+    _check_whole(figures, folder)
     return Evaluated(
         labelled.name if folder is None else folder.name, folder or Path(), spec.document(), labelled,
         outcomes, figures,
     )  # fmt: skip
+
+
+def _chunkings(origin: Source, given: str | Sequence[str], settings: Settings) -> Sequence[Source]:
+    """The chunkings to measure beside `origin`; BadInput where there is none."""
+    names = given if isinstance(given, Sequence) else (None,)
+    if not all(isinstance(one, str) for one in names):
+        raise BadInput(f"chunkings={given!r}; give all, or names such as 256 and headings")
+    found = variants.existing(origin, settings, given if isinstance(given, str) else ",".join(given))
+    if not found:
+        raise BadInput(f"{origin.name} is cut as {origin.chunking.key} itself; name another chunking, or all")
+    return found
+
+
+def _check_whole(figures: Mapping[str, Any], folder: Path | None) -> None:
+    """KeyboardInterrupt where an evaluation was stopped."""
+    if figures["interrupted"]:
+        kept = f"; what was asked is in {folder}, and the same call goes on with it" if folder else ""
+        raise KeyboardInterrupt(f"the evaluation was stopped{kept}")
 
 
 def evaluations() -> list[str]:

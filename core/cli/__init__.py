@@ -35,6 +35,7 @@ COMMANDS = {  # name -> module of core.cli that has it under the same name (a tr
     "memory": "memory",
     "models": "models",
     "module": "module",
+    "questions": "questions",
     "raft": "raft",
     "routes": "routes",
     "serve": "serve",

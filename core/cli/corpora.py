@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import click
 
 from core.cli.common import Bar, emit, note, output_options, stoppable
 from core.cli.text import table
+from core.domain.errors import BadInput
 from core.domain.format import size
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def corpora_(as_json: bool) -> int:
             "source": one.source,
             "askable": one.askable,
             "fingerprint": one.fingerprint,
+            "chunking_of": one.chunking_of,
             "size": one.info.passages if one.info else None,
             "index": _info(one.info) if one.info else None,
             "enrichments": enriching.states(one, settings.current()),
@@ -70,6 +73,15 @@ def corpora_(as_json: bool) -> int:
     help="Also build enrichments that some routes search (headings, children, ...); all: those that need no "
     "model or setting.",
 )
+@click.option(
+    "--chunkings",
+    metavar="A,B",
+    help="Also index the source cut in other ways, each a corpus NAME@CHUNKING: sizes in characters (256), "
+    "with overlap (512/64), headings, sentences, whole.",
+)
+@click.option(
+    "--remove-chunkings", "removed", metavar="A,B", help="Delete the indexes of these chunkings, or of all."
+)
 @output_options
 def index_(
     target: str,
@@ -80,6 +92,8 @@ def index_(
     text_columns: str | None,
     html: str | None,
     enrichments: str | None,
+    chunkings: str | None,
+    removed: str | None,
     as_json: bool,
 ) -> int:
     """Build or refresh the index of a corpus: a known name, a BEIR folder, a folder of documents or one file.
@@ -87,9 +101,11 @@ def index_(
     Only what has changed is processed again, and a stopped build continues where it was. What the files were
     taken as, and which were left out for what reason, is told on stderr and on the page Corpus. The corpus
     keeps --text-columns and --html; --text-columns "" goes back to finding them.
+
+    A source may have several chunkings: see --chunkings, and eval --chunkings. They are refreshed with it.
     """
     from core.cli import enriching
-    from core.corpus import catalogue
+    from core.corpus import catalogue, variants
     from core.corpus.chunk import Chunking
     from core.corpus.types import Reading, columns
     from core.domain import settings
@@ -110,34 +126,62 @@ def index_(
             was.text_columns if text_columns is None else columns(text_columns), html or was.html
         )
         source = catalogue.source(source, settings=now, reading=reading)
+    others = variants.wanted(source, chunkings) if chunkings is not None else []
+    gone = _remove(source, removed, now) if removed is not None else []
+    kept = {one.name: one for one in others}
+    for name in variants.made(source.name, now):  # a changed source changes them all
+        kept.setdefault(name, catalogue.source(name, settings=now))
     corpus = build(source, now)
     made = enriching.make(corpus, wanted, now)
+    cuts = [kept[name].chunking for name in sorted(kept, key=variants.in_order)]
+    built = build_each([variants.of_source(source, one) for one in cuts], now)
+    made += [one for variant in built for one in enriching.make(variant, wanted, now)]
     document = {
         **_info(corpus.info),
         "source": str(source.path) if source.path else "installed packages",
         "enrichments": [asdict(one) for one in made],
+        "chunkings": [_info(variant.info) for variant in built],
+        "removed": gone,
     }
-    emit(document, lambda: "\n".join([_built(corpus.info), *map(enriching.in_words, made)]), as_json=as_json)
+    lines = [*(_built(one.info) for one in (corpus, *built)), *map(enriching.in_words, made)]
+    lines += [f"{name}: deleted" for name in gone]
+    emit(document, lambda: "\n".join(lines), as_json=as_json)
     return 0
+
+
+def _remove(source: Source, given: str, settings: Settings) -> list[str]:
+    """Delete chunkings of a source; the names of those that were there. BadInput where one is not."""
+    from core.corpus import index, variants
+
+    there = variants.made(source.name, settings)
+    names = [one.name for one in variants.existing(source, settings, given)]
+    if not names:
+        raise BadInput(f"{source.name} is cut as {source.chunking.key} itself, which is no other chunking")
+    if missing := [name for name in names if name not in there]:
+        raise BadInput(f"no index of {', '.join(missing)}; there are: {', '.join(there) or 'none'}")
+    for name in names:
+        index.remove(name, settings=settings)
+    return names
 
 
 def build(source: Source, settings: Settings) -> Corpus:
     """The built corpus; progress and what was left out go to stderr, Ctrl-C stops at a safe point."""
-    from core.corpus import index
+    return build_each([source], settings)[0]
 
-    bar = Bar("")
+
+def build_each(sources: Sequence[Source], settings: Settings) -> list[Corpus]:
+    """The same for several, one after the other; those built before a stop stay."""
+    from core.corpus import index, variants
+
+    bar, built = Bar(""), []
     with stoppable() as cancel:
-        corpus = index.build(
-            None,
-            source,
-            settings=settings,
-            progress=lambda stage, done, total: bar(f"{source.name}: {stage}", done, total),
-            cancel=cancel,
-        )
-    bar.close()
-    for remark in corpus.info.notes:
-        note(f"{source.name}: {remark}")
-    return corpus
+        for corpus in index.build_each(sources, settings=settings, progress=bar, cancel=cancel):
+            bar.close()
+            built.append(corpus)
+            remark = variants.remark(corpus.info) if variants.key_of(corpus.name) else None
+            for said in (*corpus.info.notes, *([remark] if remark else ())):
+                note(f"{corpus.name}: {said}")
+    return built
 
 
 def ensure(source: Source, settings: Settings) -> None:
@@ -169,14 +213,25 @@ def indexed(given: str, settings: Settings) -> str:
 
 
 def _info(info: CorpusInfo) -> dict[str, Any]:
-    return {**asdict(info), "chunking": {**asdict(info.chunking), "label": info.chunking.label()}}
+    return {
+        **asdict(info),
+        "chunking": {**asdict(info.chunking), "key": info.chunking.key, "label": info.chunking.label()},
+    }
 
 
 def _built(info: CorpusInfo) -> str:
     took = sum(info.build_ms.values()) / 1000
+    share = info.reused / info.passages if info.passages else 0.0
     return (
-        f"{info.name}: {info.passages:,} passages of {info.documents:,} documents "
-        f"({info.chunking.label()}), {size(info.bytes)}, {took:.1f} s, fingerprint {info.fingerprint}"
+        f"{info.name}: {info.passages:,} passages of {info.documents:,} documents ({info.chunking.label()}), "
+        f"{size(info.bytes)}, {took:.1f} s, {share:.0%} of vectors reused, fingerprint {info.fingerprint}"
+    )
+
+
+def _what(one: dict[str, Any]) -> str:
+    """What a corpus is; of a chunking how it is cut."""
+    return (
+        f"{one['chunking_of']}: {one['index']['chunking']['label']}" if one["chunking_of"] else one["title"]
     )
 
 
@@ -184,7 +239,7 @@ def _text(listed: list[dict[str, Any]]) -> str:
     rows = [
         (
             one["name"], one["state"], "-" if one["size"] is None else f"{one['size']:,}",
-            one["fingerprint"] or "-", one["reason"] or one["title"],
+            one["fingerprint"] or "-", one["reason"] or _what(one),
         )
         for one in listed
     ]  # fmt: skip

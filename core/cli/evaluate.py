@@ -94,6 +94,17 @@ _FILE = click.Path(path_type=Path)
     metavar="N",
     help="Call the language model N times with different seeds, to measure stability.",
 )
+@click.option(
+    "--judge",
+    is_flag=True,
+    help="Also grade unjudged passages by the language model, and show each metric as a range.",
+)
+@click.option(
+    "--chunkings",
+    metavar="A,B",
+    help="Also measure the source cut in these ways (256, 512/64, headings, sentences, whole), or all that "
+    "are indexed, by how much of the labelled text each covers. Saved for the Evaluate page.",
+)
 @click.option("--fresh", is_flag=True, help="Discard the results in --out and start over.")
 @click.option("--retry-failed", is_flag=True, help="Rerun the questions that failed in --out.")
 @output_options
@@ -121,6 +132,8 @@ def eval_(
     out: Path | None,
     keep: str | None,
     repeats: int,
+    judge: bool,
+    chunkings: str | None,
     fresh: bool,
     retry_failed: bool,
     as_json: bool,
@@ -133,7 +146,11 @@ def eval_(
 
     With --answers all, answers are compared with gold answers, citations with relevant passages, and
     abstentions with the questions that the documents do not answer. No model judges them.
+
+    With --judge, metrics are given twice: with every unjudged passage as not relevant, and as the language
+    model grades it. It is refused unless `labels judge` has shown that the model agrees with people.
     """
+    from core.cli import chunkings as several
     from core.cli.corpora import ensure
     from core.corpus import catalogue
     from core.domain import settings
@@ -142,6 +159,7 @@ def eval_(
     from core.evaluation import dataset, sets
     from core.evaluation.experiment import perform, prepare
     from core.evaluation.experiment_store import place
+    from core.evaluation.judge import filling
     from core.evaluation.spec import Spec
     from core.evaluation.summary import check_baseline
     from core.routes.registry import add, pick
@@ -158,6 +176,7 @@ def eval_(
     if labels is not None and (questions or qrels):
         raise BadInput("--labels cannot be combined with --questions or --qrels")
     source = catalogue.source(target, settings=now, name=name)
+    others = several.sources(source, chunkings, now, run_files) if chunkings is not None else []
     engine = shared_engine()
     files = [from_file(one) for one in run_files]
     for pipeline in files:
@@ -176,20 +195,36 @@ def eval_(
             dataset.of_mode(found, mode)
     if files:
         _read_files(engine, files, found, labels)
-    ensure(source, now)
     spec = Spec(
         source.name, applied.routes, applied.parameters, split, mode, queries,
         per_mode, seed, labels, tuple(map(str, questions)), str(qrels) if qrels else None, timing,
         answers == "all", answer_by, answer_order, applied.evidence, baseline, repeats,
         runs=tuple(f"{one.name}={Path(one.target).name}" for one in files),
+        chunkings=tuple(one.chunking.key for one in others),
     )  # fmt: skip
+    if judge and others:
+        raise BadInput("--judge and --chunkings cannot be combined; give one")
+    record = filling.record_for(engine, spec, source.path) if judge else None
+    if others:
+        for other in others:
+            ensure(other, now)
+        folder = out or several.free_place(now, source.name)
+        return several.measure(
+            engine, spec, found, source, folder, fresh=fresh, retry=retry_failed, as_json=as_json
+        )
+    ensure(source, now)
     ready = prepare(engine, spec, found, source.path)
     bar = Bar("q")
     with stoppable() as asked:
-        figures, _, _ = perform(
+        figures, drawn, outcomes = perform(
             engine, ready, out=out, fresh=fresh, retry=retry_failed, ended=asked.is_set,
             progress=lambda done, total: bar("questions", done, total),
         )  # fmt: skip
+        if record is not None and not figures["interrupted"]:
+            figures = filling.added(
+                engine, figures, drawn, outcomes, record, out=out, cancel=asked,
+                progress=lambda done, total: bar("judging unjudged passages", done, total),
+            )  # fmt: skip
     bar.close()
     for warning in figures["warnings"]:
         note(f"warning: {warning}")

@@ -8,8 +8,10 @@ from typing import Any
 
 from core.analysis.metrics import UNJUDGED, title
 from core.cli.text import amount, one_line, table
+from core.evaluation import judged_ranges as ranges
 from core.evaluation import text
 
+ENDS = (ranges.IRRELEVANT, ranges.JUDGED)
 SHOWN = {  # measures of answers, and what their columns are called
     "correct": "correct",
     "supported_accuracy": "supported",
@@ -38,6 +40,7 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     """
     distinct = {route: row for route, row in figures["routes"].items() if "same_as" not in row}
     parts = [
+        *text.generated(figures),
         _head(figures),
         *text.found(figures),
         *text.counted(figures),
@@ -49,6 +52,8 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     against = _against(distinct)
     if against:
         parts += ["", f"Against {figures['baseline']} (paired randomisation, Holm-adjusted)", KEY, against]
+    if judge := figures.get("judge"):
+        parts += ["", "Unjudged passages, judged by a language model", *_judged(judge)]
     if best := text.oracle(figures.get("oracle")):
         parts += ["", *best]
     if rounds := text.rounds(figures):
@@ -69,6 +74,22 @@ def figures_text(figures: Mapping[str, Any], out: Path | None) -> str:
     parts += ["", "Errors", *errors] if errors else []
     parts += ["", f"Written to {out}/ (open report.html to read the report)"] if out else []
     return "\n".join(parts)
+
+
+def _judged(judge: Mapping[str, Any]) -> list[str]:
+    """Each metric's two ends, and whether the order of the routes holds."""
+    metrics = list(judge["orders"])
+    rows = [
+        (route, *(" / ".join(amount(by[metric][end], 3) for end in ENDS) for metric in metrics))
+        for route, by in judge["routes"].items()
+    ]
+    headers = ("route", *(SHORT.get(name, title(name)) for name in metrics))
+    return [
+        ranges.said(judge),
+        "with unjudged passages as not relevant / as judged:",
+        table(headers, rows, right=range(1, len(headers))),
+        *ranges.orders_said(judge),
+    ]
 
 
 def _extra(routes: Mapping[str, Any]) -> str:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.common import emit, note, output_options
+from core.cli.following import ended, followed
 from core.cli.label_files import export_, import_
+from core.cli.label_judge import judge_
 from core.cli.sessions import open_store
 from core.cli.text import amount, table
 from core.domain.errors import BadInput
@@ -18,8 +20,6 @@ from core.domain.errors import BadInput
 if TYPE_CHECKING:
     from core.evaluation.dataset import Question
     from core.evaluation.labels.agreement import Agreement
-    from core.evaluation.labels.pool import Pooling
-    from core.evaluation.labels.suggest import Suggesting
     from core.evaluation.labels.types import Desk
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -35,6 +35,7 @@ def labels_() -> None:
 
 labels_.add_command(export_)
 labels_.add_command(import_)
+labels_.add_command(judge_)
 
 
 @labels_.command("list")
@@ -132,7 +133,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
         )
         return 0 if added.questions else 1
     under_way = pool.begin(engine, name, names, depth=depth)
-    _followed(under_way, "questions")
+    followed(under_way, "questions")
     for route, count in under_way.failed.items():
         note(f"warning: {route} failed on {count} questions: {under_way.why[route]}")
     document = {
@@ -147,7 +148,7 @@ def pool_(name: str, routes: str | None, depth: int, evaluation: str | None, as_
         ),
         as_json=as_json,
     )
-    return _ended(under_way)
+    return ended(under_way)
 
 
 @labels_.command("suggest")
@@ -159,7 +160,7 @@ def suggest_(name: str, as_json: bool) -> int:
     from core.evaluation.labels import suggest
 
     under_way = suggest.begin(shared_engine(), name)
-    _followed(under_way, "passages")
+    followed(under_way, "passages")
     if under_way.why:
         note(f"warning: {under_way.unscored} not scored, for example: {next(iter(under_way.why.values()))}")
     document = {
@@ -173,7 +174,7 @@ def suggest_(name: str, as_json: bool) -> int:
         ),
         as_json=as_json,
     )
-    return _ended(under_way)
+    return ended(under_way)
 
 
 @labels_.command("agreement")
@@ -247,21 +248,3 @@ def _questions(corpus: str, files: Sequence[Path], *, from_sessions: bool) -> tu
     if asked := origins.of_sessions(open_store(), corpus):
         return asked
     raise BadInput(f"no stored session asked corpus {corpus} a question; ask first, or give --questions FILE")
-
-
-def _followed(under_way: Pooling | Suggesting, unit: str) -> None:
-    """Wait with a bar until it has ended; Ctrl-C stops it, and finished work stays."""
-    bar = Bar("")
-    with stoppable() as asked:
-        while not under_way.wait(0.2):
-            bar(unit, under_way.finished, under_way.total)
-            if asked.is_set():
-                under_way.cancel()
-    bar(unit, under_way.finished, under_way.total)
-    bar.close()
-
-
-def _ended(under_way: Pooling | Suggesting) -> int:
-    if under_way.error:
-        note(f"error: {under_way.error}")
-    return 1 if under_way.error or under_way.cancelled else 0

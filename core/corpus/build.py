@@ -94,7 +94,7 @@ def read(source: Source, identity: str, exact_below: int, folder: Path, stages: 
     stages.ms = {READ: reading, CUT: max(0.0, stages.ms[READ] - reading)}
     approximate = count >= max(1, exact_below)
     decides = [
-        manifest.FORMAT, digest, asdict(source.chunking), asdict(analyzer(source.language)),
+        manifest.FORMAT, digest, source.chunking.record(), asdict(analyzer(source.language)),
         [sparse.K1, sparse.B], identity, approximate,
     ]  # fmt: skip
     fingerprint = hashlib.sha256(json.dumps(decides).encode()).hexdigest()[:16]

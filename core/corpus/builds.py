@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,25 @@ def start_enrichment(corpus: str, name: str, settings: Settings) -> Build:
         store.build(name, opened, settings=settings, progress=progress, cancel=cancel)
 
     return _begin(f"{corpus} {name}", work, settings.home)
+
+
+def start_chunkings(base: str, sources: Sequence[Source], settings: Settings) -> Build:
+    """Begin building chunkings of a corpus, one after the other; those built before a stop stay. BadInput if
+    some are being built already.
+    """
+
+    def work(progress: Progress, cancel: threading.Event) -> None:
+        from core.corpus import index
+
+        for _ in index.build_each(sources, settings=settings, progress=progress, cancel=cancel):
+            pass
+
+    return _begin(chunkings_of(base), work, settings.home)
+
+
+def chunkings_of(base: str) -> str:
+    """What the build of a corpus' chunkings is called."""
+    return f"{base} chunkings"
 
 
 def start_work(name: str, work: Work) -> Build:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from core.backends.embedder import identity
-from core.corpus import index_record, manifest
-from core.corpus.chunk import WHOLE, Chunking
+from core.corpus import index_record, manifest, variants
+from core.corpus.chunk import WHOLE, Chunking, chunking_of
 from core.corpus.source import Kind, Source, from_path, slug
 from core.corpus.types import Reading
 from core.domain.errors import BadInput, IndexDamaged
@@ -49,7 +49,9 @@ State = Literal["ready", "not built", "stale", "damaged"]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One corpus as a list shows it; `reason`: why it is not ready; `askable`: offered to ask."""
+    """One corpus as a list shows it; `reason`: why it is not ready; `askable`: offered to ask. `chunking_of`:
+    the corpus whose source it has cut in another way, None for most.
+    """
 
     name: str
     title: str
@@ -60,16 +62,22 @@ class Known:
     askable: bool
     fingerprint: str | None = None
     info: manifest.CorpusInfo | None = None
+    chunking_of: str | None = None
 
 
 def known(settings: Settings) -> list[Known]:
-    """Every corpus, built-in ones first; states are told by names, sizes and times, reading no index.
+    """Every corpus, built-in ones first, its chunkings behind each; states are told by names, sizes and
+    times, reading no index.
 
     One that is damaged, or of another copy of the program, is listed with what is wrong and the way out: it
     is never the reason why the others are not.
     """
-    indexed = [name for name in index_record.names(settings) if name not in BUILT_IN]
-    return [describe(name, settings) for name in (*BUILT_IN, *indexed)]
+    first = {name: place for place, name in enumerate(BUILT_IN)}
+    names = sorted(
+        {*BUILT_IN, *index_record.names(settings)},
+        key=lambda name: (first.get(variants.base_of(name), len(first)), variants.in_order(name)),
+    )
+    return [describe(name, settings) for name in names]
 
 
 def describe(name: str, settings: Settings) -> Known:
@@ -93,9 +101,11 @@ def describe(name: str, settings: Settings) -> Known:
 def _base(origin: Source) -> Known:
     """What is known of a corpus without its index."""
     where = str(origin.path) if origin.path else "installed packages"
+    base = variants.base_of(origin.name)
     return Known(
-        origin.name, origin.title or where, origin.kind, "not built", "", where, origin.kind != "snapshot"
-    )
+        origin.name, origin.title or where, origin.kind, "not built", "", where, origin.kind != "snapshot",
+        chunking_of=base if base != origin.name else None,
+    )  # fmt: skip
 
 
 def _without_record(name: str, why: str, settings: Settings) -> Known:
@@ -185,6 +195,8 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
     if isinstance(what, str):
         if what in BUILT_IN:
             return BUILT_IN[what]
+        if (variant := _variant(what, settings)) is not None:
+            return variant
         listed = what in index_record.names(settings)
         found = index_record.current(what, settings) if listed else None
         if found is not None:
@@ -207,8 +219,23 @@ def _known(what: str | Path, settings: Settings, known_only: bool) -> Source | N
     return next((s for s in BUILT_IN.values() if s.path and s.path == path.resolve()), None)
 
 
+def _variant(name: str, settings: Settings) -> Source | None:
+    """The source of a chunking as that of its corpus is now; None for another name, or where that is gone."""
+    base, key = variants.base_of(name), variants.key_of(name)
+    if key is None:
+        return None
+    before = index_record.current(base, settings)
+    origin = BUILT_IN.get(base) or (before.source if before else None)
+    return variants.of_source(origin, chunking_of(key)) if origin else None
+
+
 def _check_name(wanted: Source, settings: Settings) -> None:
-    """A name means one source: another one must not take it over unnoticed."""
+    """A name means one source, cut as it says: another one must not take it over unnoticed."""
+    if (key := variants.key_of(wanted.name)) not in (None, wanted.chunking.key):
+        raise BadInput(
+            f"{wanted.name!r} is the name of {variants.base_of(wanted.name)} cut as {key}; for other "
+            f"chunkings: {COMMAND} index {variants.base_of(wanted.name)} --chunkings 256,512"
+        )
     if (standard := BUILT_IN.get(wanted.name)) is not None:
         if standard.path != wanted.path:
             raise BadInput(f"{wanted.name!r} is the name of a built-in corpus; choose another with --name")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from core.corpus import endings
+from core.corpus import endings, sections
 from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
 from core.domain.types import Passage
@@ -21,17 +22,27 @@ WINDOW, PIECES = 20_000, 64  # characters, and pieces, that a text is cut in at 
 SETTLED = 4  # pieces from the end of a window on, what follows it no longer changes how it is cut
 
 
+By = Literal["size", "headings", "sentences"]
+
+
 @dataclass(frozen=True, slots=True)
 class Chunking:
     """How documents are cut: `size` and `overlap` in characters; size 0 keeps each document whole.
 
     A passage holds at most `size` characters, a quarter more where a heading or a scrap is joined on.
+    `by` "headings": a passage a section, longer ones cut to `size`. `by` "sentences": whole sentences of one
+    section, up to `size`; a longer sentence is a passage of its own.
     """
 
     size: int = 700
     overlap: int = 0
+    by: By = "size"
 
     def __post_init__(self) -> None:
+        if self.by not in ("size", *NAMED):
+            raise BadInput(f"documents are cut by size, {' or '.join(NAMED)}, not by {self.by!r}")
+        if self.by != "size" and (not self.size or self.overlap):
+            raise BadInput(f"chunking by {self.by} needs a size above 0 and no overlap")
         if self.size and not 50 <= self.size <= 100_000:
             raise BadInput(
                 f"chunk size {self.size} must be from 50 to 100000 characters, or 0 to keep documents whole"
@@ -43,14 +54,61 @@ class Chunking:
 
     def label(self) -> str:
         """The choice in words, as shown with the corpus."""
+        if self.by == "headings":
+            return f"a passage a section, sections above {self.size} characters cut at paragraphs"
+        if self.by == "sentences":
+            return f"whole sentences, up to {self.size} characters, within a section"
         if not self.size:
             return "one passage per document"
         return (
             f"up to {self.size} characters, {self.overlap} overlapping, at paragraph and sentence boundaries"
         )
 
+    @property
+    def key(self) -> str:
+        """The name it goes by: 512, 512-64 (with overlap), whole, headings, sentences."""
+        if self.by != "size":
+            return self.by
+        overlap = f"-{self.overlap}" if self.overlap else ""
+        return f"{self.size}{overlap}" if self.size else "whole"
 
+    def record(self) -> dict[str, Any]:
+        """As it is stored: one by size as in indexes of earlier versions, whose fingerprints hold it."""
+        found: dict[str, Any] = {"size": self.size, "overlap": self.overlap}
+        return found if self.by == "size" else {**found, "by": self.by}
+
+
+NAMED: dict[str, int] = {"headings": 2000, "sentences": 300}  # and the characters of a passage
 WHOLE = Chunking(0)
+KEY = re.compile(r"[0-9]{2,6}(?:-[0-9]{1,6})?|whole|headings|sentences")
+ALLOWED = (
+    "a size in characters from 50 to 100000 (512), a size and an overlap (512/64), headings, sentences or "
+    "whole"
+)
+
+
+def is_key(key: str) -> bool:
+    """Whether a chunking is called so."""
+    try:
+        return bool(KEY.fullmatch(key)) and chunking_of(key).key == key
+    except BadInput:
+        return False
+
+
+def chunking_of(key: str) -> Chunking:
+    """The chunking called `key`; BadInput lists what there is."""
+    name = key.strip().lower().replace("/", "-")
+    if not KEY.fullmatch(name):
+        raise BadInput(f"unknown chunking {key.strip()!r}; give {ALLOWED}")
+    if name in NAMED:
+        return Chunking(NAMED[name], by=cast("By", name))
+    if name == "whole":
+        return WHOLE
+    size, _, overlap = name.partition("-")
+    try:
+        return Chunking(int(size), int(overlap or 0))
+    except BadInput as error:
+        raise BadInput(f"chunking {key.strip()!r}: {error}") from None
 
 
 def passages(document: Document, chunking: Chunking) -> list[Passage]:
@@ -75,8 +133,29 @@ def spans(document: Document, chunking: Chunking) -> list[Span]:
     text, size = document.text, chunking.size
     if not size:
         return [(0, len(text))]
-    found = pieces(text, size, chunking.overlap, markdown=document.id.lower().endswith(MARKDOWN))
+    markdown = document.id.lower().endswith(MARKDOWN)
+    if chunking.by != "size":
+        return _within_sections(text, chunking, markdown) or [(0, len(text))]
+    found = pieces(text, size, chunking.overlap, markdown=markdown)
     return _joined(list(found), size // SMALLEST) or [(0, len(text))]
+
+
+def _within_sections(text: str, chunking: Chunking, markdown: bool) -> list[Span]:
+    """The passages of a document none of which holds parts of two sections."""
+    most = max(chunking.size, NAMED["headings"]) if chunking.by == "sentences" else chunking.size
+    found: list[Span] = []
+    for start, end in sections.sections(text, markdown=markdown):
+        parts = [(start, end)]
+        if chunking.by == "sentences":
+            parts = sections.packed(sections.sentences(text, start, end), chunking.size)
+        for first, last in parts:
+            if last - first <= most:
+                found.append((first, last))
+                continue
+            cut = pieces(text[first:last], most, markdown=markdown)
+            joined = _joined(list(cut), most // SMALLEST)
+            found += [(first + a, first + b) for a, b in joined]
+    return found
 
 
 def long(text: str, chunking: Chunking) -> bool:

@@ -87,14 +87,14 @@ class Checkpoint:
 class Vectors:
     """Gives every passage its vector.
 
-    `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former` is
-    an index whose vectors are sound.
+    `identity` tells the embedder's weights; `load` is called only when a text has to be embedded; `former`
+    are indexes whose vectors are sound.
     """
 
     name: str
     identity: str
     load: Callable[[], Embedder]
-    former: Path | None
+    former: Sequence[Path]
     checkpoint: Checkpoint
 
     def write(self, store: Searched, folder: Path, tick: Tick) -> tuple[int, int]:
@@ -105,8 +105,8 @@ class Vectors:
         """
         wanted = keys(store, self.identity)
         known = shipped_vectors.read(self.identity) | dict(self.checkpoint.read())
-        if self.former:
-            known |= _vectors_of(self.former)
+        for index in self.former:
+            known |= _vectors_of(index)
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
         waiting = list({wanted[row].tobytes(): row for row in missing}.values())
         dim = self.load().dim if waiting else len(known[wanted[0].tobytes()]) if len(wanted) else 0

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from core.backends.array_files import unwritable
 from core.backends.base import Embedder
 from core.backends.embedder import identity, load_embedder
 from core.corpus import build as builder
-from core.corpus import catalogue, endings, manifest
+from core.corpus import catalogue, endings, manifest, variants
 from core.corpus.build import Progress
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -64,6 +64,26 @@ def build(
         raise unwritable("the index", home, error) from error
 
 
+def build_each(
+    sources: Sequence[Source],
+    *,
+    settings: Settings,
+    progress: Progress = lambda _stage, _done, _total: None,
+    cancel: threading.Event | None = None,
+) -> Iterator[Corpus]:
+    """Build or refresh one after the other: each stands once it is given, whatever becomes of the next.
+
+    Texts that one chunking of a source embedded are not embedded again by another. Raises as `build` does.
+    """
+    for place, source in enumerate(sources, 1):
+        where = f"{source.name} ({place} of {len(sources)}): " if len(sources) > 1 else f"{source.name}: "
+
+        def told(stage: str, done: int, total: int, where: str = where) -> None:
+            progress(where + stage, done, total)
+
+        yield build(None, source, settings=settings, progress=told, cancel=cancel)
+
+
 def open_corpus(
     name: str,
     *,
@@ -95,12 +115,16 @@ def open_corpus(
 
 
 def remove(name: str, *, settings: Settings) -> None:
-    """Delete the index of a corpus and its enrichments (never its source); BadInput when there is none."""
+    """Delete the index of a corpus with its enrichments and its other chunkings, never its source; BadInput
+    when there is none.
+    """
     home = _home(name, settings)
     if home.name not in names(settings):
         raise BadInput(
             f"corpus {name!r} has no index; indexed corpora: {', '.join(names(settings)) or 'none'}"
         )
+    for variant in variants.made(home.name, settings):
+        remove(variant, settings=settings)
     with alone(home / ".lock", threading.Event()):
         (home / CURRENT).unlink()
         shutil.rmtree(home, ignore_errors=True)
@@ -111,7 +135,8 @@ def _build(
     source: Source, home: Path, settings: Settings, stages: builder.Stages, given: Embedder | None
 ) -> Corpus:
     before = current(source.name, settings)
-    former = _usable(before.folder, only=(KEYS, VECTORS)) if before else None
+    former = [before.folder] if before else []
+    former = [one for one in (*former, *_siblings(source.name, settings)) if _usable(one, (KEYS, VECTORS))]
     called = given.name if given is not None else settings.embedder
     known_as = called if given is not None else identity(called)
     stamp = source.stamp()
@@ -143,6 +168,13 @@ def _build(
         if other.is_dir() and other != target:
             shutil.rmtree(other, ignore_errors=True)
     return corpus
+
+
+def _siblings(name: str, settings: Settings) -> list[Path]:
+    """The indexes of the same source cut in other ways: many of their texts are the same."""
+    base = variants.base_of(name)
+    others = [other for other in (base, *variants.made(base, settings)) if other != name]
+    return [found.folder for other in others if (found := current(other, settings)) is not None]
 
 
 def _usable(folder: Path, only: Collection[str] = (), name: str | None = None) -> Path | None:

@@ -57,7 +57,7 @@ class CorpusInfo:
 
 def write(folder: Path, info: CorpusInfo) -> None:
     """Record `info` and every file in `folder`."""
-    told = asdict(info)
+    told = {**asdict(info), "chunking": info.chunking.record()}
     if not info.skipped:
         del told["skipped"]
     seal(folder, told)
@@ -83,7 +83,7 @@ def remark(folder: Path, notes: tuple[str, ...], skipped: tuple[Skipped, ...]) -
     info, files = read(folder)
     if (info.notes, info.skipped) == (notes, skipped):
         return
-    told = asdict(replace(info, notes=notes, skipped=skipped))
+    told = {**asdict(replace(info, notes=notes, skipped=skipped)), "chunking": info.chunking.record()}
     if not skipped:
         del told["skipped"]
     content = {"format": FORMAT, "info": told, "files": files}

@@ -81,7 +81,7 @@ class Reader:
             while not whole:
                 name, given = "", False  # the file that is being read, and whether it gave a document
                 request = {
-                    "path": str(path), "chunking": asdict(chunking), "skip": begun,
+                    "path": str(path), "chunking": chunking.record(), "skip": begun,
                     "reading": asdict(reading or Reading()),
                 }  # fmt: skip
                 try:
@@ -116,7 +116,7 @@ class Reader:
 
         Raises BadInput.
         """
-        request = {"path": str(path), "chunking": asdict(WHOLE), "survey": True, "reading": asdict(reading)}
+        request = {"path": str(path), "chunking": WHOLE.record(), "survey": True, "reading": asdict(reading)}
         try:
             ((told),) = list(self._answers(request))
         except _Refused as refused:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from core.corpus.variants import base_of
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.jsonl import lines
@@ -26,7 +27,8 @@ class Sample:
 
 
 def question_files(corpus: str, data: Path = PROJECT / "data") -> list[Path]:
-    """The question files that lie with a built-in corpus; none for other corpora."""
+    """The question files that lie with a built-in corpus and its chunkings; none for other corpora."""
+    corpus = base_of(corpus)
     if not _NAME.fullmatch(corpus):
         return []
     folder = data / corpus

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.corpus import endings
-from core.corpus.chunk import WHOLE, Chunking, spans
+from core.corpus.chunk import WHOLE, Chunking, is_key, spans
 from core.corpus.load import is_beir, readable_files
 from core.corpus.load_report import LoadReport
 from core.corpus.reading import read
@@ -69,6 +69,7 @@ class Source:
         """What is stored, so that the corpus can be refreshed without naming its source again."""
         path = None if self.path is None else str(self.path)
         told = {k: v for k, v in asdict(self).items() if k not in ("path", "reading")}
+        told["chunking"] = self.chunking.record()
         if self.reading != USUAL:  # an index read in the usual way is recorded as it always was
             told["reading"] = {"text_columns": list(self.reading.text_columns), "html": self.reading.html}
         return {**told, "path": path}
@@ -93,14 +94,21 @@ def from_path(
     """
     path = path.expanduser().resolve()
     found = readable_files(path)
-    called = slug(name if name is not None else path.stem if path.is_file() else path.name)
+    called = slug(
+        name if name is not None else (path.stem if path.is_file() else path.name).replace("@", "-")
+    )
     whole = is_beir(path) or found[0].suffix.lower() in DATABASES
     cut = chunking if chunking is not None else WHOLE if whole else Chunking()
     return Source(called, "indexed", path, cut, language, reading=NEW)
 
 
 def slug(name: str) -> str:
-    """`name` as the name of a corpus: letters a-z, digits, dots, dashes; BadInput if none is left."""
+    """`name` as the name of a corpus: letters a-z, digits, dots, dashes; BadInput if none is left. Behind an
+    @ stands how the corpus is cut, where it is one of several chunkings of a source.
+    """
+    base, at, key = name.partition("@")
+    if at and is_key(key):
+        return f"{slug(base)}@{key}"
     cut = re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:LONGEST_NAME]
     if not cut:
         raise BadInput(

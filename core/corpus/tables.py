@@ -6,7 +6,7 @@ from pathlib import Path
 
 from core.backends.sql import Database
 from core.backends.sql.csv_tables import load
-from core.corpus import catalogue
+from core.corpus import catalogue, variants
 from core.corpus.source import Source
 from core.corpus.table_files import ENDINGS, data_files, databases
 from core.domain.errors import BadInput, Unavailable
@@ -71,6 +71,6 @@ def files_for(need: Need, corpus: str, settings: Settings) -> list[Path]:
 
 
 def _databases_of(source: Source) -> list[Path]:
-    if source.name in BUILT_IN:
-        return [BUILT_IN[source.name]] if BUILT_IN[source.name].is_file() else []
+    if (base := variants.base_of(source.name)) in BUILT_IN:
+        return [BUILT_IN[base]] if BUILT_IN[base].is_file() else []
     return databases(source.path) if source.path is not None else []

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from core.domain.background_job import BackgroundJob, jobs
 from core.domain.errors import BadInput
 from core.evaluation.audit import audit
+from core.evaluation.chunkings import measuring
+from core.evaluation.chunkings.measuring import Group
 from core.evaluation.experiment import Prepared, perform, prepare
 from core.evaluation.experiment_store import LABELLED, opened, place
 from core.evaluation.spec import Spec
@@ -26,10 +28,19 @@ class Evaluating(BackgroundJob):
     kind = "evaluation"
 
     def __init__(
-        self, engine: Engine, name: str, folder: Path, ready: Prepared, said: Sequence[str], *, retry: bool
+        self,
+        engine: Engine,
+        name: str,
+        folder: Path,
+        ready: Prepared,
+        said: Sequence[str],
+        *,
+        retry: bool,
+        group: Group | None = None,
     ) -> None:
-        super().__init__(name, len(ready.labelled.questions) * ready.spec.repeats, engine.settings.home)
-        self.name, self.folder, self.ready = name, folder, ready
+        questions = len(ready.labelled.questions) * ready.spec.repeats
+        super().__init__(name, group.total if group else questions, engine.settings.home)
+        self.name, self.folder, self.ready, self.group = name, folder, ready, group
         self.warnings: list[str] = [*said, *ready.warnings]
         self._said = said
         self._engine, self._retry = engine, retry
@@ -49,6 +60,11 @@ class Evaluating(BackgroundJob):
             audit.perform(
                 self._engine, self.ready, self.folder, retry=self._retry, progress=self._follow,
                 warn=self.warnings.append, ended=self._cancel.is_set, said=self._said,
+            )  # fmt: skip
+        elif self.group is not None:
+            measuring.perform(
+                self._engine, self.group, out=self.folder, retry=self._retry, progress=self._follow,
+                warn=self.warnings.append, ended=self._cancel.is_set,
             )  # fmt: skip
         else:
             perform(
@@ -77,6 +93,10 @@ def begin(engine: Engine, name: str, spec: Spec, *, retry: bool = False) -> Eval
                 raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
         if spec.audit:
             return Evaluating(engine, name, folder, *audit.prepare(engine, spec), retry=retry)
+        if spec.chunkings:
+            group = measuring.prepare(engine, spec)
+            ready = group.parts[spec.corpus]
+            return Evaluating(engine, name, folder, ready, group.warnings, retry=retry, group=group)
         return Evaluating(engine, name, folder, prepare(engine, spec), (), retry=retry)
 
     return jobs.begin(Evaluating, folder, made)

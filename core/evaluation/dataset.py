@@ -8,9 +8,9 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
@@ -42,13 +42,51 @@ class Complaint:
     created: str = ""
 
 
+State = Literal["proposed", "accepted", "dropped"]
+STATES: tuple[State, ...] = get_args(State)
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """That a model wrote a question, its answer and its labels, how it was checked, and what people made of
+    it: a dropped one is never asked.
+
+    `by` is the model, `prompt` the name and version of its prompt, `made` and `reviewed` are ISO 8601, UTC;
+    `passages` are the ids of what it is about; `checks` are results by name; `first` is the text as the model
+    wrote it, where a person changed it.
+    """
+
+    by: str
+    prompt: str = ""
+    made: str = ""
+    passages: tuple[str, ...] = ()
+    checks: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    state: State = "proposed"
+    reviewer: str = ""
+    reviewed: str = ""
+    first: str = ""
+
+    @classmethod
+    def read(cls, document: Any, where: str) -> Generated:
+        """What a file or the store holds; BadInput says what is wrong with it."""
+        known = {name.name for name in fields(cls)}
+        if not isinstance(document, dict) or not isinstance(document.get("by"), str) or set(document) - known:
+            raise BadInput(
+                f"{where}: 'generated' is an object with 'by' and any of {', '.join(sorted(known))}"
+            )
+        if document.get("state", "proposed") not in STATES:
+            raise BadInput(f"{where}: state {document['state']!r}; give {', '.join(STATES)}")
+        return cls(**{**document, "passages": tuple(document.get("passages", ()))})
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question as asked, with what its author knows about it.
 
     `answers` are all gold answers, any of which is right; `answer` is what the author wrote first, which may
     be a remark. `answerable`: whether the documents answer it; None where that is not known or not asked.
-    `complaints` are what people reported of it: a question with some is a regression test.
+    `complaints` are what people reported of it: a question with some is a regression test. `generated`: that
+    a model wrote it.
     """
 
     id: str
@@ -60,6 +98,12 @@ class Question:
     answers: tuple[str, ...] = ()
     answerable: bool | None = None
     complaints: tuple[Complaint, ...] = ()
+    generated: Generated | None = None
+
+    @property
+    def dropped(self) -> bool:
+        """Whether a model wrote it and a person dropped it, so that it is never asked."""
+        return self.generated is not None and self.generated.state == "dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +251,8 @@ def written(paths: Iterable[Path], *, name: str, split: str = "all") -> Written:
             raise BadInput(f"{where}: this question was asked before; give both an id, or remove one")
         if question.id in questions:
             raise BadInput(f"{where}: the id {question.id!r} is taken by an earlier question")
+        if question.dropped:
+            continue
         splits.add(question.split or "none")
         if split not in ("all", question.split):
             continue
@@ -284,7 +330,9 @@ def _question(item: Mapping[str, Any], where: str) -> Question:
     known["split"] = known["split"] or item.get("query_split") or None
     query = Query(text, turns(history, where))
     named = str(identifier) if identifier is not None else _made_id(query)
-    return Question(named, query, **{**known, **_written_golds(item)})
+    made = item.get("generated")
+    generated = Generated.read(made, where) if made else None
+    return Question(named, query, **{**known, **_written_golds(item)}, generated=generated)
 
 
 def _made_id(query: Query) -> str:

@@ -55,9 +55,10 @@ def entry(folder: Path) -> Entry:
         path = folder / experiment_store.FIGURES
         figures = _object(path) if path.is_file() else {}
         first = _asked(folder)
-        done = first + sum(map(_asked, sorted(folder.glob("repeat-*"))))
+        below = (*folder.glob("repeat-*"), *folder.glob("chunkings/*"), *folder.glob("chunkings/*/repeat-*"))
+        done = first + sum(map(_asked, sorted(below)))
         whole = bool(figures) and not figures["interrupted"] and figures["queries"] == first
-        total = questions * int(spec["repeats"])
+        total = questions * int(spec["repeats"]) * (1 + len(spec.get("chunkings") or ()))
         rows = figures.get("routes") or {}
         return Entry(
             folder.name, str(spec["corpus"]), str(spec["split"]), len(rows) or len(spec["routes"]),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.corpus import catalogue
+from core.corpus.variants import base_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.types import Run
 from core.evaluation import sets
@@ -45,7 +46,7 @@ def gold(engine: Engine, run: Run, labels: str | None = None) -> Gold:
     found = _with_corpus(engine, run)
     known = {**found.grades}
     for one in desk.sets(engine.store) if engine.store is not None else ():
-        if one.corpus == run.corpus:
+        if base_of(one.corpus) == base_of(run.corpus):
             known |= _by_people(engine, run, one.name)
     return Gold(known, found.mode)
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from core.corpus.types import Document
+from core.corpus.types import Document, Span
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from core.evaluation.dataset import Evidence, LabelledSet, Written
 from core.evaluation.files import Qrels, merge
 
+PLACED_FROM = 2  # the grade from which a passage of a quote is relevant
 HALF = 0.5  # a passage that holds at least this share of a quote carries its grade
 
 
@@ -27,7 +28,7 @@ class Documents(Protocol):
     def document(self, id: str, /) -> tuple[Document, list[Passage]]: ...
 
 
-def place(written: Written, corpus: Documents, *, relevant_from: int = 2) -> LabelledSet:
+def place(written: Written, corpus: Documents, *, relevant_from: int = PLACED_FROM) -> LabelledSet:
     """`written` with its quotes turned into passages of the corpus; of two grades for one the higher holds.
 
     Grades are 0-3: 3 answers, 2 answers a part or is a needed hop, 1 is background. Background is worth
@@ -55,14 +56,23 @@ def holding(entry: Evidence, text: str, passages: Sequence[Passage]) -> list[str
     """
     if entry.quote is None:
         return [passage.id for passage in passages]
+    start, end = located(entry, text)
+    held = {p.id: max(0, min(end, p.end) - max(start, p.start)) / max(1, end - start) for p in passages}
+    return [id for id, share in held.items() if share >= HALF] or [max(held, key=lambda id: (held[id], id))]
+
+
+def located(entry: Evidence, text: str) -> Span:
+    """Where the quote stands in its document's `text`, all of it without a quote; BadInput where it is not
+    there. White space is not compared.
+    """
+    if entry.quote is None:
+        return 0, len(text)
     found = re.search(r"\s+".join(map(re.escape, entry.quote.split())), text)
     if found is None:
         raise BadInput(
             f"{entry.where}: {entry.doc!r} as indexed does not hold the quote {entry.quote[:60]!r}"
         )
-    start, end = found.span()
-    held = {p.id: max(0, min(end, p.end) - max(start, p.start)) / max(1, end - start) for p in passages}
-    return [id for id, share in held.items() if share >= HALF] or [max(held, key=lambda id: (held[id], id))]
+    return found.span()
 
 
 def with_judgements(labelled: LabelledSet, corpus: Documents) -> tuple[LabelledSet, set[str]]:

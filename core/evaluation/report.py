@@ -11,6 +11,7 @@ from typing import Any
 from core.analysis.metrics import COMPARED, QUALITY, UNJUDGED, title
 from core.domain.trec import qrels_lines, run_lines
 from core.evaluation import answer_figures, text
+from core.evaluation import judged_ranges as ranges
 from core.evaluation.answers import ANSWERS, ANSWERS_COMPARED
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.finding import compared, sentence
@@ -48,14 +49,16 @@ def page(figures: Mapping[str, Any]) -> str:
     by_mode = figures.get("by_mode") or {}
     first = COMPARED[0]
     against = ((route, row["vs_baseline"].get(first)) for route, row in routes.items() if route != baseline)
+    judged = ranges.lines(figures["judge"], first) if "judge" in figures else []
     warned = [f"{warning}." for warning in figures.get("warnings") or ()]
+    more = [*judged, *warned]
     return render(
         "report.html",
         title=f"{figures['dataset']}: {len(routes)} routes compared",
         figures={"answers": {}, **figures, "by_mode": by_mode},
         routes=routes,
         baseline=baseline,
-        found=[*text.found(figures), *text.counted(figures), *warned],
+        found=[*text.generated(figures), *text.found(figures), *text.counted(figures), *more],
         quality={name: title(name) for name in QUALITY},
         unjudged=UNJUDGED,
         compared={name: title(name) for name in COMPARED},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.corpus import variants
 from core.corpus.table_files import QUESTIONS, databases
 from core.domain.errors import BadInput
 from core.domain.settings import PROJECT
@@ -26,6 +27,7 @@ def read(
     With `qrels` the judgements are those of that file, in place of what the questions say. Reads no index, so
     that a broken file is told before an index is built for it.
     """
+    corpus = variants.base_of(corpus)  # the questions of a source are those of all its chunkings
     if not questions and corpus in BUILT_IN:
         questions = sorted((PROJECT / "data").glob(BUILT_IN[corpus]))
         if not questions:

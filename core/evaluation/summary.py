@@ -26,6 +26,7 @@ from core.evaluation.answers import ANSWERS, JUDGED_BY
 from core.evaluation.comparison import compared, differences, distinct_family, means_of
 from core.evaluation.dataset import LabelledSet
 from core.evaluation.outcome import Outcome, Outcomes
+from core.evaluation.questions import provenance
 
 MODE_METRICS = ("ndcg@10", "recall@10")
 HEADLINE = "ndcg@10"  # the metric that a leader, the oracle and the fronts are told by
@@ -81,6 +82,7 @@ def summarise(
     against = {r: row["vs_baseline"] for r, row in table.items() if r != baseline and r not in same}
     distinct = {route: by for route, by in values.items() if route not in same}
     return {
+        **({"generated": made} if (made := provenance.block(asked)) else {}),
         "dataset": labelled.name,
         "queries": len(asked),
         "labelled": sum(q.id in labels for q in asked),

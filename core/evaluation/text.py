@@ -29,6 +29,12 @@ def found(figures: Figures, named: Named = str, metrics: Sequence[str] = COMPARE
     return [*first, *equal, *rest, *_detectable(figures, metrics[0])]
 
 
+def generated(figures: Figures) -> list[str]:
+    """The sentence that stands first where a model wrote questions and labels."""
+    made = figures.get("generated")
+    return [made["note"]] if made else []
+
+
 def counted(figures: Figures, named: Named = str, asked: int | None = None) -> list[str]:
     """Sentences about the questions that the means cover; `asked`: the number of questions planned."""
     rows, n, labelled = figures["routes"], figures["queries"], figures["labelled"]

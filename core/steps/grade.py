@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from core.backends.base import Completion
 from core.backends.prompting.prompts import GRADE
+from core.backends.prompting.prompts_judge import JUDGE
 from core.backends.prompting.untrusted import between
 from core.domain.errors import BadInput, ModelFailed
 from core.domain.outputs import Grading, PassageGrade, Rerank, Reranked
@@ -31,12 +32,16 @@ class Judge(StepBase):
             GRADE, max_tokens=1, top_logprobs=10,
             passage=between(1, passage.title, passage.text), question=text,
         )  # fmt: skip
-        score = yes_probability(answer)
-        if score is None:
-            return PassageGrade(
-                passage.id, None, "not scored", f"neither Yes nor No among the answers: {answer.text!r}"
-            )
-        return PassageGrade(passage.id, score, "scored")
+        return _scored(passage, answer)
+
+    @step("EVALUATOR", "judge relevance by guidelines")
+    def relevance(self, text: str, passage: Passage, policy: str, relevant_from: int) -> PassageGrade:
+        """As `grade`, for "is it relevant by these guidelines": `policy` is what annotators were told."""
+        answer = self._ask(
+            JUDGE, max_tokens=1, top_logprobs=10, reuse_prefix=True, policy=policy,
+            relevant_from=str(relevant_from), passage=between(1, passage.title, passage.text), question=text,
+        )  # fmt: skip
+        return _scored(passage, answer)
 
     @step("EVALUATOR", "grade and decide")
     def judge(self, text: str, hits: Ranking, low: float, high: float) -> Grading:
@@ -99,6 +104,14 @@ def verdict(grades: Sequence[PassageGrade], low: float, high: float, evaluator: 
     if known and len(known) < len(grades):
         why += f"; {len(grades) - len(known)} of {len(grades)} passages have no grade and count for neither"
     return Grading(tuple(grades), float(low), float(high), decision, why, get_args(Action), evaluator)
+
+
+def _scored(passage: Passage, answer: Completion) -> PassageGrade:
+    score = yes_probability(answer)
+    if score is None:
+        why = f"neither Yes nor No among the answers: {answer.text!r}"
+        return PassageGrade(passage.id, None, "not scored", why)
+    return PassageGrade(passage.id, score, "scored")
 
 
 def yes_probability(answer: Completion) -> float | None:

@@ -220,27 +220,6 @@ def test_hostile_text_is_shown_as_text(look, kept):
         assert not any(mark in text for text in live for mark in ("![pixel]", "<img", "<script", "](java"))
 
 
-def test_a_snapshot_says_which_questions_broke(look, kept):
-    def ranks(*found):
-        return {"bm25": [outcome(rank) for rank in found]}
-
-    measured = of_evaluation(kept("then", ranks(1, 2, None, *[1] * 17)))
-    content = snapshot(measured, decide(measured, Criteria(no_loss=False)))
-    kept("now", ranks(None, 2, 3, *[1] * 17))
-    app = look("Against a release", evaluation="now", loss="no")
-    app.session_state["release_snapshot"] = ("release.json", content.encode())
-    app.run()
-    assert "1 question broke and 1 was fixed, of 20 questions" in shown(app)
-    table = next(one.value for one in app.dataframe if "Rank before" in one.value.columns)
-    assert list(table["Question"]) == ["question 0"]
-    assert table["Rank before"].tolist() == [1]
-    earlier = {**json.loads(content), "schema": 1}
-    del earlier["passages"]
-    app.session_state["release_snapshot"] = ("release.json", json.dumps(earlier).encode())
-    app.run()
-    assert "Which questions broke cannot be determined" in shown(app)
-
-
 def reported(engine, question, passage, corpus="tiny"):
     """A set with one complaint, as “Wrong…” makes it."""
     said = Complaint("ann", "ranked too low", "run1", "bm25", passage)
@@ -303,3 +282,24 @@ def test_equal_routes_are_one_and_named(look, kept):
     assert "returned the same rankings as" in shown(app)
     assert html(app).count('<tr class="rs-release-ship') + html(app).count("<tr>") < 12
     assert "MMR" in shown(app)
+
+
+def test_a_snapshot_says_which_questions_broke(look, kept):
+    def ranks(*found):
+        return {"bm25": [outcome(rank) for rank in found]}
+
+    measured = of_evaluation(kept("then", ranks(1, 2, None, *[1] * 17)))
+    content = snapshot(measured, decide(measured, Criteria(no_loss=False)))
+    kept("now", ranks(None, 2, 3, *[1] * 17))
+    app = look("Against a release", evaluation="now", loss="no")
+    app.session_state["release_snapshot"] = ("release.json", content.encode())
+    app.run()
+    assert "1 question broke and 1 was fixed, of 20 questions" in shown(app)
+    table = next(one.value for one in app.dataframe if "Rank before" in one.value.columns)
+    assert list(table["Question"]) == ["question 0"]
+    assert table["Rank before"].tolist() == [1]
+    earlier = {**json.loads(content), "schema": 1}
+    del earlier["passages"]
+    app.session_state["release_snapshot"] = ("release.json", json.dumps(earlier).encode())
+    app.run()
+    assert "Which questions broke cannot be determined" in shown(app)

@@ -102,7 +102,7 @@ class Counting(HashEmbedder):
         return super().embed(texts)
 
 
-def vectors(folder, model, former=None):
+def vectors(folder, model, former=()):
     return Vectors("hash", "hash", lambda: model, former, Checkpoint(folder, "hash"))
 
 
@@ -131,9 +131,9 @@ def test_a_build_that_was_stopped_and_one_before_it_give_what_they_have(tmp_path
 
     model = Counting()
     with pytest.raises(Cancelled):
-        vectors(new, model, former).write(texts, new, stop)
+        vectors(new, model, [former]).write(texts, new, stop)
     assert sum(map(len, model.asked)) == 64
-    assert vectors(new, model, former).write(texts, new, lambda *_: None) == (64, 66)
+    assert vectors(new, model, [former]).write(texts, new, lambda *_: None) == (64, 66)
     assert [len(one) for one in model.asked] == [64, 6]
     np.testing.assert_array_equal(np.load(new / VECTORS), HashEmbedder().embed(texts.all))
 
@@ -163,7 +163,7 @@ def test_an_index_that_holds_objects_is_not_read(tmp_path, name):
 
 
 def test_without_a_text_no_model_is_loaded_and_both_files_are_there(tmp_path):
-    made = Vectors("m", "m", lambda: pytest.fail("loaded"), None, Checkpoint(tmp_path, "m"))
+    made = Vectors("m", "m", lambda: pytest.fail("loaded"), (), Checkpoint(tmp_path, "m"))
     assert made.write(Texts(), tmp_path, lambda *_: None) == (0, 0)
     assert (np.load(tmp_path / VECTORS).shape, np.load(tmp_path / KEYS).shape) == ((0, 0), (0, 16))
 

@@ -43,7 +43,7 @@ def keyed(tmp_path, owners, texts, corpus):
     folder = tmp_path / f"keys-{len(list(tmp_path.iterdir()))}"
 
     keys = [Key(row, f"shown {at}", text) for at, (row, text) in enumerate(zip(owners, texts, strict=True))]
-    vectors = Vectors("hash", "hash", HashEmbedder, None, Checkpoint(folder, "hash"))
+    vectors = Vectors("hash", "hash", HashEmbedder, (), Checkpoint(folder, "hash"))
     stages = Stages(lambda *_: None, threading.Event())
     folder.mkdir()
     write(

@@ -29,7 +29,8 @@ def choose() -> None:
         st.session_state[state.CORPUS] = next(iter(known))
     name = st.selectbox("Corpus", list(known), key=state.CORPUS, persist_state="session")
     item = known[name]
-    st.caption(md(f"{item.title}. {size(item)}"))
+    cut = f" Cut: {item.info.chunking.label()}." if item.chunking_of and item.info else ""
+    st.caption(md(f"{item.title}.{cut} {size(item)}"))
     if item.state in ("stale", "damaged"):
         st.warning(md(f"{item.reason}."))
         if st.button("Rebuild", key="rebuild"):

@@ -10,6 +10,7 @@ from core.domain.errors import BadInput, RouteScopeError
 from core.evaluation import experiment_store
 from core.evaluation.experiment_store import Evaluation
 from core.evaluation.first_start import EXAMPLE
+from core.evaluation.questions import provenance
 from ui.app import state
 from ui.app.choice import choice
 from ui.app.markup import md
@@ -32,10 +33,13 @@ def chosen(*, label: str = "Evaluation") -> Evaluation | None:
     if name == EXAMPLE:
         st.caption("An example: made by the first start from the built-in documents. Delete it at any time.")
     try:
-        return reopened(name)
+        found = reopened(name)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return None
+    if note := provenance.note(found.labelled.questions):
+        st.info(md(note))
+    return found
 
 
 def reopened(name: str) -> Evaluation:

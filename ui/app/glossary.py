@@ -36,10 +36,29 @@ _MANNING = (
     "Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, Cambridge University Press"
 )
 _ALCE = "Gao, Yen, Yu & Chen 2023, Enabling Large Language Models to Generate Text with Citations, EMNLP"
+_CHUNKING = "Smith & Troynikov 2024, Evaluating Chunking Strategies for Retrieval, Chroma Technical Report"
 _POWER = "Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, 2nd edition, Routledge"
 
 _ALL = (
     # Metrics of rankings
+    Term(
+        "chunking", "Chunking",
+        "A way to cut the documents of a source into passages: up to a size, at headings or at sentences.",
+        f"{_MANNING}, section 2.1.2", f"{_BOOK}/choosing-a-document-unit-1.html",
+    ),
+    Term(
+        "coverage", "Coverage",
+        "The share of a question's labelled text that is among the first n tokens of a ranking, whatever "
+        "passages the documents are cut into; a token is a word or a punctuation mark.",
+        f"{_CHUNKING} (token-wise recall)",
+        "https://research.trychroma.com/evaluating-chunking",
+    ),
+    Term(
+        "coverage per token", "Coverage per token",
+        "The share of the tokens read, up to the budget, that are labelled text read for the first time.",
+        f"{_CHUNKING} (token-wise precision)",
+        "https://research.trychroma.com/evaluating-chunking",
+    ),
     Term(
         "nDCG", "nDCG (normalized discounted cumulative gain)",
         "Adds up the relevance grades of a ranking, counting lower ranks less, and divides by the sum that "
@@ -320,6 +339,21 @@ _ALL = (
         "Cohen 1968, Weighted kappa: Nominal scale agreement with provision for scaled disagreement or "
         "partial credit, Psychological Bulletin 70(4)",
         _doi("10.1037/h0026256"),
+    ),
+    Term(
+        "LLM judge", "LLM judge (of relevance)",
+        "A language model that grades, in place of a person, whether a passage is relevant to a question; "
+        "what its grades are worth is its agreement with people's.",
+        "Thomas, Spielman, Craswell & Mitra 2024, Large Language Models can Accurately Predict Searcher "
+        "Preferences, SIGIR",
+        _arxiv("2309.10621"),
+    ),
+    Term(
+        "unjudged passage", "Unjudged passage",
+        "A passage that a route returned and nobody labelled; metrics count it as not relevant, which may be "
+        "wrong.",
+        "Buckley & Voorhees 2004, Retrieval Evaluation with Incomplete Information, SIGIR",
+        _doi("10.1145/1008992.1009000"),
     ),
     Term(
         "BEIR", "BEIR",

@@ -21,6 +21,7 @@ KINDS = {
     "sweep": "Sweep of",
     "fit": "Weights",
     "survey": "Labelled questions:",
+    "questions": "Questions for",
     "preparation": "First start:",
 }
 

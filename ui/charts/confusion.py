@@ -1,4 +1,4 @@
-"""What a router took questions for: a row a class as it is, a column a class it was taken for."""
+"""What something was taken for: a row a class as it is, a column a class it was taken for."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
-def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]], *, dark: bool = False) -> Figure:
+def confusion(
+    labels: Sequence[str],
+    counts: Sequence[Sequence[int]],
+    *,
+    true: str = "true class",
+    taken: str = "classified as",
+    dark: bool = False,
+) -> Figure:
     """The counts in the cells; the colour is the share of the row, so that rare classes show too.
 
-    Classes that no question is and none was taken for are left out.
+    Classes that nothing is and nothing was taken for are left out. `true` and `taken` name rows and columns.
     """
     import plotly.graph_objects as go
 
@@ -27,7 +34,7 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]], *, dark: b
             z=shares, x=list(range(len(kept))), y=list(range(len(kept))), text=rows, texttemplate="%{text}",
             colorscale=scale(dark=dark), zmin=0, zmax=1, showscale=False, xgap=2, ygap=2,
             customdata=[[[names[n], names[m]] for m in range(len(kept))] for n in range(len(kept))],
-            hovertemplate="%{customdata[0]}, classified as %{customdata[1]}: %{text}<extra></extra>",
+            hovertemplate=f"{true} %{{customdata[0]}}, {taken} %{{customdata[1]}}: %{{text}}<extra></extra>",
         )
     )  # fmt: skip
     axis: dict[str, Any] = {
@@ -36,11 +43,11 @@ def confusion(labels: Sequence[str], counts: Sequence[Sequence[int]], *, dark: b
     }  # fmt: skip
     figure.update_layout(
         **base(dark=dark, height=120 + 34 * max(1, len(kept))),
-        xaxis={**axis, "side": "top", "title": {"text": "classified as", "font": {"size": 12}}},
+        xaxis={**axis, "side": "top", "title": {"text": taken, "font": {"size": 12}}},
         yaxis={
             **axis,
             "range": [len(kept) - 0.5, -0.5],
-            "title": {"text": "true class", "font": {"size": 12}},
+            "title": {"text": true, "font": {"size": 12}},
         },
     )
     return figure

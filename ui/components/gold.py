@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.corpus import catalogue
 from core.corpus.samples import question_files
+from core.corpus.variants import base_of
 from core.domain.errors import RouteScopeError
 from core.domain.types import Run
 from core.evaluation.labels.desk import sets
@@ -59,7 +60,7 @@ def _by_people(run: Run, fingerprint: str) -> Mapping[str, int]:
         return {}
     found: dict[str, int] = {}
     try:
-        own = [one.name for one in sets(store) if one.corpus == run.corpus]
+        own = [one.name for one in sets(store) if base_of(one.corpus) == base_of(run.corpus)]
     except RouteScopeError:
         return found  # the store cannot be read: the page Sessions says so
     if own:

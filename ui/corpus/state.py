@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from markupsafe import Markup
 
-from core.corpus import builds, catalogue, index, index_record, uploads
+from core.corpus import builds, catalogue, index, index_record, uploads, variants
 from core.corpus.build import CUT, READ
 from core.corpus.manifest import CorpusInfo
 from core.domain.errors import RouteScopeError
@@ -138,7 +138,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[object]], numbers: Seque
 
 
 def _uploaded(item: catalogue.Known) -> bool:
-    return uploads.is_uploaded(item.source, state.engine().settings)
+    return item.chunking_of is None and uploads.is_uploaded(item.source, state.engine().settings)
 
 
 def _rebuild(item: catalogue.Known) -> None:
@@ -186,7 +186,11 @@ def _deletion(item: catalogue.Known) -> None:
             if _uploaded(item)
             else f"but not its source, {item.source}"
         )
-        st.caption(md(f"Deletes the index and its enrichments, {also}. Stored runs are not affected."))
+        others = variants.made(item.name, settings)
+        with_them = f", its chunkings ({', '.join(others)})" if others else ""
+        st.caption(
+            md(f"Deletes the index{with_them} and its enrichments, {also}. Stored runs are not affected.")
+        )
         sure = st.checkbox(md(f"Delete the index of {item.name}"), key=f"sure:{item.name}")
         busy = any(b.name == item.name or b.name.startswith(f"{item.name} ") for b in builds.under_way())
         if busy:

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core.analysis.token_usage import Totals, price
+from core.evaluation import judged_ranges as ranges
 from core.evaluation import leaderboard, leading, text
 from core.evaluation.naming import named
 from ui.app import help_mark, state
@@ -41,6 +42,14 @@ def draw(look: Look) -> None:
         "of them may be better than its score."
     )
     st.caption(md(" ".join(notes)))
+    if judge := found.get("judge"):
+        st.caption(
+            md(
+                f"{_ranged(look.metric)}: from every unjudged passage as not relevant to as judged. All "
+                f"other figures are by people's labels alone. {ranges.said(judge)} "
+                f"{ranges.order_said(judge, look.metric, title)}"
+            )
+        )
 
 
 def rows(look: Look) -> list[dict[str, Any]]:
@@ -74,8 +83,23 @@ def rows(look: Look) -> list[dict[str, Any]]:
             "scored": row["n"],
             "not scored": row.get("not_scored", look.figures["unlabelled"]),
             "failed": row["failed"],
+            **_range(look, route),
         })  # fmt: skip
     return made
+
+
+def _range(look: Look, route: str) -> dict[str, str]:
+    """The range of the chosen metric, where a model judged what people left unjudged."""
+    judge = look.figures.get("judge")
+    if not judge or look.metric not in judge["orders"]:
+        return {}
+    ends = ranges.ends_of(judge, route, look.metric)
+    return {_ranged(look.metric): "" if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}"}
+
+
+def _ranged(metric: str) -> str:
+    """The head of the column of ranges."""
+    return f"{named(metric)}, range with judge"
 
 
 def _order(metric: str) -> list[str]:
@@ -92,6 +116,8 @@ def _table(look: Look) -> None:
     frame = frame.drop(columns=empty)
     if look.metric in ANSWERED and named(look.metric) in frame:
         frame.insert(1, named(look.metric), frame.pop(named(look.metric)))
+    if _ranged(look.metric) in frame:  # beside the metric
+        frame.insert(2, _ranged(look.metric), frame.pop(_ranged(look.metric)))
     helps = {named(name): help_mark.metric(name) for name in (*QUALITY, *ANSWERED, *QUERIED)}
     three = {
         name: st.column_config.NumberColumn(format="%.3f", help=helps.get(name, help_mark.metric(name)))
@@ -105,6 +131,7 @@ def _table(look: Look) -> None:
         column_config={
             **three,
             "Route": st.column_config.TextColumn(pinned=True),
+            _ranged(look.metric): st.column_config.TextColumn(help=term("LLM judge")),
             "p50 ms": st.column_config.NumberColumn(format="%.1f", help=time),
             "p95 ms": st.column_config.NumberColumn(format="%.1f", help=time),
             "tokens a question": st.column_config.NumberColumn(format="%.0f"),

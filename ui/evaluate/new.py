@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.analysis.latency_percentiles import Latency, by_route
 from core.corpus import catalogue
+from core.corpus.variants import base_of
 from core.domain.errors import BadInput, RouteScopeError
 from core.domain.format import milliseconds
 from core.domain.needs import Need
@@ -106,7 +107,7 @@ def _label_sets(corpus: str) -> list[str]:
 
     store = state.engine().store
     made = desk.sets(store) if store is not None else ()
-    return [one.name for one in made if one.corpus == corpus]
+    return [one.name for one in made if base_of(one.corpus) == base_of(corpus)]
 
 
 def _asked_for() -> None:

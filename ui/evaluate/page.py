@@ -17,6 +17,7 @@ from ui.app.tabs import tabs
 from ui.evaluate import (
     against,
     audit,
+    chunkings,
     differences,
     modes,
     new,
@@ -102,6 +103,7 @@ def _views(look: Look) -> None:
             "Routers": lambda: routers.draw(look),
             "Stability": lambda: stability.draw(look),
             "Decision audit": lambda: audit.draw(look),
+            "Chunkings": lambda: chunkings.draw(look),
         },
         "evaluate_tab",
     )

@@ -13,7 +13,7 @@ from core.evaluation.labels.bands import landis_koch
 from core.evaluation.labels.types import Desk
 from ui.app.help_mark import mark, marked
 from ui.app.markup import join, md, show, table_of, tag
-from ui.label import settle, suggested
+from ui.label import judge, settle, suggested
 
 CHOSEN = "label_confusion"  # the pair whose table is shown
 
@@ -38,6 +38,7 @@ def draw(desk: Desk) -> None:
         _people(found)
         settle.draw(desk)
     _models(desk, agreement.suggestions(desk))
+    judge.draw(desk)
 
 
 def sentence(one: Agreement) -> str:

@@ -11,7 +11,7 @@ from core.evaluation.labels.types import Desk
 from ui.app import address, opened
 from ui.app.markup import md
 from ui.app.tabs import tabs
-from ui.label import agreement, labels, pool, queue, sets
+from ui.label import agreement, generated, labels, pool, queue, sets
 from ui.label.desk import held
 
 
@@ -29,6 +29,7 @@ def draw() -> None:
 def _views(desk: Desk) -> None:
     views: dict[str, Callable[[Desk], None]] = {
         "Label": queue.draw if any(desk.pool.values()) else pool.draw,
+        "Generated questions": generated.draw,
         "Pool": pool.draw,
         "Agreement": agreement.draw,
         "Labels": labels.draw,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.domain.outputs import Written
+from core.domain.text import ABBREVIATED
 from core.domain.types import Answer, Ranking
 
 NOT_ANSWERED = "The passages do not answer this."
 _GROUP = re.compile(r"\[\s*(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\s*\]")
 # A run of full stops is read once, whole: text is anybody's, and must not take time with its square.
 _SENTENCE = re.compile(r"\S.*?(?:(?<![.!?…])[.!?…]++[\"'”’)]*+(?:\s*\[[\d\s,;]+\])*(?=\s|$)|$)", re.DOTALL)
-_ABBREVIATED = re.compile(r"(?:\b(?:[A-Z]|e\.g|i\.e|approx|ca|cf|Dr|etc|Inc|Ltd|Mr|Mrs|Ms|No|St|vs))\.$")
 _ABSTAINS = re.compile(
     r"^\W*(?:the |these |none of the )?(?:given |provided )?(?:passages?|documents?|context|sources?)"
     r"(?: provided| given)? (?:do(?:es)? not|don['’]t|doesn['’]t) "
@@ -88,7 +88,7 @@ def sentences(text: str) -> tuple[str, ...]:
         joined: list[str] = []
         for part in _SENTENCE.findall(line.strip().lstrip("-*•").strip()):
             joined.append(part)
-            if not _ABBREVIATED.search(part[-12:]):  # longer than any of them
+            if not ABBREVIATED.search(part[-12:]):  # longer than any of them
                 found.append(" ".join(joined))
                 joined.clear()
         if joined:

@@ -178,7 +178,7 @@ def _build(
     load_embedding = cache(lambda: given or load_embedder(corpus.info.embedder, settings=settings))
     identity = corpus.info.embedder_identity
     checkpoint = Checkpoint(home.parent, f"{wanted.name} {identity}")
-    former = home if (home / KEYS).exists() and _sound(home) else None
+    former = [home] if (home / KEYS).exists() and _sound(home) else []
     tools = Tools(
         settings, stages, llm=lambda: _needed(writer),
         vectors=lambda: Vectors(corpus.info.embedder, identity, load_embedding, former, checkpoint),

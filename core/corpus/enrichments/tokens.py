@@ -73,7 +73,7 @@ class Tokens:
             embedder = self._load(tools.settings)
         texts = [searchable(passage.title, passage.text) for _, passage, _ in corpus.everything()]
         wanted = keys(Listed(texts), f"{embedder.name} {self.model(tools.settings)}")
-        former = _Former(tools.vectors().former)
+        former = _Former(next(iter(tools.vectors().former), None))
         missing = [row for row, key in enumerate(wanted) if key.tobytes() not in former.rows]
         kept = folder.parent / f".{self.name}-unfinished"
         kept.mkdir(exist_ok=True)

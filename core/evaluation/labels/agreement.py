@@ -6,13 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from core.evaluation.labels.final import final
 from core.evaluation.labels.types import GRADES, Desk, Judgement, Pair
-
-if TYPE_CHECKING:
-    from core.evaluation.statistics import Means
 
 LEVELS = tuple(sorted(GRADES))
 
@@ -97,33 +93,10 @@ def agree(first: str, grades: Mapping[Pair, int], second: str, others: Mapping[P
 
 @lru_cache(maxsize=64)
 def interval(both: tuple[tuple[str, int, int], ...]) -> tuple[float, float] | None:
-    """95 % bootstrap interval of Cohen's kappa over (question, grade, other grade).
+    """95 % bootstrap interval of Cohen's kappa over (question, grade, other grade), see `kappa`."""
+    from core.evaluation.kappa import kappa
 
-    Questions are resampled, each with all its passages: what is judged for one question is not independent.
-    None below two questions, and where resamples hold a single grade, of which kappa is undefined.
-    """
-    import numpy as np
-
-    from core.evaluation.statistics import intervals_of
-
-    at = {question: n for n, question in enumerate(dict.fromkeys(one[0] for one in both))}
-    if len(at) < 2:
-        return None
-    size = len(LEVELS)
-    cells = np.zeros((size, size, len(at)))
-    for question, mine, theirs in both:
-        cells[LEVELS.index(mine), LEVELS.index(theirs), at[question]] += 1
-
-    def kappa(means: Means) -> Means:
-        table = means.reshape(size, size, -1)
-        share = table / table.sum(axis=(0, 1))
-        chance = (share.sum(axis=1) * share.sum(axis=0)).sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found: Means = ((np.trace(share) - chance) / (1 - chance))[None]
-        return found
-
-    ((low, high),) = intervals_of(cells.reshape(size * size, -1), kappa)
-    return (low, high) if np.isfinite([low, high]).all() else None
+    return kappa(both, LEVELS).ci95
 
 
 def disagreements(desk: Desk) -> tuple[Disagreement, ...]:

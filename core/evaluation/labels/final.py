@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Literal
 
+from core.corpus.variants import base_of
 from core.domain.errors import BadInput
 from core.domain.types import Passage
 from core.domain.unmatched import is_unmatched
@@ -145,7 +146,7 @@ def tie(desk: Desk, finals: Mapping[Pair, Final], corpus: Documents) -> Tied:
 def in_words(desk: Desk, finals: Mapping[Pair, Final], tied: Tied, corpus: str) -> list[str]:
     """Warnings about the labels of an evaluation, a line each."""
     name, warnings = f"label set {desk.set.name}", []
-    if desk.set.corpus != corpus:
+    if base_of(desk.set.corpus) != base_of(corpus):
         warnings.append(f"{name} was made over corpus {desk.set.corpus}, not {corpus}")
     if tied.carried:
         by_place = f", {len(tied.moved)} of them by place alone" if tied.moved else ""

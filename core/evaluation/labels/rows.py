@@ -12,7 +12,7 @@ from typing import Any
 from core.domain.conversation import turns
 from core.domain.errors import BadInput
 from core.domain.types import Passage, Query
-from core.evaluation.dataset import Complaint, Question
+from core.evaluation.dataset import Complaint, Generated, Question
 from core.evaluation.labels.types import Desk, Judgement, LabelSet, Pooled, standing
 from core.store.codec import dumps
 from core.store.rows import bind, parsed, text
@@ -28,14 +28,17 @@ def every(connection: sqlite3.Connection, *, deleted: bool) -> list[LabelSet]:
     return [_set(row) for row in connection.execute(f"{_SET} WHERE deleted = ?", (deleted,))]
 
 
-def read(connection: sqlite3.Connection, name: str) -> Desk:
-    """As `desk.load`, through a connection."""
+def read(connection: sqlite3.Connection, name: str, *, dropped: bool = False) -> Desk:
+    """As `desk.load`, through a connection; with `dropped` also the generated questions that a person
+    dropped, which nothing but their review is to see.
+    """
     kept = _set(row_of(connection, name))
     key = (bind(kept.name),)
     asked = connection.execute(
         "SELECT id, question FROM label_questions WHERE label_set = ? ORDER BY place", key
     )
-    questions = tuple(_question(text(row["id"]), parsed(row["question"])) for row in asked)
+    every = (_question(text(row["id"]), parsed(row["question"])) for row in asked)
+    questions = tuple(question for question in every if dropped or not question.dropped)
     pool: dict[str, dict[str, Pooled]] = {question.id: {} for question in questions}
     for row in connection.execute(
         "SELECT question, passage, doc_id, title, t.text, start, end, found FROM label_pool p "
@@ -45,8 +48,10 @@ def read(connection: sqlite3.Connection, name: str) -> Desk:
         id, doc, title, words = (text(row[column]) for column in ("passage", "doc_id", "title", "text"))
         passage = Passage(id, doc, title, words, row["start"], row["end"])
         found = tuple((route, rank) for route, rank in parsed(row["found"]))
-        pool[text(row["question"])][passage.id] = Pooled(passage, found)
-    return Desk(kept, questions, pool, tuple(judged(connection, kept.name)))
+        if (question := text(row["question"])) in pool:
+            pool[question][passage.id] = Pooled(passage, found)
+    said = tuple(one for one in judged(connection, kept.name) if one.question in pool)
+    return Desk(kept, questions, pool, said)
 
 
 def version(connection: sqlite3.Connection, name: str) -> tuple[str, str, int, int, int, int, int]:
@@ -218,6 +223,7 @@ def _document(question: Question) -> dict[str, Any]:
         "text": question.query.text, "history": history, "mode": question.mode, "split": question.split,
         "answer": question.answer, "answers": list(question.answers), "answerable": question.answerable,
         "sql": question.sql, "complaints": [asdict(one) for one in question.complaints],
+        "generated": asdict(question.generated) if question.generated else None,
     }  # fmt: skip
 
 
@@ -225,7 +231,10 @@ def _question(id: str, document: Mapping[str, Any]) -> Question:
     query = Query(document["text"], turns(document["history"], f"question {short(id)}"))
     known = {key: document.get(key) for key in ("mode", "split", "answer", "sql", "answerable")}
     said = tuple(Complaint(**one) for one in document.get("complaints", ()))
-    return Question(id, query, answers=tuple(document["answers"]), complaints=said, **known)
+    made = document.get("generated")
+    generated = Generated.read(made, f"question {short(id)}") if made else None
+    answers = tuple(document["answers"])
+    return Question(id, query, answers=answers, complaints=said, generated=generated, **known)
 
 
 def now() -> str:

@@ -149,8 +149,8 @@ def _broken(found: QuestionsDiff | None, depth: int, most: int | None) -> list[s
     lost, fixed = (len(found.of(change)) for change in ("broken", "fixed"))
     were = f"{fixed} {'was' if fixed == 1 else 'were'} fixed"
     return [
-        f"{count(lost)} broke and {were}, of {count(len(found.questions))}: fewer or more of the relevant "
-        f"passages are among the first {depth}.{allowed}"
+        f"{count(lost)} broke and {were}, of {count(len(found.questions))}, by the relevant passages among "
+        f"the first {depth}.{allowed}"
     ]
 
 

@@ -52,7 +52,8 @@ class Decision:
     `call`: how clear the choice is; None without one, or where that cannot be determined. `planned`: the
     routes that alone were to be compared with the baseline, () for all. `labels`: how many more labelled
     questions would settle it; None where that cannot be determined. `regressions`: the questions people
-    complained of, with the route; None where none were asked for.
+    complained of, with the route; None where none were asked for. `generated`: what is said first where a
+    model wrote questions and labels.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Decision:
     planned: tuple[str, ...] = ()
     labels: MoreLabels | None = None
     regressions: Regressions | None = None
+    generated: str = ""
 
     def of(self, route: str) -> Candidate:
         """What is known of a route; BadInput for one that was not measured."""
@@ -136,6 +138,7 @@ def decide(measured: Measured, criteria: Criteria, known: tuple[Loss, ...] | Non
         equal,
         measured.plan,
         labels(values, candidates, choice, called),
+        generated=measured.figures.get("generated", {}).get("note", ""),
     )
 
 

@@ -46,9 +46,9 @@ def headline(decision: Decision) -> str:
 
 
 def every(decision: Decision) -> list[str]:
-    """All that is said of a decision, the headline first."""
-    told = [headline(decision), labels(decision), *regressed(decision), *why(decision), *equal(decision)]
-    told.append(sure(decision))
+    """All that is said of a decision: what its questions are if a model wrote them, then the headline."""
+    told = [decision.generated, headline(decision), labels(decision), *regressed(decision)]
+    told += [*why(decision), *equal(decision), sure(decision)]
     return [one for one in told if one]
 
 

@@ -1,0 +1,144 @@
+"""The part of `eval` that measures one source in several chunkings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.cli.common import Bar, emit, note, stoppable
+from core.cli.text import amount, one_line, table
+from core.domain.errors import BadInput
+from core.domain.format import size
+from core.evaluation.chunkings.report import rows
+
+if TYPE_CHECKING:
+    from core.corpus.source import Source
+    from core.domain.settings import Settings
+    from core.engine.engine import Engine
+    from core.evaluation.dataset import Found
+    from core.evaluation.spec import Spec
+
+MARKS = {"better": "+", "worse": "-", "no difference shown": "="}
+KEY = (
+    "* best of its row; + better, - worse than {base}, = no difference shown (paired randomisation, "
+    "Holm-adjusted over all routes and {n} chunkings; the mean of the routes by itself)"
+)
+
+
+def sources(source: Source, given: str, settings: Settings, run_files: Sequence[str]) -> list[Source]:
+    """The chunkings to measure beside `source`; BadInput where there is none."""
+    from core.corpus import catalogue, variants
+
+    if run_files:
+        raise BadInput("--run cannot be combined with --chunkings: its replies are of one corpus")
+    found = [catalogue.source(one, settings=settings) for one in variants.existing(source, settings, given)]
+    if not found:
+        raise BadInput(f"{source.name} is cut as {source.chunking.key} itself; name another chunking, or all")
+    return found
+
+
+def free_place(settings: Settings, corpus: str) -> Path:
+    """A folder for the evaluation, where nobody named one."""
+    from core.evaluation.experiment_index import free_name
+    from core.evaluation.experiment_store import names, place
+
+    return place(settings, free_name(f"{corpus}-chunkings", names(settings)))
+
+
+def measure(
+    engine: Engine,
+    spec: Spec,
+    found: Found | None,
+    source: Source,
+    out: Path,
+    *,
+    fresh: bool,
+    retry: bool,
+    as_json: bool,
+) -> int:
+    """Ask, save and print; the exit code."""
+    from core.evaluation.chunkings import measuring
+
+    group = measuring.prepare(engine, spec, found, source.path)
+    bar = Bar("q")
+    with stoppable() as asked:
+        figures = measuring.perform(
+            engine, group, out=out, fresh=fresh, retry=retry, ended=asked.is_set,
+            progress=lambda done, total: bar("questions", done, total),
+        )  # fmt: skip
+    bar.close()
+    for warning in figures["warnings"]:
+        note(f"warning: {warning}")
+    emit({**figures, "saved": str(out)}, lambda: in_words(figures, out), as_json=as_json)
+    if figures["interrupted"]:
+        note(f"stopped by the user; results so far are in {out}, and eval with --out {out} resumes from them")
+    scored = any(row["n"] for by in figures["routes"].values() for row in by.values())
+    return 0 if scored and not figures["interrupted"] else 1
+
+
+def in_words(figures: Mapping[str, Any], out: Path) -> str:
+    """The chunkings, the table routes x chunkings, and what else was measured."""
+    from core.evaluation.chunkings.text import WHOLE, findings
+
+    names, budget = list(figures["chunkings"]), figures["budget"]
+    parts = [
+        f"{one_line(figures['dataset'])}: {figures['queries']} questions, {figures['labelled']} of them with "
+        f"labelled text ({figures['labels']})",
+        "",
+        _corpora(figures),
+        "",
+        f"Coverage: the share of the labelled text among the first {budget:,} tokens, with 95 % intervals. "
+        f"At most {amount(figures['reachable'], 3)} can be reached.",
+        *([WHOLE] if "whole" in figures["labels"] else []),
+        _coverage(figures, names),
+    ]
+    key = KEY.format(base=figures["base"], n=len(names) - 1)
+    parts += [key, "", *findings(figures), "", _more(figures, names)]
+    return "\n".join([*parts, "", f"Written to {out}/"])
+
+
+def _corpora(figures: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            name, f"{row['passages']:,}", amount(row["tokens"], 1), size(row["bytes"]),
+            amount(row["seconds"], 1), f"{row['reused']:.0%}", row["label"],
+        )
+        for name, row in figures["chunkings"].items()
+    ]  # fmt: skip
+    headers = ("corpus", "passages", "tokens each", "on disk", "index s", "reused", "how it is cut")
+    return table(headers, rows, right=range(1, 6))
+
+
+def _coverage(figures: Mapping[str, Any], names: Sequence[str]) -> str:
+    lines = [
+        (
+            route, *(_cell(by.get(name), figures, route, name) for name in names),
+            max((row["n"] for row in by.values()), default=0),
+        )
+        for route, by in rows(figures).items()
+    ]  # fmt: skip
+    heads = ("route", *(figures["chunkings"][name]["chunking"] for name in names), "n")
+    return table(heads, lines, right=[len(heads) - 1])
+
+
+def _cell(row: Mapping[str, Any] | None, figures: Mapping[str, Any], route: str, name: str) -> str:
+    if row is None or row[figures["metric"]] is None:
+        return "-"
+    ends = f" [{row['ci95'][0]:.2f}, {row['ci95'][1]:.2f}]" if row["ci95"] else ""
+    best = figures["best"][route]["chunking"] == name
+    mark = MARKS.get(row["vs_base"]["verdict"], "") if row["vs_base"] else ""
+    return f"{amount(row[figures['metric']], 3)}{ends} {mark}{'*' if best else ''}".rstrip()
+
+
+def _more(figures: Mapping[str, Any], names: Sequence[str]) -> str:
+    """What is read with the budget, as means over the routes where there are several."""
+    route, by = next(iter(rows(figures).items()))
+    shown = ("area", "density", "documents", "passages", "tokens a passage")
+    lines = [
+        (figures["chunkings"][name]["chunking"], *(amount(row[one], 3) for one in shown), row["n"])
+        for name in names
+        if (row := by.get(name)) is not None
+    ]
+    headers = (route, "area", "labelled share", "documents found", "passages read", "tokens a passage", "n")
+    return table(headers, lines, right=range(1, len(headers)))

@@ -1,0 +1,200 @@
+"""`questions`: questions with labels where there are none, written by the model, reviewed by people."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.cli.common import Bar, emit, note, output_options, stoppable
+from core.cli.text import one_line, table
+from core.domain.errors import BadInput
+from core.domain.program import COMMAND
+
+if TYPE_CHECKING:
+    from core.evaluation.questions.agreement import Agreement
+    from core.evaluation.questions.generate import Generated
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group("questions")
+def questions_() -> None:
+    """Questions with labels for documents that have none.
+
+    The language model writes questions about passages and checks them; people review them; `eval CORPUS
+    --questions FILE` measures routes on them and says what they are.
+    """
+
+
+@questions_.command("generate")
+@click.argument("corpus", metavar="CORPUS")
+@click.option("--count", type=click.IntRange(1, 1000), required=True, metavar="N", help="Questions to write.")
+@click.option("--out", type=_FILE, required=True, metavar="FILE.jsonl",
+              help="Questions file; what is in it stays, and counts.")  # fmt: skip
+@click.option("--kinds", metavar="A,B", help="Kinds of question: plain, vocabulary_mismatch, comparison, "
+              "exact_identifier, no_answer. Default: all, in turn.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the passages drawn.")
+@output_options
+def generate_(corpus: str, count: int, out: Path, kinds: str | None, seed: int, as_json: bool) -> int:
+    """Write N questions about CORPUS with the language model, each with its label and its checks.
+
+    Passages are drawn evenly over documents. A question is kept if the model's P(yes) that its passage
+    answers it is high enough, if some route finds the passage, and if no other question is the same. One
+    that every cheap route answers at rank 1 is marked easy. A stopped command goes on where it was.
+    """
+    from core.cli.corpora import indexed
+    from core.domain import settings
+    from core.engine.engine import shared_engine
+    from core.evaluation.questions.generate import generate
+    from core.evaluation.questions.write import KINDS
+
+    wanted = tuple(name.strip() for name in kinds.split(",") if name.strip()) if kinds else KINDS
+    if out.suffix != ".jsonl":
+        raise BadInput(f"--out {out}: give a name that ends in .jsonl")
+    name = indexed(corpus, settings.current())
+    bar = Bar("questions")
+    with stoppable() as cancel:
+        found = generate(
+            shared_engine(), name, out, count, seed=seed, kinds=wanted,  # type: ignore[arg-type]
+            progress=lambda done, of: bar("write questions", done, of), cancel=cancel,
+        )  # fmt: skip
+    bar.close()
+    for line in found.notes:
+        note(f"warning: {line}")
+    if found.ended:
+        note(f"warning: ended with {len(found.lines)} of {count}: {found.ended}")
+    emit(_document(found, corpus, out), lambda: _text(found, corpus, out), as_json=as_json)
+    if found.ended == "stopped by the user":
+        return 130
+    return 0 if len(found.lines) >= count else 1
+
+
+@questions_.command("review")
+@click.argument("file", type=_FILE)
+@click.option("--as", "who", metavar="NAME", help="Reviewer. Default: the name of your account.")
+@click.option("--accept", metavar="ID,ID", help="Accept these questions and ask nothing.")
+@click.option("--drop", metavar="ID,ID", help="Drop these questions and ask nothing.")
+@click.option("--accept-all", is_flag=True, help="Accept every question that nobody has reviewed.")
+@output_options
+def review_(
+    file: Path, who: str | None, accept: str | None, drop: str | None, accept_all: bool, as_json: bool
+) -> int:
+    """Review the generated questions of FILE: accept, edit, drop.
+
+    Shows one question after the other with its passage and its checks. Keys: a accept, e edit, d drop, s
+    skip, u undo, q quit; without a terminal, a line each on stdin. Each decision is saved at once. With
+    --json, or --accept, --drop or --accept-all, it asks nothing and prints the state.
+    """
+    from core.evaluation.questions import question_file
+    from core.evaluation.questions.review import decide_all, review
+
+    if not file.is_file():
+        raise BadInput(
+            f"{file} is not there; make it with: {COMMAND} questions generate CORPUS --count N --out {file}"
+        )
+    name = who or getpass.getuser()
+    if accept or drop or accept_all:
+        decide_all(file, name, _ids(accept), _ids(drop), every=accept_all)
+    elif not as_json:
+        review(file, name, sys.stdin, sys.stdout)
+    found = question_file.read(file)
+    counted = question_file.states(found)
+    document = {
+        "file": str(file),
+        "states": counted,
+        "questions": [
+            {"id": line["id"], "text": line["text"], "kind": line.get("mode"), **line["generated"]}
+            for line in found
+        ],
+    }
+    emit(
+        document,
+        lambda: ", ".join(f"{count} {name}" for name, count in counted.items()),
+        as_json=as_json,
+    )
+    return 0
+
+
+@questions_.command("agreement")
+@click.argument("real", metavar="REAL")
+@click.argument("generated", metavar="GENERATED")
+@click.option("--metric", default="ndcg@10", show_default=True, help="Metric that orders the routes.")
+@output_options
+def agreement_(real: str, generated: str, metric: str, as_json: bool) -> int:
+    """Show whether generated questions order routes as real ones do: Kendall's tau with its interval.
+
+    REAL and GENERATED are two evaluations of the same routes: names of saved ones, or folders of `eval
+    --out`.
+    """
+    from dataclasses import asdict
+
+    from core.domain import settings
+    from core.evaluation.questions.agreement import between, opened
+
+    found = between(opened(settings.current(), real), opened(settings.current(), generated), metric)
+    emit(asdict(found), lambda: _agreement(found), as_json=as_json)
+    return 0
+
+
+def _agreement(found: Agreement) -> str:
+    """The routes by both kinds of question, and how alike the two orders are."""
+    order = sorted(range(len(found.routes)), key=lambda at: -found.real[at])
+    ranks = sorted(range(len(found.routes)), key=lambda at: -found.generated[at])
+    rows = [
+        (found.routes[at], f"{found.real[at]:.3f}", place, f"{found.generated[at]:.3f}", ranks.index(at) + 1)
+        for place, at in enumerate(order, 1)
+    ]
+    first, second = found.questions
+    heads = ("route", f"{found.metric}, {first} real", "rank", f"{second} generated", "rank")
+    parts = [
+        f"Kendall's tau {found.tau:.2f}, 95% interval {found.ci95[0]:.2f} to {found.ci95[1]:.2f}; 1 is the"
+        " same order, 0 none.",
+        f"Without easy questions: {found.without_easy:.2f}." if found.without_easy is not None else "",
+        *(f"By {kind} alone ({n} questions): {tau:.2f}." for kind, (tau, n) in (found.kinds or {}).items()),
+        f"Generated questions put {found.best[1]} first, real ones {found.best[0]}: shipping the former loses"
+        f" {found.best_lost:.3f} {found.metric}.",
+    ]
+    return "\n".join([table(heads, rows, right=(1, 2, 3, 4)), "", *filter(None, parts)])
+
+
+def _ids(given: str | None) -> tuple[str, ...]:
+    return tuple(one.strip() for one in (given or "").split(",") if one.strip())
+
+
+def _document(found: Generated, corpus: str, out: Path) -> dict[str, Any]:
+    return {
+        "corpus": corpus, "file": str(out), "questions": len(found.lines), "kinds": _kinds(found),
+        "easy": _easy(found), "dropped": dict(found.dropped), "model_seconds": round(found.seconds, 1),
+        "model_calls": found.calls, "seconds_per_question": found.per_question,
+        "threshold": found.threshold, "ended": found.ended, "notes": found.notes,
+    }  # fmt: skip
+
+
+def _kinds(found: Generated) -> dict[str, int]:
+    from collections import Counter
+
+    return dict(Counter(str(line.get("mode")) for line in found.lines))
+
+
+def _easy(found: Generated) -> int:
+    return sum(bool(line["generated"]["checks"].get("easy")) for line in found.lines)
+
+
+def _text(found: Generated, corpus: str, out: Path) -> str:
+    parts = [
+        f"{len(found.lines)} questions in {out}, {_easy(found)} of them easy (rank 1 in every cheap route)",
+        ", ".join(f"{count} {kind}" for kind, count in _kinds(found).items()),
+    ]
+    if found.calls:
+        parts.append(f"{found.calls} calls of the model, {found.per_question or 0:.1f} s per question")
+    if found.dropped:
+        rows: Sequence[tuple[object, ...]] = [(one_line(why), n) for why, n in found.dropped.most_common()]
+        parts += ["", table(("dropped, as", "questions"), rows, right=(1,))]
+    parts += ["", f"Review them: {COMMAND} questions review {out}",
+              f"Measure routes on them: {COMMAND} eval {corpus} --questions {out}"]  # fmt: skip
+    return "\n".join(parts)

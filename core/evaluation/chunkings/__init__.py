@@ -1,0 +1,1 @@
+"""One source cut in several ways, measured on the same labelled text."""

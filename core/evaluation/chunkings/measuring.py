@@ -1,0 +1,224 @@
+"""An evaluation of one source in several chunkings: the same questions, routes and labels over each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.corpus import catalogue, variants
+from core.corpus.chunk import chunking_of
+from core.corpus.source import Source
+from core.corpus.variants import AT
+from core.domain.errors import BadInput, Unavailable
+from core.domain.program import COMMAND
+from core.engine.availability import missing, why_not, without_model
+from core.evaluation import experiment, sets
+from core.evaluation.chunkings import report
+from core.evaluation.chunkings.areas import Areas, areas, in_words, of_people, written_of
+from core.evaluation.chunkings.coverage import Range, Tokens, by_question
+from core.evaluation.dataset import Found, LabelledSet, Written
+from core.evaluation.experiment import Prepared, Progress
+from core.evaluation.experiment_store import LABELLED, opened, write_labelled
+from core.evaluation.journal import Journal
+from core.evaluation.labels_file import place
+from core.evaluation.outcome import Outcomes
+from core.evaluation.runner import Ended
+from core.evaluation.spec import Spec
+from core.routes.registry import pick
+
+if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
+    from core.engine.engine import Engine
+
+FOLDER = "chunkings"  # in that of the evaluation: one of each chunking but the corpus' own
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A checked spec: for each corpus what is asked of it, the source's own first, and the labelled text."""
+
+    spec: Spec
+    parts: Mapping[str, Prepared]
+    placed: Areas
+    warnings: tuple[str, ...]
+
+    @property
+    def total(self) -> int:
+        """How many questions are asked of all."""
+        return sum(len(part.labelled.questions) * self.spec.repeats for part in self.parts.values())
+
+
+def prepare(engine: Engine, spec: Spec, found: Found | None = None, folder: Path | None = None) -> Group:
+    """Check `spec`, whose chunkings must be indexed; see core.evaluation.experiment.prepare.
+
+    Raises BadInput for a set without any labelled text, and Unavailable where a route that is named cannot
+    run over one of the chunkings; without names, those routes are measured that can run over all.
+    """
+    source = catalogue.source(spec.corpus, settings=engine.settings, known_only=True)
+    variants.check(source)
+    if spec.runs:
+        raise BadInput("replies from a file (--run) are of one corpus; measure chunkings without them")
+    names = _names(source, spec.chunkings)
+    routes = _routes(engine, spec, names)
+    base = engine.corpus(spec.corpus)
+    if spec.labels is None and found is None:
+        found = sets.read(
+            spec.corpus, folder or source.path, split=spec.split,
+            questions=[Path(one) for one in spec.questions], qrels=Path(spec.qrels) if spec.qrels else None,
+        )  # fmt: skip
+    written, relevant_from, lost = _written(engine, spec, found, base)
+    placed = areas(written, base, relevant_from)
+    whole = replace(spec, routes=routes)
+    parts = {spec.corpus: experiment.prepare(engine, whole, found, folder or source.path)}
+    for name in names[1:]:
+        given = found
+        if isinstance(found, LabelledSet):
+            qrels = place(written, engine.corpus(name), relevant_from=relevant_from).qrels
+            given = replace(found, qrels=qrels)
+        own = replace(whole, corpus=name, chunkings=())
+        parts[name] = experiment.prepare(engine, own, given, folder or source.path)
+    asked = [question.id for question in parts[spec.corpus].labelled.questions]
+    placed = {id: placed[id] for id in asked if id in placed}
+    if not placed:
+        raise BadInput(
+            f"{written.name}: none of its {len(asked)} questions has labelled text, so coverage cannot be "
+            "measured; give questions with relevant documents or quotes"
+        )
+    said = []
+    if lost:
+        said = [f"{len(lost)} labels are not in the text of {spec.corpus}, for example {lost[0]!r}"]
+    return Group(whole, parts, placed, tuple(said))
+
+
+def perform(
+    engine: Engine,
+    group: Group,
+    *,
+    out: Path | None = None,
+    fresh: bool = False,
+    retry: bool = False,
+    progress: Progress = lambda _done, _total: None,
+    warn: Callable[[str], None] = lambda _warning: None,
+    ended: Ended = lambda: False,
+) -> dict[str, Any]:
+    """Ask every question over every chunking and give the figures of core.evaluation.chunkings.report.
+
+    With `out` each is saved as an evaluation: that of the corpus itself there, the others in folders below;
+    the same call goes on where it was stopped. Raises BadInput where another evaluation is there.
+    """
+    base = group.spec.corpus
+    first = group.parts[base]
+    warnings = dict.fromkeys((*group.warnings, *first.warnings))
+    if out is not None:
+        _begin(engine, out, first, fresh=fresh)
+    texts = Tokens(engine.corpus(base))
+    labelled = {
+        id: [texts.range(area.doc, area.start, area.end) for area in found]
+        for id, found in group.placed.items()
+    }
+    values: dict[str, report.Values] = {}
+    failed: dict[str, dict[str, int]] = {}
+    done, whole = 0, True
+    for name in (*(name for name in group.parts if name != base), base):  # the list says finished at the end
+        part = group.parts[name]
+        folder = out if out is None or name == base else out / FOLDER / str(variants.key_of(name))
+        figures, drawn, outcomes = experiment.perform(
+            engine, part, out=folder, fresh=fresh, retry=retry, warn=warn, ended=ended,
+            progress=lambda asked, _, before=done: progress(before + asked, group.total),  # type: ignore[misc]
+        )  # fmt: skip
+        done += len(drawn.questions) * group.spec.repeats
+        warnings |= dict.fromkeys(f"{name}: {one}" for one in figures["warnings"] if one not in warnings)
+        values[name] = measured(drawn, outcomes, part.plan.routes, labelled, engine.corpus(name), texts)
+        failed[name] = {route: row["failed"] for route, row in figures["routes"].items()}
+        if figures["interrupted"]:
+            whole = False
+            break
+    ordered = {name: values[name] for name in group.parts if name in values}
+    corpora = {name: report.of_corpus(engine.corpus(name)) for name in ordered}
+    document = report.document(
+        group.spec, first.labelled.name, ordered, corpora, labelled, failed,
+        labels=in_words(group.placed), asked=len(first.labelled.questions), interrupted=not whole,
+        warnings=list(warnings),
+    )  # fmt: skip
+    if out is not None:
+        report.write(out, document, ordered, group.placed)
+    return document
+
+
+def measured(
+    drawn: LabelledSet,
+    outcomes: Outcomes,
+    routes: Sequence[str],
+    labelled: Mapping[str, Sequence[Range]],
+    corpus: Corpus,
+    texts: Tokens,
+) -> report.Values:
+    """Route -> question -> metric -> value, where text is labelled and the route ended well."""
+    values: report.Values = {}
+    for route in routes:
+        rankings: dict[str, list[Range]] = {}
+        for question, by in outcomes.items():
+            if question not in labelled or route not in by or by[route].status != "ok":
+                continue
+            ids = [id for id, _ in by[route].hits]
+            found = corpus.by_ids(ids)
+            own = question if drawn.drop_self else None  # BEIR's rule, for passages of the own document
+            rankings[question] = [
+                texts.of(found[id]) for id in ids if id in found and found[id].doc_id != own
+            ]
+        values[route] = by_question(rankings, labelled)
+    return values
+
+
+def _names(source: Source, chunkings: Sequence[str]) -> list[str]:
+    """The corpora to measure, that of the source first; BadInput where it would be alone."""
+    keys = dict.fromkeys(chunking_of(key).key for key in chunkings)
+    names = [source.name, *(f"{source.name}{AT}{key}" for key in keys if key != source.chunking.key)]
+    if len(names) == 1:
+        raise BadInput(
+            f"{source.name} is compared with no other chunking; make some: "
+            f"{COMMAND} index {source.name} --chunkings 256,512,headings"
+        )
+    return names
+
+
+def _routes(engine: Engine, spec: Spec, names: Sequence[str]) -> tuple[str, ...]:
+    """The routes to measure: those named, else those without a model that can run over every corpus."""
+    if not spec.routes:
+        able = [{route.name for route in without_model(engine, name)} for name in names]
+        return tuple(route.name for route in without_model(engine, spec.corpus) if all(
+            route.name in one for one in able
+        ))  # fmt: skip
+    for name in names:
+        gaps = missing(engine, name)
+        for route in pick(list(spec.routes)):
+            if why := why_not(route, gaps):
+                raise Unavailable(f"{route.name} cannot run over {name}: {why}")
+    return tuple(route.name for route in pick(list(spec.routes)))
+
+
+def _written(engine: Engine, spec: Spec, found: Found | None, base: Corpus) -> tuple[Written, int, list[str]]:
+    """The labels as places in documents, from which grade they count, and what was lost of them."""
+    if spec.labels is not None:
+        if engine.store is None:
+            raise Unavailable(f"labels are not stored here, so the set {spec.labels!r} cannot be read")
+        return of_people(engine.store, spec.labels, base)
+    if isinstance(found, LabelledSet):
+        written, lost = written_of(found, base)
+        return written, found.relevant_from, lost
+    assert found is not None
+    return found, 2, []
+
+
+def _begin(engine: Engine, out: Path, first: Prepared, *, fresh: bool) -> None:
+    """Put the evaluation on the list before the first chunking is asked, so that it can be resumed; BadInput
+    where there is another, or the corpus has changed since.
+    """
+    if (out / LABELLED).is_file() and not fresh:
+        before = Spec.read(opened(out).spec)
+        if before != Spec.read(first.spec.document()):
+            raise BadInput(f"{out} holds another evaluation; give another name, or --fresh to replace it")
+    with Journal.open(out, experiment.conditions_of(first.plan, engine), fresh=fresh):
+        write_labelled(out, first.labelled, first.spec.document())

@@ -1,0 +1,222 @@
+"""The figures of several chunkings: routes x chunkings by coverage, each against the corpus as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from core.domain.errors import BadInput
+from core.domain.machine import machine
+from core.domain.text import tokens
+from core.evaluation import comparison, effects
+from core.evaluation.chunkings.areas import Areas
+from core.evaluation.chunkings.coverage import BUDGET, COVERAGE, METRICS, Range, reachable
+from core.evaluation.report import whole_lines
+from core.evaluation.spec import Spec
+
+if TYPE_CHECKING:
+    from core.corpus.corpus import Corpus
+
+FIGURES, QUESTIONS = "chunkings.json", "chunkings-questions.jsonl"
+MEAN = "mean of the routes"  # a row beside the routes: what a chunking does whichever is used
+IN_USE = "in use"
+Values = dict[str, dict[str, dict[str, float]]]  # route -> question -> metric -> value
+ByChunking = Mapping[str, Values]  # by the name of the corpus
+
+
+def document(
+    spec: Spec,
+    dataset: str,
+    values: ByChunking,
+    corpora: Mapping[str, Mapping[str, Any]],
+    labelled: Mapping[str, Sequence[Range]],
+    failed: Mapping[str, Mapping[str, int]],
+    *,
+    labels: str,
+    asked: int,
+    interrupted: bool,
+    warnings: Sequence[str],
+) -> dict[str, Any]:
+    """All figures, as JSON values."""
+    return {
+        "dataset": dataset,
+        "corpus": spec.corpus,
+        "split": spec.split,
+        "queries": asked,
+        "labelled": len(labelled),
+        "labels": labels,
+        "budget": BUDGET,
+        "reachable": fmean(map(reachable, labelled.values())),
+        "chunkings": {name: dict(corpora[name]) for name in values},
+        **table(values, spec.corpus, COVERAGE, failed),
+        "machine": machine(),
+        "interrupted": interrupted,
+        "warnings": list(warnings),
+    }
+
+
+def table(
+    values: ByChunking, base: str, metric: str, failed: Mapping[str, Mapping[str, int]] | None = None
+) -> dict[str, Any]:
+    """Under "routes" for each route and chunking the means of METRICS with the interval of `metric`, and
+    under "vs_base" what its difference from `base` shows in `metric`: one Holm family of all routes and
+    chunkings. "mean" has the same of the mean over the routes, None with a single one: a family of its own.
+    "best" is the chunking of the highest mean, and whether that was shown.
+    """
+    routes = list(dict.fromkeys(route for by in values.values() for route in by))
+    averaged = {name: {MEAN: _mean(by)} for name, by in values.items()}
+    mean = _rows(averaged, [MEAN], base, metric, None)[MEAN] if len(routes) > 1 else None
+    found = {
+        "metric": metric,
+        "base": base,
+        "mean": mean,
+        "routes": _rows(values, routes, base, metric, failed),
+    }
+    return {**found, "best": {route: best(row, base, metric) for route, row in rows(found).items()}}
+
+
+def rows(figures: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The rows of the table routes x chunkings: the mean of the routes, then each route."""
+    return {**({MEAN: figures["mean"]} if figures["mean"] else {}), **figures["routes"]}
+
+
+def _rows(
+    values: ByChunking,
+    routes: Sequence[str],
+    base: str,
+    metric: str,
+    failed: Mapping[str, Mapping[str, int]] | None,
+) -> dict[str, dict[str, Any]]:
+    keys = [(route, name) for route in routes for name in values if route in values[name]]
+    means = comparison.means_of({key: values[key[1]][key[0]] for key in keys}, METRICS, [metric])
+    family = effects.family(
+        {
+            (route, name): comparison.differences(
+                {name: values[name][route], base: values[base][route]}, name, base, metric
+            )
+            for route, name in keys
+            if name != base and base in values and route in values[base]
+        }
+    )
+    table: dict[str, dict[str, Any]] = {route: {} for route in routes}
+    for route, name in keys:
+        found = means[route, name]
+        row = {**{one: found[one] for one in METRICS}, "n": found["n"], "ci95": found["ci95"][metric]}
+        if failed is not None:
+            row["failed"] = failed[name].get(route, 0)
+        table[route][name] = {**row, "vs_base": family.get((route, name))}
+    return table
+
+
+def flat(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A record for each route and chunking, for tables."""
+    metric = figures["metric"]
+    return [
+        {
+            "route": route, "corpus": name, "chunking": figures["chunkings"][name]["chunking"],
+            "coverage": row[metric], "low": (row["ci95"] or (None, None))[0],
+            "high": (row["ci95"] or (None, None))[1],
+            "delta": row["vs_base"]["delta"] if row["vs_base"] else None,
+            "p": row["vs_base"]["p_holm"] if row["vs_base"] else None,
+            **{one: row[one] for one in ("area", "density", "documents", "passages")}, "questions": row["n"],
+        }
+        for route, by in rows(figures).items()
+        for name, row in by.items()
+    ]  # fmt: skip
+
+
+def best(row: Mapping[str, Mapping[str, Any]], base: str, metric: str) -> dict[str, Any] | None:
+    """The chunking of the highest mean, and what its difference from the corpus as it is shows: "better", "no
+    difference shown", or "in use" where it is that; None where nothing was measured.
+    """
+    known = {name: found[metric] for name, found in row.items() if found[metric] is not None}
+    if not known:
+        return None
+    name = max(known, key=lambda one: (known[one], one == base))
+    if name == base:
+        return {"chunking": name, "verdict": IN_USE}
+    against = row[name]["vs_base"]
+    return {"chunking": name, "verdict": against["verdict"] if against else "not compared"}
+
+
+def of_corpus(corpus: Corpus) -> dict[str, Any]:
+    """What an index is and cost."""
+    info = corpus.info
+    lengths = [tokens(passage.text) for _, passage, _ in corpus.everything()]
+    return {
+        "chunking": info.chunking.key,
+        "label": info.chunking.label(),
+        "passages": info.passages,
+        "tokens": fmean(lengths) if lengths else 0.0,
+        "bytes": info.bytes,
+        "seconds": sum(info.build_ms.values()) / 1000,
+        "reused": info.reused / info.passages if info.passages else 0.0,
+        "fingerprint": info.fingerprint,
+    }
+
+
+def write(folder: Path, figures: Mapping[str, Any], values: ByChunking, placed: Areas) -> None:
+    """Write chunkings.json, and the figures and the labelled places of each question: a line each."""
+    ids = dict.fromkeys(id for by in values.values() for row in by.values() for id in row)
+    lines: Iterable[dict[str, Any]] = (
+        {
+            "question": id,
+            "areas": [asdict(area) for area in placed.get(id, ())],
+            "chunkings": {
+                name: {
+                    route: [round(row[id][metric], 6) for metric in METRICS]
+                    for route, row in by.items()
+                    if id in row
+                }
+                for name, by in values.items()
+            },
+        }
+        for id in ids
+    )
+    whole_lines(folder / QUESTIONS, (json.dumps(row) + "\n" for row in lines))
+    whole_lines(folder / FIGURES, [json.dumps(figures, indent=1, allow_nan=False) + "\n"])
+
+
+def read(folder: Path) -> dict[str, Any] | None:
+    """The content of chunkings.json; None where there is none. BadInput where it is damaged."""
+    try:
+        found = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
+        if {"routes", "chunkings", "best", "base", "metric"} - found.keys():
+            raise ValueError("figures are missing")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, AttributeError) as error:
+        raise BadInput(f"the chunkings in {folder} are damaged: {error}") from None
+    return dict(found)
+
+
+def read_questions(folder: Path) -> tuple[dict[str, Values], dict[str, list[dict[str, Any]]]]:
+    """The figures of each question by chunking and route, and its labelled places; BadInput where damaged."""
+    values: dict[str, Values] = {}
+    placed = {}
+    try:
+        for line in (folder / QUESTIONS).read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            placed[row["question"]] = row["areas"]
+            for name, by in row["chunkings"].items():
+                for route, given in by.items():
+                    found = dict(zip(METRICS, given, strict=True))
+                    values.setdefault(name, {}).setdefault(route, {})[row["question"]] = found
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadInput(f"the chunkings in {folder} are damaged: {QUESTIONS}: {error}") from None
+    return values, placed
+
+
+def _mean(by: Values) -> dict[str, dict[str, float]]:
+    """The mean over the routes of each question that all of them have."""
+    common = set.intersection(*(set(row) for row in by.values())) if by else set()
+    first: Iterable[str] = next(iter(by.values()), {})
+    return {
+        id: {metric: fmean(row[id][metric] for row in by.values()) for metric in METRICS}
+        for id in first
+        if id in common
+    }

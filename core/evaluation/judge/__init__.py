@@ -1,0 +1,1 @@
+"""A model that judges relevance, held against people's labels before anything may rest on it."""

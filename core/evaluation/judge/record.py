@@ -1,0 +1,148 @@
+"""What a judge's agreement with people was measured to be, and when that still holds.
+
+`HOME/judges/SET.MODEL.json`: the newest measurement of a set with a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.backends.calibrations import file_name
+from core.backends.prompting.prompts_judge import JUDGE
+from core.domain.errors import Unavailable
+from core.evaluation.judge.bounds import Bounds
+from core.evaluation.judge.pairs import Negatives
+from core.evaluation.judge.source import Of
+from core.evaluation.kappa import Kappa
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+FOLDER = "judges"  # in the home
+# Where "moderate" begins in the bands of Landis and Koch (1977). The lower end of the interval must be above
+# it, not the estimate, so that few labels never suffice by luck.
+ENOUGH = 0.4
+Table = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One half of the labelled pairs: `relevant` of its `pairs` are, to people; ids of its `questions`."""
+
+    pairs: int
+    relevant: int
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRecord:
+    """A judge on the labels `of` that `name`: `model` with `prompt` and the guidelines `policy`.
+
+    `bounds` were chosen on `chosen`; everything after `held_out` is of those pairs alone. `binary` is Cohen's
+    kappa of relevant or not, `quadratic` that over the grades; `confusion[i][j]` counts passages that people
+    graded i and the judge j. `auc` is of the judge's score. `unscored` pairs got no score from the model and
+    count nowhere. `made` is ISO 8601, UTC.
+    """
+
+    of: Of
+    name: str
+    model: str
+    prompt: str
+    policy: str
+    relevant_from: int
+    seed: int
+    negatives: Negatives
+    bounds: Bounds
+    chosen: Part
+    held_out: Part
+    binary: Kappa
+    quadratic: Kappa
+    confusion: Table
+    auc: float | None
+    unscored: int
+    made: str
+
+    @property
+    def policy_hash(self) -> str:
+        """SHA-256 of the guidelines."""
+        return policy_hash(self.policy)
+
+    @property
+    def two_by_two(self) -> Table:
+        """`confusion` of not relevant and relevant."""
+        at = self.relevant_from
+
+        def both(first: slice, second: slice) -> int:
+            return sum(sum(row[second]) for row in self.confusion[first])
+
+        low, high = slice(0, at), slice(at, None)
+        return (both(low, low), both(low, high)), (both(high, low), both(high, high))
+
+    @property
+    def shown(self) -> bool:
+        """Whether agreement is shown well enough for unjudged passages to be filled."""
+        return self.negatives == "graded" and self.binary.ci95 is not None and self.binary.ci95[0] > ENOUGH
+
+    def document(self) -> dict[str, object]:
+        """As it is stored, and given as JSON."""
+        return {**asdict(self), "policy_hash": self.policy_hash, "shown": self.shown}
+
+
+def policy_hash(policy: str) -> str:
+    """SHA-256 of guidelines as annotators are shown them."""
+    return hashlib.sha256(policy.encode()).hexdigest()
+
+
+def out_of_date(record: JudgeRecord, model: str, policy: str) -> str | None:
+    """Why a record says nothing of this model with these guidelines; None where it does."""
+    if record.model != model:
+        return f"it was measured with the model {record.model}, not {model}"
+    if record.prompt != JUDGE.name:
+        return f"it was measured with the prompt {record.prompt}, not {JUDGE.name}"
+    if record.policy_hash != policy_hash(policy):
+        return "the guidelines have changed since it was measured"
+    return None
+
+
+def path(home: Path, of: Of, name: str, model: str) -> Path:
+    """Where the record of a set and a model is. A set's name may be anything: a hash tells them apart."""
+    mark = hashlib.sha256(json.dumps([of, name, model]).encode()).hexdigest()[:8]
+    return home / FOLDER / file_name(name, f"{model}.{mark}")
+
+
+def read(home: Path, of: Of, name: str, model: str) -> JudgeRecord | None:
+    """The newest record of a set with a model, None where there is none. Unavailable for a damaged file."""
+    from pydantic import ValidationError
+
+    file = path(home, of, name, model)
+    try:
+        document = json.loads(file.read_bytes())
+        known = {key: value for key, value in document.items() if key not in ("policy_hash", "shown")}
+        return _reader().validate_python(known)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unavailable(f"the judge's record {file.name} cannot be read: {error.strerror}") from None
+    except (ValueError, AttributeError, ValidationError) as error:
+        why = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else error
+        raise Unavailable(f"the judge's record {file.name} is damaged ({why}); measure it again") from None
+
+
+def write(record: JudgeRecord, home: Path) -> Path:
+    """Store it, whole or not at all, over an earlier one of the same set and model."""
+    file = path(home, record.of, record.name, record.model)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_suffix(".part")
+    draft.write_text(json.dumps(record.document(), indent=1) + "\n", encoding="utf-8")
+    draft.replace(file)
+    return file
+
+
+def _reader() -> TypeAdapter[JudgeRecord]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(JudgeRecord)

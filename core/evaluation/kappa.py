@@ -1,0 +1,68 @@
+"""Cohen's kappa of two graders with an interval over questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.evaluation.statistics import intervals_of
+
+Weights = Literal["quadratic"] | None
+Graded = tuple[
+    str, int, int
+]  # id of a question; the first grader's grade of one of its passages; the second's
+Table = NDArray[np.float64]  # (levels, levels, ...): passages that the first graded i and the second j
+
+
+@dataclass(frozen=True, slots=True)
+class Kappa:
+    """`value` is None where it is undefined: both graders gave one and the same grade throughout. `ci95`: the
+    95 % percentile bootstrap; None below two questions, and where a resample holds such a table.
+    """
+
+    value: float | None
+    ci95: tuple[float, float] | None
+
+
+def kappa(graded: Sequence[Graded], levels: Sequence[int], weights: Weights = None) -> Kappa:
+    """Cohen's kappa. For its interval questions are resampled, each with all its passages: what is judged for
+    one question is not independent.
+
+    Cohen 1960, "A coefficient of agreement for nominal scales"; quadratic weights: Cohen 1968, "Weighted
+    kappa". ValueError for a grade that is not among `levels`.
+    """
+    at = {question: n for n, question in enumerate(dict.fromkeys(one[0] for one in graded))}
+    size = len(levels)
+    cells = np.zeros((size, size, len(at)))
+    for question, first, second in graded:
+        cells[levels.index(first), levels.index(second), at[question]] += 1
+    weight = _weights(levels, weights)
+    whole = float(_of(cells.sum(axis=2)[..., None], weight)[0]) if at else np.nan
+    if len(at) < 2:
+        return Kappa(whole if np.isfinite(whole) else None, None)
+    ((low, high),) = intervals_of(
+        cells.reshape(size * size, -1), lambda means: _of(means.reshape(size, size, -1), weight)[None]
+    )
+    return Kappa(
+        whole if np.isfinite(whole) else None, (low, high) if np.isfinite([low, high]).all() else None
+    )
+
+
+def _of(tables: Table, weight: Table) -> NDArray[np.float64]:
+    """Kappa of each table of the last axis: 1 - observed disagreement / that of chance, both weighted."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = tables / tables.sum(axis=(0, 1))
+        chance = share.sum(axis=1)[:, None] * share.sum(axis=0)[None]
+        found: NDArray[np.float64] = 1 - np.tensordot(weight, share) / np.tensordot(weight, chance)
+    return found
+
+
+def _weights(levels: Sequence[int], weights: Weights) -> Table:
+    """How much a pair of grades disagrees: 1 if they differ, or the square of their distance."""
+    places = np.arange(len(levels))
+    apart = np.abs(places[:, None] - places[None])
+    return np.asarray(apart**2 if weights == "quadratic" else apart > 0, np.float64)

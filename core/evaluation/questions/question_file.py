@@ -1,0 +1,131 @@
+"""A file of generated questions: JSON lines as `eval --questions` reads them, written whole at each change.
+
+Several people and processes may review one file: each change is made under a lock, to what it holds then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from core.domain.errors import BadInput, Unavailable
+from core.domain.jsonl import lines
+from core.evaluation.dataset import STATES, Generated, State
+
+Line = dict[str, Any]
+MAX_TEXT = 2_000  # characters of an edited question
+
+
+class Overtaken(BadInput):
+    """Somebody else has reviewed the question meanwhile; `now` is the line as it is."""
+
+    def __init__(self, message: str, now: Line) -> None:
+        super().__init__(message)
+        self.now = now
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a file of generated questions; BadInput names the line of what is none."""
+    found = []
+    for number, line in lines(path):
+        where = f"{path} line {number}"
+        if not isinstance(line.get("id"), str) or not isinstance(line.get("text"), str):
+            raise BadInput(f"{where}: a question needs 'id' and 'text'")
+        if not line.get("generated"):
+            raise BadInput(
+                f"{where}: question {line['id']!r} was not generated; only files of `questions generate` are"
+                " reviewed"
+            )
+        Generated.read(line["generated"], where)
+        found.append(dict(line))
+    return found
+
+
+def generated(line: Mapping[str, Any]) -> Generated:
+    """How a line of such a file was made, and what people made of it."""
+    return Generated.read(line["generated"], str(line["id"]))
+
+
+@contextmanager
+def changed(path: Path) -> Iterator[list[Line]]:
+    """The lines, to be changed in place: written when the block ends well, all or nothing."""
+    try:
+        with FileLock(f"{path}.lock"):
+            found = read(path) if path.exists() else []
+            yield found
+            scratch = path.with_name(f".{path.name}.{os.getpid()}")
+            with scratch.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in found)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(scratch, path)
+    except OSError as error:
+        raise Unavailable(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def decide(path: Path, seen: Line, state: State, who: str, text: str = "") -> Line:
+    """Accept, drop or put back the question `seen`, or change its `text`; the line as it is now.
+
+    BadInput for a state, name or text that is not allowed; Overtaken where it is no longer as it was seen.
+    """
+    who, text = " ".join(who.split()), " ".join(text.split())
+    if state not in STATES:
+        raise BadInput(f"state {state!r}; give {', '.join(STATES)}")
+    if not 1 <= len(who) <= 64:
+        raise BadInput(f"reviewer {who[:80]!r}: give a name of 1 to 64 characters")
+    if len(text) > MAX_TEXT:
+        raise BadInput(f"the question has {len(text):,} characters; give at most {MAX_TEXT:,}")
+    with changed(path) as found:
+        at = next((at for at, line in enumerate(found) if line["id"] == seen["id"]), None)
+        if at is None:
+            raise BadInput(f"{path} no longer has the question {seen['id']!r}")
+        if found[at] != seen:
+            other = generated(found[at])
+            raise Overtaken(
+                f"{other.reviewer or 'somebody'} has {_done(other.state)} this question meanwhile;"
+                " look at it again",
+                found[at],
+            )
+        found[at] = reviewed(seen, state, who, text)
+        return found[at]
+
+
+def reviewed(line: Line, state: State, who: str, text: str = "") -> Line:
+    """The line with a person's decision; "proposed" takes it back, and nobody has reviewed it then."""
+    made, now = dict(line["generated"]), datetime.now(UTC).isoformat(timespec="seconds")
+    first = made.get("first") or line["text"]
+    said = text or line["text"]
+    made |= {"state": state, "first": first if said != first else ""}
+    made |= {"reviewer": who, "reviewed": now} if state != "proposed" else {"reviewer": "", "reviewed": ""}
+    return {**line, "text": said, "generated": made}
+
+
+def states(found: Sequence[Line]) -> dict[str, int]:
+    """How many questions are in each state."""
+    counted: dict[str, int] = dict.fromkeys(STATES, 0)
+    for line in found:
+        counted[generated(line).state] += 1
+    return counted
+
+
+def line_of(written: Mapping[str, Any], by: str, seconds: float, calls: int) -> Line:
+    """What `core.evaluation.questions.write` wrote, as a line of a file, and by whom."""
+    kept = {name: value for name, value in written.items() if name not in ("checks", "passages", "prompt")}
+    checks = {**written["checks"], "seconds": round(seconds, 2), "calls": calls}
+    made = Generated(
+        by, written["prompt"], datetime.now(UTC).isoformat(timespec="seconds"), tuple(written["passages"]),
+        checks,
+    )  # fmt: skip
+    return {**kept, "generated": {**asdict(made), "passages": list(made.passages)}}
+
+
+def _done(state: str) -> str:
+    return {"accepted": "accepted", "dropped": "dropped"}.get(state, "changed")

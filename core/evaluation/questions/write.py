@@ -1,0 +1,179 @@
+"""One question: written by the model about drawn passages, then checked; or dropped, with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from core.backends.base import LLM, Completion, Embedder, LLMRequest
+from core.backends.llm.text import looks_refused
+from core.backends.prompting.prompts import EVIDENCE, SHORT_ANSWER, Prompt
+from core.backends.prompting.prompts_questions import COMPARISON, IDENTIFIER, PLAIN, UNANSWERABLE, VOCABULARY
+from core.backends.prompting.replies import first_line
+from core.backends.prompting.untrusted import quoted
+from core.corpus.corpus import Corpus
+from core.domain.fusion import rrf
+from core.domain.types import Hit, Passage, Ranking
+from core.evaluation.questions import checks
+from core.evaluation.questions.draw import Drawn
+from core.steps.grade import yes_probability
+
+Kind = Literal["plain", "vocabulary_mismatch", "comparison", "exact_identifier", "no_answer"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PROMPTS: Mapping[Kind, Prompt] = {
+    "plain": PLAIN, "vocabulary_mismatch": VOCABULARY, "comparison": COMPARISON,
+    "exact_identifier": IDENTIFIER, "no_answer": UNANSWERABLE,
+}  # fmt: skip
+GRAMMAR = 'root ::= [^\\n?]{12,240} "?"'
+SEARCHED = 50  # hits of each cheap route in which the passage has to be found
+OTHERS = 2  # other passages that are asked whether they answer it, too
+NEAR, FAR = 0.95, 0.3  # cosines between which a passage is compared with another document's
+WRITTEN, ANSWER = 60, 40  # tokens of a question, and of its answer
+NOT_STATED = "not stated"
+
+
+class Dropped(Exception):
+    """A question is not kept, and why."""
+
+
+@dataclass(slots=True)
+class Writer:
+    """What questions are written and checked with. `ms` adds up the model's calls, as they took when made."""
+
+    corpus: Corpus
+    llm: LLM
+    embedder: Embedder
+    threshold: float  # of P(Yes) that passages answer a question
+    timeout: float
+    cancel: threading.Event
+    ms: float = 0.0
+    calls: int = 0
+    before: dict[str, set[str]] = field(default_factory=dict)  # terms of earlier questions by id
+
+    def write(self, kind: Kind, drawn: Drawn) -> dict[str, Any]:
+        """A question as a line of a questions file, without who made it. Raises Dropped, and what the model's
+        client raises.
+        """
+        hits = self._about(kind, drawn)
+        shown = quoted(hits)
+        asked = self._ask(PROMPTS[kind], WRITTEN, GRAMMAR, passages=shown, identifier=drawn.identifier)
+        text = first_line(asked.text)
+        texts = [f"{hit.passage.title}\n{hit.passage.text}" for hit in hits]
+        self._check_form(kind, text, texts, drawn)
+        found = self._searches(text)
+        ids = {hit.passage.id for hit in hits}
+        noted: dict[str, Any] = {"shared terms": round(checks.shared(text, texts, self.corpus), 2)}
+        line: dict[str, Any] = {"id": _id(kind, text), "text": text, "mode": kind}
+        if kind == "no_answer":
+            noted["P(yes) of the top passages"] = self._none_answers(text, found["hybrid"])
+            line |= {"relevant": [], "answerable": False}
+        else:
+            answer = self._answered(text, shown)
+            noted["P(yes)"] = self._sure(text, hits)
+            noted |= self._round_trip(found, ids)
+            also = self._others(text, found["hybrid"], ids)
+            noted["other passages that answer it"] = also
+            line |= {"answer": answer, "relevant": [_label(hit.passage, answer) for hit in hits]}
+        self.before[line["id"]] = checks.terms(text, self.corpus)
+        return line | {
+            "checks": noted,
+            "passages": [hit.passage.id for hit in hits],
+            "prompt": PROMPTS[kind].name,
+        }
+
+    def _about(self, kind: Kind, drawn: Drawn) -> Ranking:
+        if kind == "exact_identifier" and not drawn.identifier:
+            raise Dropped("the passage has no identifier")
+        first = Hit(drawn.passage, 1.0)
+        if kind != "comparison":
+            return (first,)
+        for hit in self.corpus.search_dense(self.corpus.vectors([drawn.row])[0], 20):
+            if hit.passage.doc_id != drawn.passage.doc_id and FAR <= hit.score < NEAR:
+                return first, Hit(hit.passage, 1.0)
+        raise Dropped("no passage of another document is about the like")
+
+    def _check_form(self, kind: Kind, text: str, texts: Sequence[str], drawn: Drawn) -> None:
+        if wrong := checks.form(text, texts):
+            raise Dropped(wrong)
+        if kind == "exact_identifier" and drawn.identifier.casefold() not in text.casefold():
+            raise Dropped("does not name the identifier")
+        if kind == "vocabulary_mismatch" and checks.shared(text, texts, self.corpus) > checks.SHARED:
+            raise Dropped("shares too many words with its passage")
+        if checks.same(checks.terms(text, self.corpus), self.before):
+            raise Dropped("the same as an earlier question")
+
+    def _answered(self, text: str, shown: str) -> str:
+        said = first_line(self._ask(SHORT_ANSWER, ANSWER, "", passages=shown, question=text).text)
+        if not said or NOT_STATED in said.casefold():
+            raise Dropped("its passage does not answer it, says the model")
+        return said
+
+    def _sure(self, text: str, hits: Ranking) -> float:
+        sure = self._yes(text, hits)
+        if sure < self.threshold:
+            raise Dropped(f"P(yes) that its passage answers it is below {self.threshold:.2f}")
+        return round(sure, 3)
+
+    def _none_answers(self, text: str, found: Ranking) -> float:
+        sure = self._yes(text, found[:3]) if found else 0.0
+        if sure >= self.threshold:
+            raise Dropped("the documents may answer it")
+        return round(sure, 3)
+
+    def _round_trip(self, found: Mapping[str, Ranking], ids: set[str]) -> dict[str, Any]:
+        ranks = {name: checks.rank(ranking, ids) for name, ranking in found.items()}
+        if all(rank is None for rank in ranks.values()):
+            raise Dropped(f"no route finds its passage among the first {SEARCHED}")
+        return {"ranks": ranks, "easy": all(rank == 1 for rank in ranks.values())}
+
+    def _others(self, text: str, found: Ranking, ids: set[str]) -> list[str]:
+        """The best other passages that answer it too; Dropped where all of them do."""
+        others = [hit for hit in found if hit.passage.id not in ids][:OTHERS]
+        also = [hit.passage.id for hit in others if self._yes(text, (hit,)) >= self.threshold]
+        if len(others) == OTHERS == len(also):
+            raise Dropped("other passages answer it too")
+        return also
+
+    def _yes(self, text: str, hits: Ranking) -> float:
+        reply = self._ask(EVIDENCE, 1, "", top_logprobs=10, passages=quoted(hits), question=text)
+        sure = yes_probability(reply)
+        if sure is None:
+            sure = float(reply.text.strip().casefold().startswith("yes"))
+        return sure
+
+    def _searches(self, text: str) -> dict[str, Ranking]:
+        words = self.corpus.search_sparse(text, SEARCHED)
+        near = self.corpus.search_dense(np.asarray(self.embedder.embed_query(text)), SEARCHED)
+        return {"bm25": words, "dense": near, "hybrid": rrf((words, near))[:SEARCHED]}
+
+    def _ask(
+        self, prompt: Prompt, max_tokens: int, grammar: str, top_logprobs: int = 0, **values: str
+    ) -> Completion:
+        request = LLMRequest(
+            prompt.name, prompt.fill(values), max_tokens, top_logprobs=top_logprobs, grammar=grammar,
+            logprobs_optional=bool(top_logprobs), reuse_prefix=True,
+        )  # fmt: skip
+        reply = self.llm.complete(request, timeout=self.timeout, cancel=self.cancel)
+        self.ms, self.calls = self.ms + reply.ms, self.calls + 1
+        if not top_logprobs and looks_refused(reply.text):
+            raise Dropped("the model refused")
+        return reply
+
+
+def _id(kind: Kind, text: str) -> str:
+    return f"g-{kind.replace('_', '-')}-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:10]}"
+
+
+def _label(passage: Passage, answer: str) -> dict[str, Any]:
+    """The place of the answer in the document: the sentence that has it word for word, else the passage."""
+    from core.backends.prompting.citations import sentences
+
+    wanted = " ".join(answer.casefold().split()).strip(" .\"'")
+    said = [one for one in sentences(passage.text) if one in passage.text]
+    holding = [one for one in said if wanted and wanted in " ".join(one.casefold().split())]
+    return {"doc": passage.doc_id, "grade": 3, "quote": holding[0] if holding else passage.text}

@@ -1,0 +1,173 @@
+"""`labels judge` and `eval --judge` on the command line."""
+
+import json
+
+import pytest
+
+from core.cli import main
+from core.corpus import catalogue
+from core.corpus.chunk import WHOLE
+from core.corpus.source import Source
+from core.domain import settings as settings_module
+from core.domain.background_job import jobs
+from core.domain.settings import Settings
+from core.engine import engine as engine_module
+from core.evaluation import experiment_store, leaderboard, sets
+from core.evaluation.labels import desk as desks
+from core.evaluation.labels.types import Judgement
+from core.store import Store
+from tests.fakes import FakeEngine, ScriptedLLM
+from tests.parcels import QUESTIONS, TEXTS, blind, label, labelled, passages, people, right
+
+
+@pytest.fixture
+def engine(tmp_path, monkeypatch):
+    made = FakeEngine(
+        tmp_path, llm=ScriptedLLM({"judge": right}), texts=TEXTS, store=Store(tmp_path / "runs.sqlite")
+    )
+    monkeypatch.setattr(engine_module, "shared_engine", lambda: made)
+    monkeypatch.setattr(settings_module, "current", lambda: Settings(home=tmp_path))
+    monkeypatch.setattr(catalogue, "source", lambda *_, **__: Source("tiny", "indexed", None, WHOLE))
+    monkeypatch.setattr("core.cli.corpora.ensure", lambda *_: None)
+    label(made)
+    yield made
+    jobs.clear()
+    made.store.close()
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*args):
+        code = main([*map(str, args)])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_it_prints_the_kappa_the_confusion_and_what_is_left_open(engine, call):
+    code, out, err = call("labels", "judge", "one", "--count", 80)
+    assert code == 0, err
+    assert "one (label set), judged by scripted with prompt judge/1 and guidelines " in out
+    assert "people: 3" in out
+    assert "judge: 3" in out
+    assert "Cohen's kappa of judge and people is 1.00 [1.00, 1.00] (almost perfect)" in out
+    assert "The judge misses 0 of" in out
+    assert "It may grade unjudged passages (eval --judge): the interval lies above 0.4." in out
+    code, out, _ = call("labels", "judge", "one", "--count", 80, "--json")
+    told = json.loads(out)
+    assert (code, told["shown"], told["binary"]["value"]) == (0, True, 1.0)
+    assert told["chosen"]["pairs"] + told["held_out"]["pairs"] == 80
+    assert told["policy"] == desks.DEFAULT
+
+
+def test_the_labels_of_a_corpus_are_a_set_too_and_eval_goes_by_them(engine, call, monkeypatch):
+    found = labelled(people(engine.corpus("tiny")), relevant_from=2)
+    monkeypatch.setattr(sets, "read", lambda *_, **__: found)
+    code, out, err = call("labels", "judge", "tiny", "--json")
+    assert code == 0, err
+    told = json.loads(out)
+    assert (told["of"], told["name"], told["policy"]) == ("own labels", "tiny", desks.DEFAULT)
+    args = ("eval", "tiny", "--split", "all", "--routes", "bm25", "--json")
+    code, out, err = call(*args, "--judge")
+    assert (code, json.loads(out)["judge"]["by"]) == (0, "scripted"), err
+    code, out, err = call(*args, "--labels", "one", "--judge")
+    assert code == 2, "what holds for the labels of the corpus says nothing of a label set"
+    assert "never measured" in err
+    engine.fake_llm.missing = "no model is set"
+    code, _, err = call("labels", "judge", "tiny")
+    assert (code, "no model is set" in err) == (1, True)
+
+
+def test_a_set_that_is_not_there_and_one_without_labels_are_told(engine, call):
+    desks.create(engine.store, "empty", "tiny", QUESTIONS)
+    code, out, err = call("labels", "judge", "empty")
+    assert (code, out) == (2, "")
+    assert "has no graded passage yet" in err
+    code, _, err = call("labels", "judge", "one", "--count", 5)
+    assert code == 2
+    assert "20" in err
+
+
+def test_eval_gives_each_metric_as_a_range_and_never_mixes_them(engine, call, tmp_path):
+    args = ("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25,dense", "--keep", "kept")
+    code, out, err = call(*args, "--judge")
+    assert (code, out) == (2, "")
+    assert "the judge scripted is not calibrated for these guidelines: its agreement" in err
+    assert not (tmp_path / "evaluations" / "kept").exists(), "refused before a question is asked"
+    assert call("labels", "judge", "one")[0] == 0
+    code, out, err = call(*args, "--json")
+    plain = json.loads(out)
+    assert "judge" not in plain
+    code, out, err = call(*args, "--judge", "--json")
+    assert code == 0, err
+    both = json.loads(out)
+    judge = both["judge"]
+    for route, row in plain["routes"].items():
+        assert both["routes"][route]["ndcg@10"] == row["ndcg@10"], "the labels of people alone"
+        assert judge["routes"][route]["ndcg@10"]["unjudged_irrelevant"] == pytest.approx(row["ndcg@10"])
+    assert (judge["by"], judge["prompt"]) == ("scripted", "judge/1")
+    assert judge["judged"] > 0
+    kept = experiment_store.opened(tmp_path / "evaluations" / "kept")
+    assert kept.figures["judge"] == judge
+    assert leaderboard.against(kept, "dense")["judge"] == judge, "whatever the baseline"
+    assert "scripted judged" in (tmp_path / "evaluations" / "kept" / "report.html").read_text()
+    code, out, _ = call(*args, "--judge")
+    assert "with unjudged passages as not relevant / as judged:" in out
+    assert "The order of the routes is the same at both ends by nDCG@10" in out
+
+
+def test_a_judge_that_does_not_agree_is_refused_with_its_kappa(engine, call):
+    engine.fake_llm.replies = {"judge": blind}
+    assert call("labels", "judge", "one")[0] == 0
+    code, out, err = call("eval", "tiny", "--labels", "one", "--split", "all", "--routes", "bm25", "--judge")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "may not grade unjudged passages of one: the lower end of the interval of kappa is" in err
+    assert "Cohen's kappa of judge and people is" in err
+    assert "The judge misses" in err
+
+
+def test_other_guidelines_and_other_questions_are_refused(engine, call, tmp_path):
+    assert call("labels", "judge", "one")[0] == 0
+    desks.set_guidelines(engine.store, "one", "Something else counts now.")
+    args = ("eval", "tiny", "--split", "all", "--routes", "bm25", "--judge")
+    code, _, err = call(*args, "--labels", "one")
+    assert (code, "the guidelines have changed since it was measured" in err) == (2, True)
+    asked = tmp_path / "asked.jsonl"
+    quote = {"doc": next(iter(engine.corpus("tiny").all)).doc_id, "grade": 3}
+    asked.write_text(json.dumps({"id": "a", "text": "Where?", "relevant": [quote]}) + "\n")
+    code, _, err = call(*args, "--questions", asked)
+    assert (code, "--judge needs a label set (--labels NAME)" in err) == (2, True)
+
+
+def test_a_judging_that_is_stopped_gives_no_range_and_goes_on_later(engine, call, monkeypatch):
+    ids = passages(engine.corpus("tiny"))
+    desks.judge(engine.store, "one", Judgement("q00", ids[0], "Ann", "person", "grade", 2))
+    assert call("labels", "judge", "one")[0] == 0
+    import signal
+
+    def interrupt(request):
+        signal.raise_signal(signal.SIGINT)
+        return right(request)
+
+    engine.fake_llm.replies = {"judge": interrupt}
+    args = (
+        "eval",
+        "tiny",
+        "--labels",
+        "one",
+        "--split",
+        "all",
+        "--routes",
+        "bm25",
+        "--keep",
+        "kept",
+        "--judge",
+    )
+    code, out, err = call(*args, "--json")
+    assert code == 1, err
+    assert "judge" not in json.loads(out)
+    assert "stopped by the user" in err
+    engine.fake_llm.replies = {"judge": right}
+    code, out, _ = call(*args, "--json")
+    assert (code, json.loads(out)["judge"]["judged"] > 0) == (0, True)

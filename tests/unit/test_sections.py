@@ -1,0 +1,125 @@
+"""Headings and sentences: where they are found, and that nothing is lost or crossed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.corpus import sections
+from core.corpus.chunk import NAMED, Chunking, chunking_of, passages
+from core.corpus.types import Document
+from core.domain.errors import BadInput
+
+TEXT = """Before any heading.
+
+# Returns
+
+## When
+
+Send it back within 30 days. Dr. Who may take longer!
+
+```sh
+# no heading, code
+```
+
+## Refund
+It is paid
+after five days.
+
+Shipping
+--------
+By parcel.
+"""
+
+
+def cut(text: str, key: str, id: str = "a.md") -> list[str]:
+    return [passage.text for passage in passages(Document(id, "T", text), chunking_of(key))]
+
+
+def test_a_section_is_a_passage_and_a_bare_heading_begins_the_next_one() -> None:
+    assert cut(TEXT, "headings") == [
+        "Before any heading.",
+        "# Returns\n\n## When\n\nSend it back within 30 days. Dr. Who may take longer!\n\n"
+        "```sh\n# no heading, code\n```",
+        "## Refund\nIt is paid\nafter five days.",
+        "Shipping\n--------\nBy parcel.",
+    ]
+
+
+def test_a_number_sign_is_a_heading_in_markdown_alone_and_an_underline_in_any_text() -> None:
+    text = "# a comment\nx = 1\n\nUsage\n=====\n\nCall it."
+    assert cut(text, "headings", "a.txt") == ["# a comment\nx = 1", "Usage\n=====\n\nCall it."]
+
+
+@pytest.mark.parametrize(
+    "text", ["---\ntitle: x\n---\n\nBody.", "| a | b |\n|---|---|\n| 1 | 2 |", "one line"]
+)
+def test_front_matter_and_tables_have_no_headings(text: str) -> None:
+    assert cut(text, "headings") == [text]
+
+
+def test_a_long_section_is_cut_at_paragraphs_and_never_joined_to_another() -> None:
+    text = "# One\n\n" + "A sentence of some words. " * 200 + "\n\n# Two\n\nShort."
+    found = cut(text, "headings")
+    assert len(found) > 3
+    assert max(map(len, found)) <= NAMED["headings"] * 1.25
+    assert found[-1] == "# Two\n\nShort."
+
+
+def test_sentences_are_packed_and_never_cut() -> None:
+    found = cut(TEXT, "sentences")
+    assert "## Refund\nIt is paid\nafter five days." in found
+    long = "word " * 100 + "end."
+    assert cut(f"Short one. {long} Another.", "sentences") == ["Short one.", long, "Another."]
+    assert cut("Dr. Who came. He left.", "sentences") == ["Dr. Who came. He left."]
+    assert sections.sentences("Dr. Who came. He left.", 0, 22) == [(0, 13), (14, 22)]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["# H\n", "word ", "End. ", "\n\n", "Title\n---\n", "```\n", "- item\n", "é…! "]),
+        max_size=40,
+    ),
+    st.sampled_from(["headings", "sentences"]),
+    st.sampled_from(["a.md", "a.txt"]),
+)
+def test_no_character_but_white_space_is_lost_or_comes_twice(parts: list[str], key: str, id: str) -> None:
+    document = Document(id, "", "".join(parts))
+    found = passages(document, chunking_of(key))
+    assert "".join("".join(p.text.split()) for p in found) == "".join(document.text.split())
+    assert all(p.text == document.text[p.start : p.end] for p in found)
+    if key == "sentences":
+        edges = {start for start, _ in sections.sections(document.text, markdown=id == "a.md")}
+        assert edges <= {p.start for p in found}, "no passage goes over the edge of a section"
+
+
+@pytest.mark.parametrize("text", ["\n" * 200_000, ". " * 100_000, "# \n" * 60_000, "a\n---\n" * 40_000])
+def test_any_text_is_cut_in_time_with_its_length(text: str) -> None:
+    began = time.process_time()
+    cut(text, "sentences")
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("key", "size", "overlap", "by"),
+    [("256", 256, 0, "size"), (" 512/64 ", 512, 64, "size"), ("512-64", 512, 64, "size"),
+     ("whole", 0, 0, "size"), ("Headings", 2000, 0, "headings"), ("sentences", 300, 0, "sentences")],
+)  # fmt: skip
+def test_a_chunking_has_a_name(key: str, size: int, overlap: int, by: str) -> None:
+    found = chunking_of(key)
+    assert (found.size, found.overlap, found.by) == (size, overlap, by)
+    assert chunking_of(found.key) == found
+    assert Chunking(**found.record()) == found
+
+
+@pytest.mark.parametrize("key", ["", "tiny", "5", "40", "512/400", "256t", "../x", "512//64"])
+def test_an_unknown_chunking_says_what_is_allowed(key: str) -> None:
+    with pytest.raises(BadInput, match=r"chunking"):
+        chunking_of(key)
+
+
+def test_indexes_of_before_keep_their_record() -> None:
+    assert Chunking().record() == {"size": 700, "overlap": 0}

@@ -1,0 +1,152 @@
+"""The chunkings of a corpus: its source cut in several ways; they are made and deleted here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.corpus import builds, catalogue, index, variants
+from core.corpus.catalogue import Known
+from core.corpus.chunk import ALLOWED
+from core.corpus.source import Source
+from core.corpus.token_lengths import token_lengths
+from core.domain.errors import RouteScopeError
+from core.domain.format import milliseconds, size
+from ui.app import corpora, state
+from ui.app.help_mark import term
+from ui.app.markup import md
+from ui.app.plot import dark, plot
+from ui.charts import token_lengths as chart
+from ui.components import tables
+
+USUAL = ("256", "512", "1024", "headings", "sentences")
+CHOSEN = "chunkings_new"
+
+
+def draw(name: str) -> None:
+    """What there is, how long the passages are, what can be made and deleted."""
+    settings = state.engine().settings
+    base = variants.base_of(name)
+    source = catalogue.source(base, settings=settings, known_only=True)
+    known = [catalogue.describe(one, settings) for one in (base, *variants.made(base, settings))]
+    st.markdown(
+        md(
+            f"A chunking is the source of {base} cut in another way, as a corpus of its own. Measure routes "
+            "over all of them on Evaluate: labels follow their words."
+        ),
+        help=term("chunking"),
+    )
+    _table(known)
+    built = [item for item in known if item.info is not None]
+    lengths = {item.name: token_lengths(item.name, settings) for item in built}
+    st.markdown("#### Length of the passages")
+    plot(chart.token_lengths(lengths, dark=dark()), "chunkings_lengths", chart.in_words(lengths))
+    st.caption("Dot: median. Thick line: the middle half. Thin line: from the 5th to the 95th percentile.")
+    _links(known)
+    _make(source, [item.name for item in known if item.chunking_of and item.state != "ready"])
+    _delete(base, [item.name for item in known[1:]])
+
+
+def _table(known: list[Known]) -> None:
+    rows = []
+    for item in known:
+        info = item.info
+        rows.append({
+            "Corpus": item.name,
+            "Index": item.state,
+            "Passages": info.passages if info else None,
+            "On disk": size(info.bytes) if info else "",
+            "Indexing took": milliseconds(sum(info.build_ms.values())) if info else "",
+            "Vectors reused": 100 * info.reused / max(1, info.passages) if info else None,
+            "Cut": info.chunking.label() if info else "",
+        })  # fmt: skip
+    tables.show(
+        rows, hide_index=True, width="stretch", height="content", key="chunkings_table",
+        column_config={
+            "Corpus": st.column_config.TextColumn(pinned=True),
+            "Cut": st.column_config.TextColumn(width=420),
+            "Vectors reused": st.column_config.NumberColumn(
+                format="%.0f %%", help="Vectors of equal texts that were there already"
+            ),
+        },
+        alt="Chunkings of the corpus with their size and cost",
+    )  # fmt: skip
+    for item in known:
+        if item.state != "ready":
+            st.caption(md(f"{item.name}: {item.reason}"))
+
+
+def _links(known: list[Known]) -> None:
+    with st.container(horizontal=True, gap="medium"):
+        for item in known:
+            if item.chunking_of and item.info is not None:
+                st.page_link("corpus.py", label=md(f"Open {item.name}"), query_params={"corpus": item.name})
+        if len(known) > 1:
+            st.page_link("evaluate.py", label="Compare them on Evaluate", query_params={"tab": "Chunkings"})
+
+
+def _make(source: Source, outdated: Sequence[str]) -> None:
+    st.markdown("#### Index more chunkings")
+    settings = state.engine().settings
+    job = builds.get(builds.chunkings_of(source.name))
+    if job is not None and not job.done:
+        st.info(md(f"Indexing chunkings of {source.name}. Progress and Stop are in the sidebar."))
+        return
+    if job is not None and job.error:
+        st.error(md(f"Indexing failed: {job.error}"))
+    if job is not None and job.cancelled:
+        st.caption("Indexing was stopped. Finished chunkings and the embeddings made so far are kept.")
+    there = {variants.key_of(name) for name in variants.made(source.name, settings)} | {source.chunking.key}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen: list[str] = st.multiselect(
+            "Chunkings", [key for key in USUAL if key not in there], key=CHOSEN, accept_new_options=True,
+            placeholder="Choose, or type a size such as 512/64", help=md(f"Allowed: {ALLOWED}."),
+        )  # fmt: skip
+        if st.button("Index", key="chunkings_make", type="primary", disabled=not chosen):
+            _begin(source, ",".join(chosen))
+        if outdated and st.button(f"Refresh {len(outdated)} outdated", key="chunkings_refresh"):
+            keys = ",".join(str(variants.key_of(name)) for name in outdated)
+            _begin(source, keys)
+    st.caption(
+        "Reads the source again for each. Texts that another chunking has embedded are not embedded again."
+    )
+
+
+def _begin(source: Source, given: str) -> None:
+    settings = state.engine().settings
+    try:
+        sources = [catalogue.source(one, settings=settings) for one in variants.wanted(source, given)]
+        if not sources:
+            st.info(md(f"{source.name} is cut as {source.chunking.key} already."))
+            return
+        builds.start_chunkings(source.name, sources, settings)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+        return
+    st.rerun()
+
+
+def _delete(base: str, names: list[str]) -> None:
+    if not names:
+        return
+    with st.expander("Delete chunkings"):
+        st.caption(
+            "Deletes their indexes and enrichments, not the source. Saved evaluations and runs stay. You can "
+            "index them again."
+        )
+        chosen: list[str] = st.multiselect(
+            "Delete", names, key="chunkings_gone", label_visibility="collapsed"
+        )
+        sure = st.checkbox(
+            md(f"Delete {len(chosen)} of {len(names)} chunkings of {base}"), key="chunkings_sure"
+        )
+        busy = any(job.name.partition(" ")[0] in {*chosen, base} for job in builds.under_way())
+        if busy:
+            st.caption("A build of this source is in progress; stop it in the sidebar first.")
+        if st.button("Delete", key="chunkings_delete", disabled=busy or not sure or not chosen):
+            for name in chosen:
+                index.remove(name, settings=state.engine().settings)
+            if st.session_state[state.CORPUS] in chosen:
+                st.session_state[corpora.WANTED] = base
+            st.rerun()

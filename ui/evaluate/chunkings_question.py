@@ -1,0 +1,199 @@
+"""One question under each chunking: what is read with the budget, with the labelled text marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from markupsafe import Markup
+
+from core.corpus import variants
+from core.domain.errors import BadInput
+from core.domain.types import Hit, Passage
+from core.evaluation import experiment_store
+from core.evaluation.chunkings.coverage import COVERAGE, Range, Tokens, passage_by_passage
+from core.evaluation.chunkings.measuring import FOLDER
+from core.evaluation.chunkings.report import Values
+from core.evaluation.experiment_store import Evaluation
+from ui.app import address, opening, state
+from ui.app.choice import choice
+from ui.app.markup import EMPTY, cut, join, md, show, tag
+from ui.app.routes import title
+from ui.components import tables
+
+ROUTE, QUESTION = "evaluate_chunkings_route", "evaluate_chunkings_question"
+Places = Sequence[Mapping[str, Any]]  # doc, start, end of labelled text
+
+
+def draw(
+    evaluation: Evaluation,
+    figures: Mapping[str, Any],
+    values: Mapping[str, Values],
+    places: Mapping[str, Places],
+) -> None:
+    """The questions, those first on which chunkings differ most, and the chosen one."""
+    st.subheader("One question", anchor=False)
+    route = choice("route", ROUTE, "Route", list(figures["routes"]), format_func=title, width=280)
+    names = [name for name in figures["chunkings"] if route in values.get(name, {})]
+    ids = [id for id in places if id in evaluation.questions and any(id in values[n][route] for n in names)]
+    if not ids:
+        st.info("No question was measured with this route.")
+        return
+    by = {id: {name: values[name][route].get(id, {}).get(COVERAGE) for name in names} for id in ids}
+    ids.sort(key=lambda id: -_spread(by[id].values()))
+    _choose(evaluation, figures, by, ids, route)
+    address.take("question", QUESTION, address.one_of(ids))
+    chosen = st.session_state.get(QUESTION)
+    if chosen not in ids:
+        chosen = ids[0]
+    address.keep("question", chosen if chosen != ids[0] else None)
+    _side_by_side(evaluation, figures, names, route, chosen, places[chosen])
+
+
+def _spread(values: Any) -> float:
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if known else 0.0
+
+
+def _choose(
+    evaluation: Evaluation,
+    figures: Mapping[str, Any],
+    by: Mapping[str, Mapping[str, float | None]],
+    ids: Sequence[str],
+    route: str,
+) -> None:
+    number = st.column_config.NumberColumn
+    rows = [
+        {
+            "Question": cut(evaluation.questions[id].query.text, 240),
+            "Best to worst": _spread(by[id].values()),
+            **{figures["chunkings"][name]["chunking"]: value for name, value in by[id].items()},
+        }
+        for id in ids
+    ]
+    event = tables.show(
+        rows, hide_index=True, width="stretch", height=min(320, 38 + 35 * len(rows)), on_select="rerun",
+        selection_mode="single-row", key=f"evaluate_chunkings_questions:{evaluation.name}:{route}",
+        column_config={
+            **{name: number(format="%.3f") for name in rows[0] if name != "Question"},
+            "Question": st.column_config.TextColumn(width=420),
+        },
+        alt="Questions by how much their coverage differs between chunkings",
+    )  # fmt: skip
+    picked = [ids[n] for n in event["selection"]["rows"] if n < len(ids)]
+    if picked:
+        st.session_state[QUESTION] = picked[0]
+    st.caption(
+        f"Coverage by {figures['budget']:,} tokens. Select a row to see the question under each chunking."
+    )
+
+
+def _side_by_side(
+    evaluation: Evaluation,
+    figures: Mapping[str, Any],
+    names: Sequence[str],
+    route: str,
+    question: str,
+    places: Places,
+) -> None:
+    asked = evaluation.questions[question]
+    show(tag("div", tag("b", asked.query.text), css="rs rs-evaluate-question", dir="auto"))
+    opening.wait_for(figures["base"])
+    texts = Tokens(state.engine().corpus(figures["base"]))
+    labelled = [texts.range(place["doc"], place["start"], place["end"]) for place in places]
+    columns = [
+        _column(figures["chunkings"][name], _hits(evaluation, name, question, route), labelled, places, texts)
+        for name in names
+    ]
+    show(tag("div", tag("div", *columns, css="rs-grid"), css="rs", role="region", tabindex="0",
+             aria_label="The question under each chunking"))  # fmt: skip
+    documents = sorted({place["doc"] for place in places})
+    st.caption(
+        md(
+            f"Marked: labelled text, {len(places)} {'place' if len(places) == 1 else 'places'} in "
+            f"{', '.join(documents[:5])}{' and more' if len(documents) > 5 else ''}. Each ranking is shown "
+            f"as far as {figures['budget']:,} tokens reach."
+        )
+    )
+
+
+def _hits(evaluation: Evaluation, name: str, question: str, route: str) -> Sequence[Hit] | str:
+    """What the route returned over a chunking; or why that is not known."""
+    key = variants.key_of(name)
+    folder = evaluation.folder / FOLDER / key if key else evaluation.folder
+    try:
+        run = _opened(str(folder), experiment_store.stamp(folder)).run(question)
+    except BadInput as error:
+        return str(error)
+    found = next((result for result in run.results if result.route == route), None)
+    return found.hits if found is not None else f"{title(route)} was not asked"
+
+
+@st.cache_resource(max_entries=16, show_spinner="Opening the chunkings")
+def _opened(folder: str, stamp: tuple[float, ...]) -> Evaluation:  # noqa: ARG001 - part of the cache key
+    return experiment_store.opened(Path(folder))
+
+
+def _column(
+    corpus: Mapping[str, Any],
+    hits: Sequence[Hit] | str,
+    labelled: Sequence[Range],
+    places: Places,
+    texts: Tokens,
+) -> Markup:
+    if isinstance(hits, str):
+        head = tag("div", tag("div", corpus["chunking"], css="name"), css="rs-head")
+        return tag("div", head, tag("div", hits, css="rs-note bad"), css="rs-col")
+    read = passage_by_passage(labelled, [texts.of(hit.passage) for hit in hits])
+    covered = read[-1][1] if read else 0.0
+    head = tag(
+        "div",
+        tag("div", tag("span", corpus["chunking"]), tag("span", f"{covered:.3f}", css="ms"), css="name"),
+        tag("div", f"covered by {sum(n for n, _ in read):,} tokens in {len(read)} passages", css="line dim"),
+        css="rs-head",
+    )
+    body, before = [], 0.0
+    for rank, (hit, (count, upto)) in enumerate(zip(hits, read, strict=False), 1):
+        body.append(_passage(rank, hit.passage, count, upto - before, places))
+        before = upto
+    return tag("div", head, tag("div", *body, css="rs-body"), css="rs-col")
+
+
+def _passage(rank: int, passage: Passage, count: int, gained: float, places: Places) -> Markup:
+    """A passage, open where it has labelled text."""
+    text = marked(passage, places)
+    holds = text is not None
+    gain = tag("span", f"+{gained:.3f}", css="up") if gained > 0 else EMPTY
+    summary = tag(
+        "summary",
+        tag("span", str(rank), css="rank"),
+        tag("span", cut(passage.title or passage.doc_id, 90), css="title", dir="auto"),
+        tag("span", gain, tag("span", f"{count} tokens"), css="score"),
+        tag("span", css="move"),
+        tag("span", cut(passage.text, 160), css="snip", dir="auto"),
+    )
+    full = tag("div", passage.text if text is None else text, css="full", dir="auto")
+    where = tag("div", passage.id, css="where", dir="auto")
+    if holds:
+        return tag("details", summary, full, where, css="rs-hit gold", open="open")
+    return tag("details", summary, full, where, css="rs-hit")
+
+
+def marked(passage: Passage, places: Places) -> Markup | None:
+    """The text with what was labelled marked; None where nothing of it was."""
+    spans = sorted(
+        (max(place["start"], passage.start) - passage.start, min(place["end"], passage.end) - passage.start)
+        for place in places
+        if place["doc"] == passage.doc_id and place["start"] < passage.end and place["end"] > passage.start
+    )
+    if not spans:
+        return None
+    parts: list[object] = []
+    at = 0
+    for start, end in spans:
+        if end > at:
+            parts += [passage.text[at : max(at, start)], tag("mark", passage.text[max(at, start) : end])]
+            at = end
+    return join([*parts, passage.text[at:]])

@@ -1,0 +1,107 @@
+"""The language model as a judge of relevance: how far it agrees with people, and what that allows."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.domain.errors import RouteScopeError
+from core.evaluation.judge import measure, source, words
+from core.evaluation.judge import record as records
+from core.evaluation.judge.measure import Measuring
+from core.evaluation.judge.record import JudgeRecord
+from core.evaluation.labels.types import Desk
+from ui.app import redraw, state
+from ui.app.help_mark import term
+from ui.app.markup import cut, md, show, tag
+from ui.app.plot import dark, plot
+from ui.app.progress import progress
+from ui.charts.confusion import confusion
+
+OF: source.Of = "label set"
+EVERY = 0.5  # seconds between looks at one that is running
+
+
+def draw(desk: Desk) -> None:
+    """Draw what was measured last for the set, and the button that measures."""
+    st.markdown("**The language model as a judge**", help=term("LLM judge"))
+    st.caption(
+        "A judge may grade passages that nobody labelled, if it agrees with people. To check that, the model "
+        "judges passages with a final grade by the guidelines of this set: one half of the questions chooses "
+        "its thresholds, and the other half is held out for the figures."
+    )
+    engine, name = state.engine(), desk.set.name
+    one = measure.under_way(engine, OF, name)
+    if one is not None and not one.done:
+        _follow(name)
+        return
+    if one is not None:
+        _ended(one)
+    record, model = None, engine.llm().model
+    try:
+        record = records.read(engine.settings.home, OF, name, model)
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+    if record is None:
+        st.caption(md(f"{model} has not been measured on this set yet."))
+    else:
+        _result(record, records.out_of_date(record, model, desk.set.guidelines))
+    label = "Measure the judge" if record is None else "Measure the judge again"
+    if st.button(label, key="label_judge", help=f"Judges up to {measure.COUNT} passages with a final grade."):
+        _begin(name)
+
+
+def _begin(name: str) -> None:
+    engine = state.engine()
+    try:
+        with st.spinner("Reading the labels"):
+            measure.begin(engine, source.of_set(engine, name))
+    except RouteScopeError as error:
+        st.error(md(str(error)))
+    else:
+        st.rerun()
+
+
+@st.fragment(run_every=EVERY)
+def _follow(name: str) -> None:
+    one = measure.under_way(state.engine(), OF, name)
+    if one is None or one.done:
+        redraw.page()
+        return
+    progress(one, f"{one.finished:,} of {one.total:,} passages judged", key="label_judge_stop")
+
+
+def _ended(one: Measuring) -> None:
+    if one.error:
+        st.error(md(f"Measuring the judge failed: {one.error}"))
+    elif one.cancelled:
+        st.caption(
+            md(f"Stopped after {one.finished:,} passages. Their replies are saved: measure again to go on.")
+        )
+    elif one.unscored:
+        st.warning(md(f"{one.unscored:,} passages got no score: {cut(one.why, 200)}"))
+
+
+def _result(record: JudgeRecord, why: str | None) -> None:
+    """What was measured, on what, and what it allows; `why` it does not hold any more."""
+    if why:
+        st.warning(md(f"Not calibrated for these guidelines: {why}. Measure the judge again."))
+    said = [words.agreement(record), words.leaves_open(record), *([] if why else [words.use(record)])]
+    show(tag("div", *(tag("p", one, css="rs-label-line") for one in said), css="rs"))
+    grades = [str(grade) for grade in range(len(record.confusion))]
+    plot(
+        confusion(grades, record.confusion, true="people", taken="judge", dark=dark()),
+        "label_judge_confusion", f"Grades of people and of the judge. {said[0]}",
+    )  # fmt: skip
+    bounds = ", ".join(
+        f"{grade} from {'never' if bound is None else f'{bound:.2f}'}"
+        for grade, bound in enumerate(record.bounds, 1)
+    )
+    st.caption(
+        md(
+            f"Rows: grades of people. Columns: grades of the judge, from its P(Yes): {bounds}. Model: "
+            f"{record.model}, prompt {record.prompt}, guidelines {record.policy_hash[:12]}; measured "
+            f"{record.made[:10]}."
+        )
+    )
+    with st.expander("Guidelines the judge was shown"):
+        show(tag("div", record.policy or "None.", css="rs rs-label-guide", dir="auto"))
