@@ -86,7 +86,7 @@ class GateDecision(Decision):
     def _sentences(self) -> list[str]:
         told = words.every(self)
         told.append(f"Required: {'; '.join(words.asked(self.criteria))}")
-        return told if self.against is None else [*told, self.against.told, *self.against.notes]
+        return told if self.against is None else [*told, *self.against.sentences()]
 
 
 def gate(

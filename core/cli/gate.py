@@ -163,7 +163,7 @@ def _text(decision: Decision, change: Against | None, next_: list[dict[str, Any]
 
     ordered = sorted(decision.candidates, key=lambda one: (one.route != decision.chosen, not one.passes))
     sentences = words.every(decision)
-    sentences += [change.told, *change.notes] if change is not None else []
+    sentences += change.sentences() if change is not None else []
     if next_:
         ids = ", ".join(one["id"] for one in next_[:5])
         sentences.append(f"Label next, the most decisive first: {ids} (of {len(next_)}; all with --json).")

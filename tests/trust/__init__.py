@@ -24,6 +24,7 @@ about decides its file. `test_list.py` holds this list against them. docs/securi
    tests/browser/test_dashboard.py::test_an_export_of_a_hostile_run_is_the_run
    tests/unit/test_labels_exchange.py::test_no_cell_is_a_formula_and_every_cell_comes_back
    tests/unit/test_release_report.py::test_texts_of_others_are_never_markup
+   tests/unit/test_release_build.py::test_texts_of_others_stay_text_in_comments_and_xml
    tests/unit/test_store_exchange.py::test_a_bundle_comes_back_the_same_and_goes_out_again_byte_equal
    tests/unit/test_frames.py::test_no_cell_of_the_file_begins_a_formula_however_it_is_parted
    tests/browser/test_app.py::test_a_table_that_is_saved_as_csv_holds_no_formula

@@ -158,6 +158,31 @@ def test_evaluate_and_gate_are_five_lines_of_a_test(engine):
     assert "Nothing passes" in str(gate(measured, min_quality=1.5))
 
 
+def test_the_gate_of_the_documentation_is_a_test_of_five_lines(engine, tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    page = (PROJECT / "docs" / "using.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (example,) = (block for block in blocks if "max_broken" in block)
+    defined = {}
+    exec(example.replace('"support"', '"tiny"'), defined)
+    assert sum(line.startswith((" ", "def")) for line in example.splitlines()) == 4
+    monkeypatch.chdir(tmp_path)
+    decision = gate(evaluate("tiny", "bm25,hybrid_rrf", keep="release"))
+    release = snapshot(find(Settings(home=tmp_path), "release"), decision)
+    Path("release.json").write_text(release)
+    defined["test_retrieval_can_be_shipped"]()
+
+    def broken(query, do, **_):
+        raise RuntimeError("it broke")
+
+    for name in ("bm25", "hybrid_rrf"):
+        monkeypatch.setitem(registry.routes(), name, replace(registry.routes()[name], function=broken))
+    with pytest.raises(AssertionError, match="Nothing passes") as told:
+        defined["test_retrieval_can_be_shipped"]()
+    assert re.search("Broke: q1 “.*: rank 1, now not ranked. The route failed: .*it broke", str(told.value))
+
+
 def test_the_frame_of_an_evaluation_is_its_figures(engine):
     measured = evaluate("tiny", ["bm25", "dense"], baseline="dense")
     frame = measured.to_frame()

@@ -83,13 +83,13 @@ def _table(kept: Sequence[QuestionDiff], key: str) -> QuestionDiff | None:
 
 def _detail(question: QuestionDiff, key: str, runs: Mapping[str, Evaluation | None]) -> None:
     lines = [(name, one) for name, of in (("Lost", question.lost), ("Gained", question.gained)) for one in of]
-    status = " then ".join(question.status)
+    facts = [question.id, count(question.relevant, "relevant passages")]
+    facts += [] if question.status == ("ok", "ok") else [" then ".join(question.status)]
     show(
         tag(
             "div",
             tag("div", tag("b", question.text), dir="auto"),
-            tag("div", join([question.id, f"{count(question.relevant, 'relevant passages')}", status], " · "),
-                css="dim"),
+            tag("div", join(facts, " · "), css="dim"),
             *(tag("div", f"{name}: {passage_change(one)}", dir="auto") for name, one in lines),
             css="rs rs-evaluate-question",
         )

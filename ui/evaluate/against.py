@@ -54,7 +54,7 @@ def draw(look: Look) -> None:
         evaluation,
     )
     (one,) = found.routes
-    show(sentences([*text.summary(found, one), *found.notes]))
+    show(sentences([*text.summary(found, one, title), *found.notes]))
     st.caption(md(text.rule(found.depth)), help=term("mcnemar"))
     if metric != look.metric:
         st.caption(

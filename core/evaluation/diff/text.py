@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from core.evaluation.diff.evaluations import EvaluationsDiff, RouteDiff
-from core.evaluation.diff.questions import PassageChange, QuestionDiff
+from core.evaluation.diff.questions import PassageChange, QuestionDiff, QuestionsDiff
 from core.evaluation.finding import chance, compared, count, sentence
 from core.evaluation.naming import named
 
@@ -23,15 +25,17 @@ def route_name(one: RouteDiff) -> str:
     return one.before if one.before == one.after else f"{one.before} then, {one.after} now"
 
 
-def summary(found: EvaluationsDiff, one: RouteDiff) -> list[str]:
+def summary(
+    found: EvaluationsDiff, one: RouteDiff, title: Callable[[str], str] = lambda route: route
+) -> list[str]:
     """One route: the counts with McNemar's p, then the difference of the means."""
     questions = one.questions
     counts = ", ".join(f"{len(questions.of(change))} {change}" for change in ("broken", "fixed", "unchanged"))
     told = [f"{counts} of {count(len(questions.questions))} (exact McNemar test, {chance(one.mcnemar_p)})."]
     if questions.exchanged:
         told.append(f"{questions.exchanged} of the unchanged lost as many relevant passages as they gained.")
-    then, now = (f"{one.after} in {found.after}", f"{one.before} in {found.before}")
-    told.append(sentence(compared(one.difference, then, now, named(found.metric))))
+    now, then = f"{title(one.after)} in {found.after}", f"{title(one.before)} in {found.before}"
+    told.append(sentence(compared(one.difference, now, then, named(found.metric))))
     failed = [sum(pair[side] != "ok" for pair in (q.status for q in questions.questions)) for side in (0, 1)]
     if any(failed):
         told.append(
@@ -62,6 +66,13 @@ def moved(one: PassageChange) -> str:
 def cause(one: PassageChange) -> str:
     """What kept it from being found, and the step; "not recorded" where that is not known."""
     return one.loss.kind + (f" ({one.loss.step})" if one.loss.step else "")
+
+
+def broken(found: QuestionsDiff, most: int = 20) -> list[str]:
+    """The broken questions, a sentence each, and how many are not told where there are more than `most`."""
+    all_ = found.of("broken")
+    told = [f"Broke: {one.id} “{one.text[:120]}”: {decisive(one)}" for one in all_[:most]]
+    return told + ([f"{len(all_) - most} more broke."] if len(all_) > most else [])
 
 
 def decisive(question: QuestionDiff) -> str:

@@ -10,6 +10,7 @@ from core.domain.format import milliseconds
 from core.evaluation import effects
 from core.evaluation.diff.questions import QuestionsDiff, questions_diff
 from core.evaluation.diff.side import EvaluationSide
+from core.evaluation.diff.text import broken
 from core.evaluation.finding import Finding, count, sentence
 from core.evaluation.naming import named
 from core.evaluation.release.gate import Decision
@@ -73,6 +74,10 @@ class Against:
             return False
         return self.questions is None or len(self.questions.of("broken")) > self.max_broken
 
+    def sentences(self) -> list[str]:
+        """The finding, the notes, and the questions that broke."""
+        return [self.told, *self.notes, *(broken(self.questions) if self.questions is not None else ())]
+
     def document(self) -> dict[str, Any]:
         """As JSON values, with every question compared."""
         document = asdict(self)
@@ -123,8 +128,9 @@ def failures(decision: Decision, change: Against | None) -> list[str]:
         cannot = "whether it became worse cannot be determined"
         found.append(cannot if change.state == "cannot be told" else f"a regression against {change.name}")
     if change is not None and change.too_many_broken:
-        broken = change.questions and len(change.questions.of("broken"))
-        what = "which questions broke cannot be determined" if broken is None else f"{count(broken)} broke"
+        what = "which questions broke cannot be determined"
+        if change.questions is not None:
+            what = f"{count(len(change.questions.of('broken')))} broke"
         found.append(f"{what}, and at most {change.max_broken} may")
     return found
 
@@ -140,11 +146,11 @@ def _broken(found: QuestionsDiff | None, depth: int, most: int | None) -> list[s
     allowed = "" if most is None else f" At most {most} may break."
     if found is None:
         return [f"Which questions broke cannot be determined.{allowed}"] if allowed else []
-    broken, fixed = (len(found.of(change)) for change in ("broken", "fixed"))
+    lost, fixed = (len(found.of(change)) for change in ("broken", "fixed"))
     were = f"{fixed} {'was' if fixed == 1 else 'were'} fixed"
     return [
-        f"{count(broken)} broke and {were}, of {count(len(found.questions))}: fewer or more of the relevant "
-        f"passages are among the first {depth}.{allowed}"
+        f"{count(lost)} broke and {were}, of {count(len(found.questions))}, by the relevant passages among "
+        f"the first {depth}.{allowed}"
     ]
 
 

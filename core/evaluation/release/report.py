@@ -69,7 +69,8 @@ def parts(measured: Measured, decision: Decision, against: Against | None = None
     spread = "Tokens, model calls and price are totals divided by the questions that the route completed."
     return [
         Part(texts=tuple(words.every(decision))),
-        *([Part(f"Against the release of {against.name}", (against.told,), points=against.notes)]
+        *([Part(f"Against the release of {against.name}", (against.told,),
+               points=tuple(against.sentences()[1:]))]
           if against else []),
         Part("Criteria", (asked,), criteria_table(decision)),
         Part("What the routes cost", (spread,), costs_table(decision)),
