@@ -37,11 +37,11 @@ def diff_(before: str, after: str, routes: Sequence[str], metric: str, as_json: 
     """
     from core.domain import settings
     from core.evaluation.diff.evaluations import evaluations_diff
-    from core.evaluation.diff.open import opened
+    from core.evaluation.release.measured import find_evaluation
 
     now = settings.current()
     found = evaluations_diff(
-        opened(now, before), opened(now, after), [_pair(route) for route in routes], metric
+        find_evaluation(now, before), find_evaluation(now, after), [_pair(one) for one in routes], metric
     )
     emit(found.document(), lambda: _text(found), as_json=as_json)
     return 0

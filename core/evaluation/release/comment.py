@@ -43,8 +43,8 @@ def comment(decision: Decision, against: Against | None = None) -> str:
         body.listed("Complaints that broke again", [_said(one.question, one.text, one.why) for one in broken])
     if against is not None and against.questions is not None:
         for change, title in (("broken", "Broken"), ("fixed", "Fixed")):
-            found = [one for one in against.questions.questions if one.change == change]
-            body.listed(title, [_question(one) for one in found], opened=change == "broken")
+            changed = [one for one in against.questions.questions if one.change == change]
+            body.listed(title, [_question(one) for one in changed], opened=change == "broken")
     return body.text()
 
 

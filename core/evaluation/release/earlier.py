@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from core.domain.errors import BadInput
 from core.evaluation import experiment_store
-from core.evaluation.diff.open import opened
 from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
-from core.evaluation.release.measured import of_evaluation
+from core.evaluation.release.measured import find_evaluation, of_evaluation
 from core.evaluation.release.snapshot import Snapshot, read, snapshot
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def earlier(settings: Settings, given: str, criteria: Criteria, called: str = "-
 
 
 def _of_evaluation(settings: Settings, given: str, criteria: Criteria) -> Snapshot:
-    measured = of_evaluation(opened(settings, given))
+    measured = of_evaluation(find_evaluation(settings, given))
     decision = decide(measured, criteria)
     shown = replace(decision, chosen=decision.chosen or decision.nearest)
     return read(snapshot(measured, shown), given)

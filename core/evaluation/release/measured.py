@@ -252,3 +252,14 @@ def find(settings: Settings, given: str) -> Measured:
     except (ValueError, OSError, RecursionError) as error:
         raise BadInput(f"{file} cannot be read as JSON: {error}") from None
     return of_figures(figures, file.resolve().parent.name or file.name, prices)
+
+
+def find_evaluation(settings: Settings, given: str) -> Evaluation:
+    """A saved evaluation by its name or folder; BadInput with what there is, and for a metrics.json alone."""
+    evaluation = find(settings, given).evaluation
+    if evaluation is None:
+        raise BadInput(
+            f"{given} is a metrics.json alone, which lacks the questions; give the folder of `eval --out`, "
+            "or the name of a saved evaluation"
+        )
+    return evaluation

@@ -82,7 +82,8 @@ def side_of(snapshot: Snapshot) -> SnapshotSide | None:
     """The shipped route's questions; None where the snapshot has none."""
     if snapshot.passages is None or snapshot.chosen is None:
         return None
-    return SnapshotSide(snapshot.name, snapshot.chosen, snapshot.questions, snapshot.passages)
+    asked = {id: (one["text"], one["mode"]) for id, one in snapshot.questions.items()}
+    return SnapshotSide(snapshot.name, snapshot.chosen, asked, snapshot.passages)
 
 
 def snapshot(measured: Measured, decision: Decision) -> str:

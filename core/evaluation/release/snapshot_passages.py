@@ -63,18 +63,17 @@ def passages_of(evaluation: Evaluation, route: str, depth: int) -> Passages:
 
 
 class SnapshotSide:
-    """The shipped route of a snapshot: see core.evaluation.diff.side.Side."""
+    """The shipped route of a snapshot: see core.evaluation.diff.side.Side. `asked`: id -> text and mode."""
 
     def __init__(
-        self, name: str, route: str, texts: Mapping[str, Mapping[str, str]], passages: Passages
+        self, name: str, route: str, asked: Mapping[str, tuple[str, str]], passages: Passages
     ) -> None:
         self.name, self.route, self.depth = name, route, passages["depth"]
         self.relevant_from = passages["relevant_from"]
         self._asked = passages["questions"]
         self.questions = {
             id: Asked(
-                texts[id]["text"],
-                texts[id]["mode"],
+                *asked[id],
                 {passage: ranked["grade"] for passage, ranked in one["relevant"].items()},
                 {p: rank for p, ranked in one["relevant"].items() if (rank := ranked["rank"]) is not None},
                 one["status"],
