@@ -250,3 +250,11 @@ def test_python_compares_with_an_evaluation_too(folders):
         gate(after, max_broken=1)
     with pytest.raises(BadInput, match="max_broken=-1; give a whole number, 0 or more"):
         gate(after, against=before.folder, max_broken=-1)
+
+
+def test_what_generated_questions_are_stands_below_the_verdict(tmp_path):
+    note = "All 5 questions were written by m, with their labels; people have accepted none of them."
+    decision = replace(decide(of_evaluation(made(tmp_path / "a", [1] * 5)), EASY), generated=note)
+    lines = comment(decision).splitlines()
+    assert lines[0].startswith("**Gate passed.**")
+    assert [line for line in lines if "written by m" in line] == [lines[2]]

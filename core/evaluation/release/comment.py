@@ -34,8 +34,11 @@ def comment(decision: Decision, against: Against | None = None) -> str:
     """
     found = failures(decision, against)
     verdict = f"**Gate failed: {safe('; '.join(found))}.**" if found else "**Gate passed.**"
-    lines = [f"{verdict} {safe(words.headline(decision))}", "", *_changes(against), *_criteria(decision)]
-    reasons = _points([safe(one) for one in words.every(decision)[1:MOST]])
+    lines = [f"{verdict} {safe(words.headline(decision))}", ""]
+    lines += [safe(decision.generated), ""] if decision.generated else []
+    lines += [*_changes(against), *_criteria(decision)]
+    said = {words.headline(decision), decision.generated}
+    reasons = _points([safe(one) for one in words.every(decision)[:MOST] if one not in said])
     lines += ["<details><summary>Why</summary>", "", *reasons, "", "</details>", ""] if reasons else []
     body = _Body(lines, MARKER.format(name=_NOT_NAME.sub("-", decision.name)[:80]))
     if decision.regressions is not None:
