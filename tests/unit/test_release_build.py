@@ -20,6 +20,7 @@ from core.evaluation.release.criteria import Criteria
 from core.evaluation.release.gate import decide
 from core.evaluation.release.junit import junit
 from core.evaluation.release.measured import of_evaluation
+from core.evaluation.release.regressions import Regression, Regressions
 from core.evaluation.release.snapshot import read, side_of, snapshot
 from tests.released import MODES, evaluation, failed, labelled, outcome
 from tests.runs import HOSTILE
@@ -258,3 +259,24 @@ def test_what_generated_questions_are_stands_below_the_verdict(tmp_path):
     lines = comment(decision).splitlines()
     assert lines[0].startswith("**Gate passed.**")
     assert [line for line in lines if "written by m" in line] == [lines[2]]
+
+
+def test_complaints_that_broke_again_fail_the_build_by_name(folders):
+    results = (
+        Regression("c1", "Where is my parcel?", "passed", "it is at rank 2"),
+        Regression(
+            "c2", "@octocat <b>Who pays?</b>", "broken", "gold is not among the first 10", ("low",), ("ann",)
+        ),
+        Regression("c3", "And who else?", "cannot be told", "no answer was written to check"),
+    )
+    decision = decide(of_evaluation(folders[1]), EASY)
+    decision = replace(decision, regressions=Regressions("complaints", "bm25", 10, results))
+    tests = cases(junit(decision))["regressions complaints"]
+    assert [name for name, failure in tests.items() if failure is not None] == [
+        "c2: @octocat <b>Who pays?</b>"
+    ]
+    assert '<skipped message="c3' in junit(decision)
+    written = comment(decision)
+    assert written.startswith("**Gate failed: 1 complaint broke again.** ")
+    assert "- `c2` `@octocat <b>Who pays?</b>`: gold is not among the first 10\n" in written
+    harmless(written)
