@@ -18,8 +18,10 @@ from ui.app.markup import md
 CHOSEN = "evaluation"
 
 
-def chosen(*, label: str = "Evaluation") -> Evaluation | None:
-    """Draw the choice of a kept evaluation and open it; None, with what to do, where there is none."""
+def chosen(*, label: str = "Evaluation", noted: bool = True) -> Evaluation | None:
+    """Draw the choice of a kept evaluation and open it; None, with what to do, where there is none. With
+    `noted` its `note` is below the choice.
+    """
     settings = state.engine().settings
     names = experiment_store.names(settings)
     if not names:
@@ -30,16 +32,22 @@ def chosen(*, label: str = "Evaluation") -> Evaluation | None:
         st.page_link("evaluate.py", label="Go to Evaluate")
         return None
     name = choice(CHOSEN, CHOSEN, label, names, always=True, width=420)
-    if name == EXAMPLE:
-        st.caption("An example: made by the first start from the built-in documents. Delete it at any time.")
     try:
         found = reopened(name)
     except RouteScopeError as error:
         st.error(md(str(error)))
         return None
-    if note := provenance.note(found.labelled.questions):
-        st.info(md(note))
+    if noted:
+        note(found)
     return found
+
+
+def note(evaluation: Evaluation) -> None:
+    """What stands before all figures of an evaluation: a model wrote its questions, or it is an example."""
+    if told := provenance.note(evaluation.labelled.questions):
+        st.info(md(told))
+    if evaluation.name == EXAMPLE:
+        st.caption("An example: made by the first start from the built-in documents. Delete it at any time.")
 
 
 def reopened(name: str) -> Evaluation:

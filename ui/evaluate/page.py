@@ -72,12 +72,14 @@ def _new(entries: list[Entry]) -> None:
 def _open(entries: list[Entry]) -> None:
     row = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
     with row:
-        evaluation = evaluated.chosen()
+        evaluation = evaluated.chosen(noted=False)
     entry = next((one for one in entries if one.name == st.session_state.get(evaluated.CHOSEN)), None)
     look = None
     with row:
         if evaluation is not None and evaluation.outcomes and evaluation.figures:
             look = _look(evaluation)
+    if evaluation is not None:
+        evaluated.note(evaluation)
     if entry is not None:
         saved.in_words(entry, evaluation)
     if look is not None:

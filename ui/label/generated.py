@@ -121,8 +121,9 @@ def _review(desk: Desk, found: tuple[Question, ...]) -> None:
         st.session_state[AT] = ids[0]
     at = ids.index(st.session_state[AT])
     address.keep("generated", ids[at])
-    _question(desk, listed[at], at, len(ids))
+    _question(listed[at], at, len(ids))
     _keys(desk, listed, at)
+    _passages(desk, listed[at])
 
 
 def _listed(found: tuple[Question, ...]) -> list[Question]:
@@ -143,7 +144,7 @@ def _listed(found: tuple[Question, ...]) -> list[Question]:
     return [one for one in found if chosen in (EVERY, one.mode)]
 
 
-def _question(desk: Desk, question: Question, at: int, of: int) -> None:
+def _question(question: Question, at: int, of: int) -> None:
     made = question.generated
     assert made is not None
     told = f"{at + 1} of {of} · {(question.mode or '').replace('_', ' ')} · {_word(question)}"
@@ -157,7 +158,12 @@ def _question(desk: Desk, question: Question, at: int, of: int) -> None:
             css="rs",
         )
     )
-    for id in made.passages:
+
+
+def _passages(desk: Desk, question: Question) -> None:
+    """What it was written about, and what its label is in."""
+    made = question.generated
+    for id in made.passages if made else ():
         pooled = desk.pool.get(question.id, {}).get(id)
         passage = pooled.passage if pooled else state.engine().corpus(desk.set.corpus).by_ids([id]).get(id)
         if passage is not None:
