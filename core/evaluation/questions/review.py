@@ -91,6 +91,8 @@ def _shown(line: Line, left: int) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {one if one is not None else '-'}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
