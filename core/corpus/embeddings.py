@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,19 +54,18 @@ class Checkpoint:
         self._folder = folder
         self._prefix = f"embedded-{hashlib.sha256(identity.encode()).hexdigest()[:12]}-"
 
-    def read(self) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
-        """What was embedded so far: (key, vector)."""
-        for path in self._folder.glob(f"{self._prefix}*.part"):
+    def sound(self) -> Iterator[tuple[Keys, Matrix]]:
+        """What was embedded so far, mapped: keys, shape (n, KEY_BYTES), and their vectors, shape (n, dim), of
+        each file. The first damaged record of one and all behind it are cut off.
+        """
+        for path in sorted(self._folder.glob(f"{self._prefix}*.part")):
             kind = _record(int(path.stem.rsplit("-", 1)[1]))
-            stored = np.fromfile(path, kind, count=path.stat().st_size // kind.itemsize)
-            good = 0
-            for record in stored:
-                if record["crc"] != _crc(record["key"].tobytes(), record["vector"]):
-                    break
-                good += 1
-                yield record["key"].tobytes(), record["vector"]
+            good = _whole(path, kind)
             with path.open("r+b") as file:
                 file.truncate(good * kind.itemsize)
+            if good:
+                stored = np.memmap(path, kind, "r", shape=(good,)).view(np.ndarray)
+                yield stored["key"], stored["vector"]
 
     def add(self, new_keys: Keys, vectors: Matrix) -> None:
         """Append vectors, shape (n, dim), under `new_keys`."""
@@ -104,31 +103,103 @@ class Vectors:
         OSError where there is none, and ModelFailed, Cancelled.
         """
         wanted = keys(store, self.identity)
-        known = shipped_vectors.read(self.identity) | dict(self.checkpoint.read())
-        for index in self.former:
-            known |= _vectors_of(index)
-        missing = [row for row, key in enumerate(wanted) if key.tobytes() not in known]
-        waiting = list({wanted[row].tobytes(): row for row in missing}.values())
-        dim = self.load().dim if waiting else len(known[wanted[0].tobytes()]) if len(wanted) else 0
+        known = self._known()
+        missing = np.flatnonzero(~known.has(wanted))
+        # of equal texts the first
+        waiting = missing[np.sort(np.unique(_sortable(wanted[missing]), return_index=True)[1])]
+        dim = self.load().dim if len(waiting) else known.dim(wanted)
         array_files.save(folder / KEYS, wanted)
         with array_files.Rows(folder / VECTORS, np.float32, (dim,), len(wanted)) as out:
             for start in range(0, len(waiting), STEP):
                 tick(start, len(waiting))
                 some = waiting[start : start + STEP]
-                vectors = _checked(self.load(), store.texts_at(some))
-                self.checkpoint.add(wanted[some], vectors)
-                known.update(zip((wanted[row].tobytes() for row in some), vectors, strict=True))
+                self.checkpoint.add(wanted[some], _checked(self.load(), store.texts_at(some.tolist())))
             tick(len(waiting), len(waiting))
+            if len(waiting):
+                known = self._known()
             for start in range(0, len(wanted), BLOCK):
-                out.add(np.stack([known[key.tobytes()] for key in wanted[start : start + BLOCK]]))
+                out.add(known.take(wanted[start : start + BLOCK], dim))
         return dim, len(wanted) - len(missing)
 
+    def _known(self) -> Known:
+        """What need not be embedded: what comes with the program, was made just now, or is in an index."""
+        indexes = (_vectors_of(index) for index in self.former)
+        return Known([shipped_vectors.read(self.identity), *self.checkpoint.sound(), *indexes])
 
-def _vectors_of(index: Path) -> dict[bytes, NDArray[np.float32]]:
-    """The vectors of an index by content key; they stay in their mapped file."""
+
+class Known:
+    """Vectors by content key: the keys are held in memory, sorted; vectors stay where they are mapped."""
+
+    def __init__(self, sources: Iterable[tuple[Keys, Matrix]]) -> None:
+        """`sources` are keys, shape (n, KEY_BYTES), with their vectors, shape (n, dim)."""
+        self._sources = []
+        for found, vectors in sources:
+            order = np.argsort(_sortable(found), kind="stable")
+            self._sources.append((_sortable(found)[order], order, vectors))
+
+    def has(self, wanted: Keys) -> NDArray[np.bool_]:
+        """Which of `wanted` are known, shape (n,)."""
+        known = np.zeros(len(wanted), bool)
+        for source in self._sources:
+            known |= _rows(source, wanted) >= 0
+        return known
+
+    def dim(self, wanted: Keys) -> int:
+        """The dimension of the vector of the first of `wanted`; 0 where there is none."""
+        first = wanted[:1]
+        return next((s[2].shape[1] for s in self._sources if len(first) and _rows(s, first)[0] >= 0), 0)
+
+    def take(self, wanted: Keys, dim: int) -> Matrix:
+        """The vectors of `wanted`, all of which are known, shape (n, dim)."""
+        taken = np.empty((len(wanted), dim), np.float32)
+        left = np.ones(len(wanted), bool)
+        for source in self._sources:
+            if source[2].shape[1] != dim:
+                continue  # of another model that had the same name
+            rows = _rows(source, wanted)
+            here = left & (rows >= 0)
+            taken[here] = source[2][rows[here]]
+            left &= ~here
+        if left.any():
+            raise ModelFailed(f"{int(left.sum())} vectors have another dimension than the embedder's {dim}")
+        return taken
+
+
+Source = tuple[NDArray[np.bytes_], NDArray[np.intp], Matrix]  # keys in order, their rows, vectors by row
+
+
+def _rows(source: Source, wanted: Keys) -> NDArray[np.intp]:
+    """The row of each of `wanted` in a source, -1 for one it has not."""
+    known, order, _ = source
+    if not len(known):
+        return np.full(len(wanted), -1)
+    asked = _sortable(wanted)
+    at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+    return np.where(known[at] == asked, order[at], -1)
+
+
+def _sortable(found: Keys) -> NDArray[np.bytes_]:
+    """Keys as values that can be sorted, shape (n,). All are as long, so that a zero at the end is no end."""
+    return np.ascontiguousarray(found).view(f"S{KEY_BYTES}").reshape(len(found))
+
+
+def _vectors_of(index: Path) -> tuple[Keys, Matrix]:
+    """The keys of an index and their vectors, which stay in their mapped file."""
     stored = np.load(index / KEYS, allow_pickle=False)
     vectors = np.load(index / VECTORS, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-    return {key.tobytes(): vector for key, vector in zip(stored, vectors, strict=True)}
+    return stored, vectors
+
+
+def _whole(path: Path, kind: np.dtype[Any]) -> int:
+    """How many records from the beginning of a file are undamaged."""
+    good, count = 0, path.stat().st_size // kind.itemsize
+    with path.open("rb") as file:
+        while good < count:
+            for record in np.fromfile(file, kind, count=min(BLOCK, count - good)):
+                if record["crc"] != _crc(record["key"].tobytes(), record["vector"]):
+                    return good
+                good += 1
+    return good
 
 
 def _checked(embedder: Embedder, texts: list[str]) -> Matrix:

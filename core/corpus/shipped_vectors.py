@@ -16,12 +16,14 @@ FOLDER = PROJECT / "data" / "vectors"
 SHIPPED_KEYS, SHIPPED_VECTORS = "keys.npy", "vectors.npy"
 
 
-def read(identity: str, folder: Path = FOLDER) -> dict[bytes, NDArray[np.float32]]:
-    """The unit vectors made by the embedder `identity`, by content key; none of another embedder."""
+def read(identity: str, folder: Path = FOLDER) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Content keys, shape (n, 16), and unit vectors made by the embedder `identity`, shape (n, dim); none of
+    another embedder.
+    """
     place = folder / identity
     if "/" in identity or not (place / SHIPPED_KEYS).is_file():
-        return {}
+        return np.empty((0, 16), np.uint8), np.empty((0, 0), np.float32)
     stored = np.load(place / SHIPPED_KEYS, allow_pickle=False)
     vectors = np.load(place / SHIPPED_VECTORS, allow_pickle=False).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return {key.tobytes(): vector for key, vector in zip(stored, vectors, strict=True)}
+    return stored, vectors

@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Vectors, _vectors_of, keys
+from core.corpus.embeddings import KEYS, VECTORS, Checkpoint, Known, Vectors, _vectors_of, keys
 from core.domain.errors import BadInput, Cancelled, ModelFailed
 from core.evaluation.journal import JOURNAL, Journal, alone, busy, outcomes_of
 from core.evaluation.outcome import Outcome
@@ -32,7 +34,11 @@ def some(*names, dim=3):
 
 
 def read(checkpoint):
-    return {key: vector.tolist() for key, vector in checkpoint.read()}
+    return {
+        key.tobytes(): vector.tolist()
+        for keys_, vectors_ in checkpoint.sound()
+        for key, vector in zip(keys_, vectors_, strict=True)
+    }
 
 
 def wanted(*names):
@@ -140,12 +146,34 @@ def test_a_build_that_was_stopped_and_one_before_it_give_what_they_have(tmp_path
 
 def test_vectors_of_an_index_stay_in_their_file_until_they_are_used(tmp_path):
     vectors(tmp_path, HashEmbedder()).write(Texts("a", "b"), tmp_path, lambda *_: None)
-    known = _vectors_of(tmp_path)
-    assert set(known) == {key.tobytes() for key in keys(Texts("a", "b"), "hash")}
-    held = next(iter(known.values()))
+    found, held = _vectors_of(tmp_path)
+    np.testing.assert_array_equal(found, keys(Texts("a", "b"), "hash"))
     while isinstance(held.base, np.ndarray):
         held = held.base
     assert isinstance(held, np.memmap)
+
+
+KEY = st.lists(st.sampled_from([0, 1, 255]), min_size=3, max_size=3).map(lambda end: bytes(13) + bytes(end))
+
+
+@given(st.lists(st.lists(KEY, max_size=8, unique=True), max_size=3), st.lists(KEY, max_size=9))
+def test_what_is_known_is_what_a_dict_would_know(sources, asked):
+    """Keys that end in zeros are keys like others."""
+
+    def array(found):
+        return np.frombuffer(b"".join(found), np.uint8).reshape(-1, 16)
+
+    made = [
+        (array(found), np.arange(2 * len(found), dtype=np.float32).reshape(-1, 2) + 100 * at)
+        for at, found in enumerate(sources)
+    ]
+    expected = {}
+    for found, vectors_ in reversed(made):
+        expected |= {key.tobytes(): vector.tolist() for key, vector in zip(found, vectors_, strict=True)}
+    known, there = Known(made), [key for key in asked if key in expected]
+    assert known.has(array(asked)).tolist() == [key in expected for key in asked]
+    assert known.take(array(there), 2).tolist() == [expected[key] for key in there]
+    assert known.dim(array(there)) == (2 if there else 0)
 
 
 def test_one_text_is_an_index_of_one_row(tmp_path):
