@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from core.steps.step import step
 
 Alike = Literal["words", "embedding"]
 SHINGLE = 3  # words; long enough that sharing one is no accident, short enough for passages of 100 words
+REMEMBERED = 5_000  # passages whose shingles are kept, some 5 MB
 DECIMALS = 6  # of similarities: what they are exact to, and what a span keeps
 _WORD = re.compile(r"\w+")
 
@@ -96,6 +98,17 @@ def unpack(packed: Sequence[int], n: int) -> NDArray[np.float64]:
     return similarity
 
 
+@lru_cache(REMEMBERED)
+def shingles(text: str, w: int = SHINGLE) -> NDArray[np.int64]:
+    """The sets of `w` consecutive words of a text as hashes of 64 bits, each once, shape (n,): two that are
+    not the same have the same hash less than once in 10^12 comparisons of passages. Those of passages that
+    were looked at lately are remembered.
+    """
+    words = _WORD.findall(text.lower())
+    own = {tuple(words[at : at + w]) for at in range(max(1, len(words) - w + 1))} if words else set()
+    return np.fromiter(map(hash, own), np.int64, len(own))
+
+
 def resemblance(texts: Sequence[str], w: int = SHINGLE) -> NDArray[np.float64]:
     """Jaccard similarity of each two texts' sets of `w` consecutive words, shape (n, n).
 
@@ -103,18 +116,16 @@ def resemblance(texts: Sequence[str], w: int = SHINGLE) -> NDArray[np.float64]:
     resembles nothing.
     Source: Broder 1997, "On the Resemblance and Containment of Documents", doi:10.1109/SEQUEN.1997.666900.
     """
-    having: dict[tuple[str, ...], list[int]] = {}
-    sizes = np.zeros(len(texts))
-    for row, text in enumerate(texts):
-        words = _WORD.findall(text.lower())
-        own = {tuple(words[at : at + w]) for at in range(max(1, len(words) - w + 1))} if words else set()
-        sizes[row] = len(own)
-        for shingle in own:
-            having.setdefault(shingle, []).append(row)
-    shared = [rows for rows in having.values() if len(rows) > 1]  # most shingles occur once
-    incidence = np.zeros((len(texts), len(shared)))
-    for column, rows in enumerate(shared):
-        incidence[rows, column] = 1
+    having = [shingles(text, w) for text in texts]
+    sizes = np.array([len(own) for own in having], np.float64)
+    if not sizes.any():
+        return np.zeros((len(texts), len(texts)))
+    owners = np.repeat(np.arange(len(texts)), sizes.astype(int))
+    _, columns, counts = np.unique(np.concatenate(having), return_inverse=True, return_counts=True)
+    several = counts[columns] > 1  # most shingles occur once
+    _, shared = np.unique(columns[several], return_inverse=True)
+    incidence = np.zeros((len(texts), int(shared.max(initial=-1)) + 1))
+    incidence[owners[several], shared] = 1
     common = incidence @ incidence.T
     np.fill_diagonal(common, sizes)
     return common / np.maximum(sizes[:, None] + sizes - common, 1)
