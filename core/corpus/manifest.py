@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
+import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,10 @@ from core.corpus.chunk import Chunking
 from core.corpus.load_report import Skipped
 from core.domain.errors import BadInput, IndexDamaged
 
+log = logging.getLogger(__name__)
 FORMAT = 1
 NAME = "manifest.json"
+CHECKED = ".checked.json"  # the state in which each file had its sha256
 PASSAGES, GRAPH, BM25 = "passages.sqlite", "hnsw.faiss", "bm25"  # files of an index
 KINDS = {
     **dict.fromkeys(("documents", "passages", "dim", "bytes", "reused"), int),
@@ -100,6 +105,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 def verify(folder: Path, only: Collection[str] = ()) -> CorpusInfo:
     """The record of the index in `folder`, after checking the sha256 of each file, or of these `only`.
 
+    A file is read for it once: again only where its size, its times or its inode are no longer those of then.
     Raises IndexDamaged.
     """
     info, recorded = read(folder)
@@ -115,14 +121,51 @@ def check(folder: Path) -> None:
 def _check(folder: Path, recorded: Files, only: Collection[str] = ()) -> None:
     files = {name: recorded[name] for name in only if name in recorded} if only else recorded
     check_sizes(folder, files)
+    before = _checked(folder)
+    states = {name: [expected["sha256"], *_state(folder / name)] for name, expected in files.items()}
+    unknown = {name: expected for name, expected in files.items() if before.get(name) != states[name]}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda name: _facts(folder / name), files)
-        for (name, expected), facts in zip(files.items(), found, strict=True):
+        found = pool.map(lambda name: _facts(folder / name), unknown)
+        for (name, expected), facts in zip(unknown.items(), found, strict=True):
             if facts != expected:
                 raise IndexDamaged(
                     f"index file {folder / name} does not match its sha256"
                     f" (recorded {expected['sha256'][:12]}, found {facts['sha256'][:12]})"
                 )
+    if unknown:
+        _remember(folder, {**before, **states})
+
+
+def _checked(folder: Path) -> dict[str, Any]:
+    """What `_remember` wrote; nothing where that cannot be read: the files are then read again."""
+    try:
+        found = json.loads((folder / CHECKED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _remember(folder: Path, states: Mapping[str, Any]) -> None:
+    """Keep the sha256 that each file had, with its state then. On a disk that is full, or only read, each
+    opening reads the files.
+    """
+    scratch = folder / f"{CHECKED}.{os.getpid()}.{threading.get_ident()}"
+    try:
+        scratch.write_text(json.dumps(states), encoding="utf-8")
+        os.replace(scratch, folder / CHECKED)
+    except OSError as error:
+        log.info("%s cannot be written: %s", folder / CHECKED, error)
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
+
+
+def _state(file: Path) -> tuple[int, int, int, int]:
+    """What changes when a file is written to or replaced: size, both times in nanoseconds, inode."""
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise IndexDamaged(f"index file {file} cannot be read: {error.strerror or error}") from error
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def read(folder: Path) -> tuple[CorpusInfo, Files]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from core.backends import embedder as embedders
-from core.corpus import catalogue, index, index_record
+from core.corpus import catalogue, index, index_record, manifest
 from core.corpus import corpus as corpora
 from core.corpus.chunk import Chunking
 from core.corpus.corpus import Corpus
@@ -83,7 +83,7 @@ def beir(folder: Path, count: int) -> Path:
 
 
 def files_of(corpus: Corpus) -> list[Path]:
-    return sorted(path for path in corpus._folder.rglob("*") if path.is_file())
+    return sorted(p for p in corpus._folder.rglob("*") if p.is_file() and p.name != manifest.CHECKED)
 
 
 def test_build_open_and_search(folder: Path, settings: Settings, model: Counting) -> None:
@@ -212,6 +212,38 @@ def test_any_changed_byte_is_refused_and_rebuilt(folder: Path, settings: Setting
         assert "built again" in opened.warnings[0]
         assert opened.search_sparse("authorizations", 1)
         assert index.open_corpus("shop-help", settings=settings).warnings == ()
+
+
+def test_a_file_is_read_again_for_its_sha256_only_when_it_has_been_touched(
+    folder: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, read = index.build(None, folder, settings=settings), []
+    facts = manifest._facts
+    monkeypatch.setattr(manifest, "_facts", lambda file: read.append(file) or facts(file))
+    Corpus(corpus._folder)
+    assert read == []
+    vectors = corpus._folder / "vectors.npy"
+    before = vectors.stat()
+    with vectors.open("r+b") as file:  # another byte in a file that pretends to be as old as before
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x7f")
+    os.utime(vectors, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(IndexDamaged, match="does not match its sha256"):
+        Corpus(corpus._folder)
+    assert read == [vectors]
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"vectors.npy": 7}'])
+def test_without_a_record_of_the_last_check_every_file_is_read(
+    content: bytes, folder: Path, settings: Settings, model: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, read = index.build(None, folder, settings=settings), []
+    (corpus._folder / manifest.CHECKED).write_bytes(content)
+    facts = manifest._facts
+    monkeypatch.setattr(manifest, "_facts", lambda file: read.append(file) or facts(file))
+    Corpus(corpus._folder)
+    assert corpus._folder / "vectors.npy" in read
+    assert sorted(read) == [path for path in files_of(corpus) if path.name != manifest.NAME]
 
 
 @pytest.mark.parametrize(
