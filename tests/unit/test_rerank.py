@@ -27,7 +27,7 @@ from core.domain.errors import Cancelled, ModelFailed, ModelTimedOut, Unavailabl
 from core.domain.needs import Need
 from core.domain.types import Passage, Query
 from core.engine.engine import Request
-from core.steps.rerank import by_score
+from core.steps.rerank import READ_NOW, by_score
 from tests.fakes import TEXTS, FakeEngine, HashTokens, ScriptedLLM, words
 from tests.loopback import http, loopback
 
@@ -262,6 +262,27 @@ def test_token_vectors_made_beforehand_are_taken_if_the_same_model_made_them(tmp
     other = run(tmp_path, engine=_with(engine, monkeypatch, Index()))
     assert "by another" in span(other).attributes["token vectors"]
     assert other.hits == made.hits
+
+
+def test_fewer_are_candidates_where_token_vectors_have_to_be_made_now(tmp_path, monkeypatch):
+    more = {f"more:{n}-{n}": f"a parcel of kind {n} is sent back in its box" for n in range(30)}
+    engine = FakeEngine(tmp_path, texts={**TEXTS, **more})
+    prepared = run(tmp_path, engine=engine, candidates=25)
+    assert len(span(prepared).output.order) == 25
+    assert "candidates" not in span(prepared).attributes
+    now = run(
+        tmp_path,
+        engine=_with(engine, monkeypatch, Unavailable("run index tiny --with tokens")),
+        candidates=25,
+    )
+    told = span(now)
+    assert len(told.output.order) == READ_NOW == told.attributes["read now"]
+    assert told.attributes["candidates"] == "10 of 25: token vectors have to be made now"
+    assert "run index tiny --with tokens" in told.attributes["token vectors"]
+    assert [hit.passage.id for hit in now.hits[READ_NOW:]] == found(now)[READ_NOW:]
+    few = run(tmp_path, engine=engine, candidates=7)
+    assert len(span(few).output.order) == 7
+    assert "candidates" not in span(few).attributes
 
 
 def _with(engine, monkeypatch, index):
