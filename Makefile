@@ -6,6 +6,7 @@ PORT ?= 8501
 MODEL ?= default          # `make run MODEL=fast` takes the smaller model
 MUTATE ?=                 # e.g. "trace --sample 40 --seed 3"
 MINUTES ?= 60             # how long `make soak` takes
+PART ?=                   # of the measurements of `make bench`; all but the longest
 NAME ?=                   # of the route that `make route` writes
 TORCH_ARGS ?=             # e.g. an index of CPU-only builds
 VENV := .venv
@@ -23,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 REAL = $$(grep -rlE 'mark\.(model|bench)' tests --include='*.py')
 SCIFACT := $(firstword $(wildcard $(or $(ROUTESCOPE_BENCH_DATA),../*/data)/scifact))
 
-.PHONY: run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-mutation soak lint format route bench wheel shots docs clean
+.PHONY: run setup check test test-unit test-slow test-browser test-models test-installed test-libraries test-bench test-trust test-mutation soak lint format route bench bench-check wheel shots docs clean
 
 run: $(VENV)/.installed  ## install and open the dashboard, which makes models and corpora ready meanwhile
 	$(PY) -m streamlit run app.py --server.port $(PORT)
@@ -97,8 +98,11 @@ format: $(VENV)/.installed-dev
 route: $(VENV)/.installed  ## write a new route and its test: make route NAME=my_route
 	@$(PY) -m scripts.new_route "$(strip $(NAME))"
 
-bench: $(VENV)/.installed-dev setup  ## write bench/results.json
-	$(PY) -m bench.run --model
+bench: $(VENV)/.installed-dev setup  ## write bench/results.json; PART="cold search" measures these alone
+	$(PY) -m bench.run $(PART)
+
+bench-check: $(VENV)/.installed-dev setup  ## fail where a ratio is a third above that in bench/results.json
+	$(PY) -m bench.run --check $(PART)
 
 wheel: $(VENV)/.installed  ## the whole program as a wheel in dist/
 	$(PY) -m pip wheel -q --no-deps -w dist .

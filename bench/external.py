@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from bench.run import machine, spread
+from bench.results import machine, spread
 from core.backends.external.doors import Asked, Live
 from core.corpus.chunk import WHOLE
 from core.corpus.passage_matching import Matcher

@@ -6,7 +6,6 @@ from the click to the last change that it makes to the page.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -18,7 +17,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from bench.run import OUT, machine
+from bench.results import keep, machine
 from core.domain import settings as settings_module
 from core.store import Store
 from scripts.screenshots import FLAGS
@@ -105,7 +104,7 @@ CLICKS: tuple[tuple[str, str, Callable[[Page, int], None]], ...] = (
 )
 
 
-def measure(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[str, float]]:
+def clicks(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[str, float]]:
     """Milliseconds of each of `CLICKS` on the stored run: median and maximum."""
     found: dict[str, dict[str, float]] = {}
     browser_path = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -131,10 +130,8 @@ def measure(address: str, run_id: str, *, times: int = TIMES) -> dict[str, dict[
     return found
 
 
-def main() -> None:
-    """Measure on a store of its own, and add the figures to bench/results.json."""
-    logging.basicConfig(format="%(message)s")
-    log.setLevel(logging.INFO)
+def measure() -> dict[str, Any]:
+    """Each click on a run of 25 routes with 50 hits each, in a store of its own."""
     here = settings_module.load().home
     home = Path(tempfile.mkdtemp(prefix="routescope-pages-"))
     (home / "indexes").symlink_to(here / "indexes")
@@ -144,11 +141,10 @@ def main() -> None:
     store.close()
     os.environ["ROUTESCOPE_HOME"] = str(home)
     with served() as (address, _):
-        found: dict[str, Any] = {"machine": machine(), "clicks": measure(address, run.id)}
-    known = json.loads(OUT.read_text())
-    known["pages, 25 routes x 50 hits"] = found
-    OUT.write_text(json.dumps(known, indent=2) + "\n")
+        return {"clicks": clicks(address, run.id)}
 
 
 if __name__ == "__main__":
-    main()
+    logging.basicConfig(format="%(message)s")
+    log.setLevel(logging.INFO)
+    keep("pages", {"machine": machine(), **measure()})

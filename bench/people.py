@@ -19,7 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.run import CORPUS, OUT, machine
+from bench.engine import CORPUS
+from bench.results import keep, machine
 from bench.visitor import Visitor
 from core.domain import settings as settings_module
 from core.domain.settings import Settings
@@ -143,10 +144,8 @@ def main() -> None:
             found["pages"] = on_pages(address, questions, options.people, options.questions, options.pause)
         log.info("pages: %s", json.dumps(found["pages"]))
     if not options.dry:
-        known = json.loads(OUT.read_text())
         reading = f", reading {options.pause:.0f} s" if options.pause else ""
-        known[f"{options.people} people at once, model-free routes{reading}"] = found
-        OUT.write_text(json.dumps(known, indent=2) + "\n")
+        keep(f"{options.people} people at once, model-free routes{reading}", found)
 
 
 if __name__ == "__main__":

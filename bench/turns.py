@@ -15,7 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from bench.run import CORPUS, OUT, machine, spread
+from bench.engine import CORPUS
+from bench.results import keep, machine, spread
 from core.analysis.waits import waited
 from core.domain import settings as settings_module
 from core.domain.types import Query, RouteResult
@@ -91,9 +92,7 @@ def main() -> None:
     found = measured(engine, options.route, questions, options.times, options.others)
     log.info("%s", json.dumps(found))
     if not options.dry:
-        known = json.loads(OUT.read_text())
-        known["an LLM route alone and with others"] = {"machine": machine(), **found}
-        OUT.write_text(json.dumps(known, indent=2) + "\n")
+        keep("an LLM route alone and with others", {"machine": machine(), **found})
 
 
 if __name__ == "__main__":
