@@ -146,7 +146,7 @@ def growth(small: int, large: int, before: float, after: float) -> float:
 
 
 def measure(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
-    """Milliseconds of a search at each size, ratios at the largest, and how time grows between the last two."""
+    """Milliseconds of a search at each size, ratios at the largest, growth between the last two."""
     found: dict[int, dict[str, Any]] = {}
     for size in sizes:
         folder = Path(tempfile.mkdtemp(prefix="routescope-scale-"))

@@ -25,7 +25,7 @@ from core.steps.step import step
 
 Which = Literal["configured", "embedded", "llm"]
 # Candidates of the embedded reranker where token vectors were not made beforehand: reading a passage takes
-# some 20 ms. On four sets nDCG@10 with 10 differs from that with 50 by -.021 to +.004, and no difference is shown.
+# some 20 ms. On four sets nDCG@10 with 10 is -.021 to +.004 off that with 50, and no difference is shown.
 READ_NOW = 10
 Cosines = NDArray[np.float64]  # shape (n,)
 
