@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -15,6 +14,8 @@ import numpy as np
 
 from core.backends.admission import LOOK_S, Turns, aside, asker
 from core.backends.base import Embedder, Matrix, Vector
+from core.backends.onnx_text import OnnxText
+from core.backends.weights import clean
 from core.domain.errors import Cancelled, Unavailable, describe
 from core.domain.settings import Settings
 
@@ -59,44 +60,24 @@ class OnnxEmbedder:
     """A BERT-like model with pooling and normalisation in the graph; safe to call from several threads."""
 
     def __init__(self, name: str, model_folder: Path, onnx_file: Path) -> None:
-        import onnxruntime
-        from tokenizers import Tokenizer
-
         self.name = name
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = min(4, os.cpu_count() or 1)
-        # Spinning threads would take the cores from a language model that runs beside.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
-        self.dim = int(self._session.get_outputs()[0].shape[1])
-        self._tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
-        self._tokenizer.no_padding()  # the file pads to 128: 30 ms a question instead of 4
-        limits = json.loads((model_folder / "sentence_bert_config.json").read_text())
-        self._tokenizer.enable_truncation(limits["max_seq_length"])
+        self._model = OnnxText(model_folder, onnx_file)
+        self.dim = self._model.dim
 
     def embed_query(self, text: str) -> Vector:
         """The unit vector of one text, shape (dim,)."""
-        vector: Vector = self._run([self._tokenizer.encode(_clean(text)).ids])[0]
+        vector: Vector = self._model.run([self._model.encode([text])[0].ids])[0]
         return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Unit vectors in the order of `texts`, shape (n, dim); texts of like length share a batch."""
-        ids = [encoded.ids for encoded in self._tokenizer.encode_batch([_clean(text) for text in texts])]
+        ids = [encoded.ids for encoded in self._model.encode(texts)]
         out = np.empty((len(ids), self.dim), np.float32)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
-            out[rows] = self._run([ids[row] for row in rows])
+            out[rows] = self._model.run([ids[row] for row in rows])
         return out
-
-    def _run(self, ids: list[list[int]]) -> Matrix:
-        shape = (len(ids), max(map(len, ids)))
-        tokens, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        for row, one in enumerate(ids):
-            tokens[row, : len(one)] = one
-            mask[row, : len(one)] = 1
-        vectors: Matrix = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})[0]
-        return vectors
 
 
 class SentenceEmbedder:
@@ -119,7 +100,7 @@ class SentenceEmbedder:
         """The unit vector of one question, shape (dim,)."""
         with self._turns.slot():
             vector: Vector = self._model.encode_query(
-                _clean(text), normalize_embeddings=True, show_progress_bar=False
+                clean(text), normalize_embeddings=True, show_progress_bar=False
             )
         return vector.astype(np.float32)
 
@@ -129,7 +110,7 @@ class SentenceEmbedder:
             return np.empty((0, self.dim), np.float32)
         with self._turns.slot():
             vectors: Matrix = self._model.encode_document(
-                [_clean(text) for text in texts],
+                [clean(text) for text in texts],
                 batch_size=BATCH,
                 normalize_embeddings=True,
                 show_progress_bar=False,
@@ -172,8 +153,3 @@ def _load(name: str) -> Any:
     except (OSError, ValueError):  # what transformers raises for a file that is not here
         log.info("embedder %s is not on this machine: asking the model hub", name)
         return SentenceTransformer(name, device="cpu")
-
-
-def _clean(text: str) -> str:
-    """`text` without halves of surrogate pairs, which tokenizers refuse."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from core.backends.admission import Turns
 from core.backends.base import Matrix
 from core.backends.embedder import MINILM
+from core.backends.onnx_text import OnnxText
 from core.backends.weights import clean, load
 from core.domain.errors import ModelFailed, Unavailable
 from core.domain.settings import Settings
@@ -104,19 +103,8 @@ class MiniLMTokens:
     name = "MiniLM tokens (MaxSim)"
 
     def __init__(self, model_folder: Path, onnx_file: Path) -> None:
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = min(4, os.cpu_count() or 1)
-        # Spinning threads would take the cores from a language model that runs beside.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(onnx_file, options, providers=["CPUExecutionProvider"])
-        self.dim = int(self._session.get_outputs()[0].shape[2])
-        self._tokenizer = Tokenizer.from_file(str(model_folder / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        limits = json.loads((model_folder / "sentence_bert_config.json").read_text())
-        self._tokenizer.enable_truncation(limits["max_seq_length"])
+        self._model = OnnxText(model_folder, onnx_file)
+        self.dim = self._model.dim
 
     def embed_query(self, text: str) -> TokenVectors:
         """One question."""
@@ -124,7 +112,7 @@ class MiniLMTokens:
 
     def embed_passages(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Many passages; [CLS] and [SEP] do not count."""
-        encoded = self._encode(texts)
+        encoded = self._model.encode(texts)
         return [
             TokenVectors(tuple(one.tokens[1:-1]), _unit(states[1:-1]))
             for one, states in zip(encoded, self._states(encoded), strict=True)
@@ -132,23 +120,14 @@ class MiniLMTokens:
 
     def hidden(self, texts: Sequence[str]) -> list[Matrix]:
         """The last hidden states, each (tokens, dim), with those of [CLS] and [SEP]."""
-        return self._states(self._encode(texts))
-
-    def _encode(self, texts: Sequence[str]) -> list[Any]:
-        encoded: list[Any] = self._tokenizer.encode_batch([clean(text) for text in texts])
-        return encoded
+        return self._states(self._model.encode(texts))
 
     def _states(self, encoded: Sequence[Any]) -> list[Matrix]:
         out: list[Matrix] = [np.empty((0, self.dim), np.float32)] * len(encoded)
         order = sorted(range(len(encoded)), key=lambda at: len(encoded[at].ids))
         for start in range(0, len(order), BATCH):
             some = order[start : start + BATCH]
-            shape = (len(some), len(encoded[some[-1]].ids))
-            tokens, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-            for row, at in enumerate(some):
-                tokens[row, : len(encoded[at].ids)] = encoded[at].ids
-                mask[row, : len(encoded[at].ids)] = 1
-            states = self._session.run(None, {"input_ids": tokens, "attention_mask": mask})[0]
+            states = self._model.run([encoded[at].ids for at in some])
             for row, at in enumerate(some):
                 out[at] = states[row, : len(encoded[at].ids)]
         return out
