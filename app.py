@@ -13,7 +13,10 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from core.domain import memory
 from ui.app.visitors import Departures, OwnOrigin
+
+memory.settle()
 
 
 def inline_scripts() -> list[str]:
