@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 import numpy as np
 
 from core.domain.ranked import Ranked
+
+_SEPARATING = re.compile(r"[\s%]")
 
 
 def strict(scores: Sequence[float]) -> list[float]:
@@ -26,10 +29,11 @@ def strict(scores: Sequence[float]) -> list[float]:
 
 def run_lines(name: str, rankings: Mapping[str, Ranked]) -> Iterator[str]:
     """Lines of a run file: question Q0 passage rank score name; ranks from 1."""
+    tag = _word(name)
     for question, hits in rankings.items():
-        scores = strict([score for _, score in hits])
+        asked, scores = _word(question), strict([score for _, score in hits])
         for rank, ((passage, _), score) in enumerate(zip(hits, scores, strict=True), 1):
-            yield f"{_word(question)} Q0 {_word(passage)} {rank} {score!r} {_word(name)}\n"
+            yield f"{asked} Q0 {_word(passage)} {rank} {score!r} {tag}\n"
 
 
 def qrels_lines(qrels: Mapping[str, Mapping[str, int]], questions: Iterable[str]) -> Iterator[str]:
@@ -41,4 +45,4 @@ def qrels_lines(qrels: Mapping[str, Mapping[str, int]], questions: Iterable[str]
 
 def _word(text: str) -> str:
     """`text` with white space, which separates columns here, percent-encoded, and so the percent sign."""
-    return "".join(quote(char) if char.isspace() or char == "%" else char for char in text)
+    return _SEPARATING.sub(lambda found: quote(found.group()), text)
