@@ -164,6 +164,7 @@ def _check(engine: _Worker, plan: Plan, payload: Mapping[str, Any]) -> None:
             f"{where} has another state of corpus {plan.corpus} (fingerprint {corpus.fingerprint}, wanted "
             f"{payload['fingerprint']}); copy the index there, or build it there from the same documents"
         )
+    engine.embedder(corpus.info.embedder)  # loaded once, and no route's own time
     gaps = missing(engine, plan.corpus)
     wanted = set(payload["able"])
     for route in pick(list(plan.routes)):
