@@ -97,7 +97,9 @@ def begin(
                 raise BadInput(f"the name {name!r} is taken by another evaluation; give another name")
         if spec.audit:
             if workers is not None:
-                raise BadInput("an audit of decisions asks in this process; choose it, or leave the audit out")
+                raise BadInput(
+                    "an audit of decisions asks in this process; choose it, or leave the audit out"
+                )
             return Evaluating(engine, name, folder, *audit.prepare(engine, spec), retry=retry)
         if spec.chunkings:
             group = measuring.prepare(engine, spec)
@@ -109,9 +111,7 @@ def begin(
     return jobs.begin(Evaluating, folder, made)
 
 
-def resume(
-    engine: Engine, name: str, *, retry: bool = False, workers: Place | None = None
-) -> Evaluating:
+def resume(engine: Engine, name: str, *, retry: bool = False, workers: Place | None = None) -> Evaluating:
     """Resume a saved evaluation as it was described; see `begin`."""
     spec = Spec.read(opened(place(engine.settings, name)).spec)
     return begin(engine, name, spec, retry=retry, workers=workers)

@@ -63,7 +63,9 @@ def sentences(figures: Mapping[str, Any]) -> list[str]:
     """What a report says where it was more than one machine."""
     found = read(figures)
     if len(found) == 1 and found[0].machines > 1:
-        return [f"Times were measured on {count(found[0].machines, 'machines')} of one kind: {found[0].kind}."]
+        return [
+            f"Times were measured on {count(found[0].machines, 'machines')} of one kind: {found[0].kind}."
+        ]
     if len(found) > 1:
         each = "; ".join(one.describe() for one in found)
         return [f"Times were measured on unlike machines and do not compare: {each}."]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 from core.analysis.answers import checked
 from core.analysis.run_view import below
+from core.domain.machine import Machine, here
 from core.domain.outputs import (
     Critique,
     Decided,
@@ -23,7 +24,6 @@ from core.domain.outputs import (
     Selection,
     TableResult,
 )  # fmt: skip
-from core.domain.machine import Machine, here
 from core.domain.ranked import Ids
 from core.domain.types import AnswerStyle, RouteResult, Run, Span
 from core.engine.engine import Job, Request
@@ -167,8 +167,11 @@ def outcomes_of(
     by = {result.route: result for result in asked.results}
     return {
         route: replace(
-            _outcome(result, by, own, labelled, ids), run=asked.id if kept else "", began=asked.created,
-            machine=on.kind, host=on.host,
+            _outcome(result, by, own, labelled, ids),
+            run=asked.id if kept else "",
+            began=asked.created,
+            machine=on.kind,
+            host=on.host,
         )
         for route, result in by.items()
     }

@@ -78,7 +78,9 @@ class Spread:
         known = pipelines()
         own = [known[name] for name in plan.routes if name in known]
         if files := [one.name for one in own if run_files.used(one.name) is not None]:
-            raise BadInput(f"route {files[0]!r} is a file of replies, which no worker has; evaluate it without")
+            raise BadInput(
+                f"route {files[0]!r} is a file of replies, which no worker has; evaluate it without"
+            )
         given = [one for one in own if one.given == "command"]
         if given and not self._place.local:
             raise BadInput(
@@ -120,7 +122,7 @@ def asked(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     """In a worker: the run of one question with its spans, as JSON. Raises Cancelled where it is not wanted
     any more.
     """
-    from core.backends.workers.inside import stopped
+    from core.backends.workers.inside import watch
 
     engine = _engine(settings)
     plan = _plan(payload["plan"])
@@ -131,7 +133,7 @@ def asked(settings: Settings, payload: Mapping[str, Any]) -> bytes:
     text, turns = payload["question"]["text"], payload["question"]["history"]
     question = Question("", Query(text, tuple(Turn(role, said) for role, said in turns)))
     warnings: list[str] = []
-    run = ask(engine, question, plan, warnings.append, stopped)
+    run = ask(engine, question, plan, warnings.append, watch())
     if run is None:
         raise Cancelled("the question is not wanted any more")
     answer = {"run": to_document(run), "warnings": warnings, "machine": asdict(here())}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -55,22 +55,16 @@ def facts(header: str) -> dict[str, Any]:
     return known
 
 
-def stopped() -> bool:
-    """Whether who asked wants the task of this thread no longer. Read from the worker's own record of it:
-    a task that runs cannot be ended from outside.
+def watch() -> Callable[[], bool]:
+    """What tells, in any thread, whether who asked wants the task of this thread no longer. It reads the
+    worker's own record of it: a task that runs cannot be ended from outside.
     """
-    worker, key = _here()
-    task = worker.state.tasks.get(key)
-    return task is None or task.state in ("cancelled", "resumed")
+    from distributed.worker import get_worker, thread_state
 
+    tasks, key = get_worker().state.tasks, thread_state.key
 
-@cache
-def _imported() -> Any:
-    from distributed import worker
+    def stopped() -> bool:
+        task = tasks.get(key)
+        return task is None or task.state in ("cancelled", "resumed")
 
-    return worker
-
-
-def _here() -> tuple[Any, Any]:
-    module = _imported()
-    return module.get_worker(), module.thread_state.key
+    return stopped

@@ -110,7 +110,9 @@ async def _serve(workers: int) -> None:
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="routescope-workers-") as scratch:
         async with Scheduler(port=0, dashboard=False, **listening) as scheduler:
-            shown = {name: getattr(secured, name) for name in ("tls_ca_file", "tls_client_cert", "tls_client_key")}
+            shown = {
+                name: getattr(secured, name) for name in ("tls_ca_file", "tls_client_cert", "tls_client_key")
+            }
             sys.stdout.write(json.dumps({"address": scheduler.address, "security": shown}) + "\n")
             sys.stdout.flush()
             os.dup2(2, 1)  # what a library prints must not fill a pipe that nobody reads

@@ -88,7 +88,9 @@ class Running(BackgroundJob):
         def follow(done: int, _total: int) -> None:
             self.finished = before + done
 
-        found, _ = run(self._engine, labelled, plan, progress=follow, ended=self._cancel.is_set, workers=elsewhere)
+        found, _ = run(
+            self._engine, labelled, plan, progress=follow, ended=self._cancel.is_set, workers=elsewhere
+        )
         self._keep(point, found)
 
     def _keep(self, point: Point, found: Outcomes) -> None:
